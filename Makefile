@@ -1,0 +1,44 @@
+# make run   the main job on the example workspace, through a real daemon
+# make test  everything that a test can say
+# make check format, lint, strict types, tests: what CI runs
+# make bench speed side by side with the npm JSON servers
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: run test check lint types bench generate clean
+
+run: $(STAMP)
+	@$(BIN)/python examples/tour.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: lint types test
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+generate: $(STAMP)
+	$(BIN)/python -m nexus_context.config.generate
+	$(BIN)/python tests/support/protocol_examples.py
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Nexus needs Python 3.11 or later; found $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Nexus and its tools into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

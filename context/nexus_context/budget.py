@@ -1,0 +1,75 @@
+"""What a context costs, row by row, against what it may cost."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from nexus_context.errors import Span
+from nexus_context.tokens import ModelLimits, TokenCounter
+
+Category = Literal["system", "tools", "history", "memory", "event"]
+
+
+class UsageRow(msgspec.Struct, frozen=True):
+    """One thing that tokens are spent on, with the place in a file that it comes from, if any."""
+
+    category: Category
+    label: str
+    tokens: int
+    exact: bool
+    path: str | None = None
+    span: Span | None = None
+
+
+class TokenUsage(msgspec.Struct, frozen=True):
+    """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
+
+    `limit` is the model's window or the configured maximum, `reserved` is kept free for the answer and
+    for tool results, `available` = limit - reserved, never below 0.
+    """
+
+    model: str
+    limit: int
+    reserved: int
+    counter: str
+    exact: bool
+    rows: tuple[UsageRow, ...]
+
+    @property
+    def available(self) -> int:
+        return max(self.limit - self.reserved, 0)
+
+    @property
+    def total(self) -> int:
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def remaining(self) -> int:
+        return self.available - self.total
+
+    @property
+    def percent(self) -> float:
+        """Share of the available tokens that is used, in percent, to one decimal."""
+        return round(100 * self.total / self.available, 1) if self.available else 100.0
+
+    @property
+    def over(self) -> bool:
+        return self.total > self.available
+
+    def by_category(self) -> dict[str, int]:
+        """Tokens of each category that has any."""
+        sums: dict[str, int] = {}
+        for row in self.rows:
+            sums[row.category] = sums.get(row.category, 0) + row.tokens
+        return sums
+
+
+def usage(
+    limits: ModelLimits, counter: TokenCounter, rows: Iterable[UsageRow], *, max_tokens: int | None, reserved: int
+) -> TokenUsage:
+    """Rows and limits as one value. `max_tokens` narrows the window of a known model, it never widens it."""
+    limit = limits.context_window
+    if max_tokens is not None:
+        limit = min(max_tokens, limit) if limits.known else max_tokens
+    return TokenUsage(limits.name, limit, reserved, counter.name, counter.exact, tuple(rows))

@@ -1,0 +1,305 @@
+"""Check JSON files against the generated schemas, every error at the exact key or value.
+
+The schemas keep to a closed subset of draft-07, so that this small interpreter can stand in for pydantic,
+whose import costs more than everything else together:
+
+1. `type` (one or several), `enum`, `minimum`, `maximum`, `minLength`, `pattern`, `items`.
+2. `properties`, `additionalProperties` (false or a schema), `required`; `_comment*` keys are skipped.
+3. `oneOf` only as "exactly one of these keys is set and not null".
+4. Integers are Python ints: 2.0 is not a whole number, true is not a number (pydantic's strict mode).
+
+A test says that this checker and the pydantic models accept and reject the same documents.
+"""
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.config import advice, mend
+from nexus_context.errors import Fix, Problem, Severity, Span
+from nexus_context.jsontext import JsonDocument, parse_pointer
+
+Node = dict[str, Any]
+Pointer = tuple[str | int, ...]
+
+COMMENT_PREFIX = "_comment"
+CONFIG_SCHEMA = str(Path(__file__).with_name("config.schema.json"))
+MCP_SCHEMA = str(Path(__file__).with_name("mcp.schema.json"))
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_WORDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+_LARGE = 10**15
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?\Z")
+
+
+class Finding(NamedTuple):
+    """What is wrong with the value at `pointer`; `detail` is the second half of the problem's code."""
+
+    detail: str
+    pointer: Pointer
+    message: str
+    meant: str | None = None
+    mended: tuple[Any] | None = None
+
+
+def check_config(document: JsonDocument) -> tuple[Problem, ...]:
+    """Everything that is wrong with one config.json, in the order of the text. An empty file is valid.
+
+    Where the text has syntax errors the recovered rest is checked, and nothing is said twice about one place.
+    """
+    if document.empty:
+        return ()
+    problems = conform(document, (), load_schema(CONFIG_SCHEMA))
+    if isinstance(document.value, dict):
+        problems += advice.advise(document, load_schema(CONFIG_SCHEMA))
+    return tuple(sorted(_beside_syntax(document, problems), key=lambda problem: problem.span))
+
+
+def check_value(pointer: str, value: Any) -> str | None:
+    """What is wrong with a value for the setting at a JSON pointer, or None.
+
+    For values that do not come from a file, such as those of a request.
+    """
+    path = parse_pointer(pointer)
+    node = describe(path)
+    if node is None:
+        return f"There is no setting {'.'.join(map(str, path))}"
+    findings: list[Finding] = []
+    _walk(value, node, path, findings)
+    return findings[0].message if findings else None
+
+
+def describe(pointer: Pointer) -> Node | None:
+    """The schema of the setting at a pointer, None where config.json has none."""
+    node: Any = load_schema(CONFIG_SCHEMA)
+    for step in pointer:
+        name = str(step)
+        node = node.get("items") or node.get("properties", {}).get(name) or node.get("additionalProperties")
+        if not isinstance(node, dict):
+            return None
+    return dict(node)
+
+
+@functools.cache
+def load_schema(path: str) -> Node:
+    """A schema of this package, read once."""
+    schema: Node = msgspec.json.decode(schema_text(path))
+    return schema
+
+
+def schema_text(path: str) -> str:
+    """The text of a schema of this package."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def conform(
+    document: JsonDocument,
+    pointer: Pointer,
+    node: Node,
+    *,
+    family: str = "config",
+    unknown: Severity = Severity.ERROR,
+) -> list[Problem]:
+    """The problems of the value at `pointer` by a schema node, whose `$ref`s are resolved.
+
+    `family` is the first half of the codes, `unknown` the severity of an unknown key.
+    """
+    value: Any = document.value
+    for step in pointer:
+        value = value[step]
+    findings: list[Finding] = []
+    _walk(value, node, pointer, findings)
+    return [_problem(document, finding, family, unknown) for finding in findings]
+
+
+def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+    if not node:
+        return
+    kind = _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
+    expected = node.get("type")
+    if expected is not None and not _is_kind(kind, expected):
+        findings.append(_wrong_type(value, kind, expected, node, pointer))
+    elif "enum" in node and value not in node["enum"]:
+        findings.append(_wrong_choice(value, node["enum"], pointer))
+    elif kind == "object":
+        _walk_object(value, node, pointer, findings)
+    elif kind == "array":
+        items = node.get("items", {})
+        for index, item in enumerate(value) if items else ():
+            _walk(item, items, (*pointer, index), findings)
+    elif kind == "string":
+        _walk_text(value, node, pointer, findings)
+    elif kind in {"integer", "number"}:
+        _walk_number(value, node, pointer, findings)
+
+
+def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+    properties = node.get("properties", {})
+    others = node.get("additionalProperties", {})
+    for key, child in value.items():
+        known = properties.get(key)
+        if known is not None:
+            _walk(child, known, (*pointer, key), findings)
+        elif key.startswith(COMMENT_PREFIX):
+            continue
+        elif others is False:
+            findings.append(_unknown_key(key, value, properties, pointer))
+        else:
+            _walk(child, others, (*pointer, key), findings)
+    findings += [
+        Finding("required", pointer, f"{_name(pointer)} needs {mend.quoted(key)}.")
+        for key in node.get("required", ())
+        if key not in value
+    ]
+    if "oneOf" in node:
+        keys = [choice["required"][0] for choice in node["oneOf"]]
+        if sum(value.get(key) is not None for key in keys) != 1:
+            message = (
+                f"{_name(pointer)} needs exactly one of {mend.listed([mend.quoted(key) for key in keys])}."
+            )
+            findings.append(Finding("required", pointer, message))
+
+
+def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+    # the text itself is never repeated: it may be a key pasted into the wrong place
+    if len(value) < node.get("minLength", 0):
+        findings.append(Finding("pattern", pointer, f"{_name(pointer)} must not be empty."))
+    elif "pattern" in node and not _pattern(node["pattern"]).search(value):
+        message = f"{_name(pointer)} is not of the form {node['pattern']}: {node.get('description', '')}"
+        findings.append(Finding("pattern", pointer, message.rstrip(": ")))
+
+
+def _walk_number(value: float, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+    low, high = node.get("minimum"), node.get("maximum")
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        bounds = f"at least {low}" if high is None else f"between {low} and {high}"
+        findings.append(Finding("range", pointer, f"{_name(pointer)} must be {bounds}."))
+
+
+def _unknown_key(key: str, value: dict[str, Any], properties: Node, pointer: Pointer) -> Finding:
+    place = f"in {mend.quoted(str(pointer[-1]))}" if pointer and isinstance(pointer[-1], str) else "here"
+    message = f"Unknown key {mend.quoted(key)} {place}"
+    suggestion = mend.meant(key, [name for name in properties if name not in value])
+    return Finding("unknown-key", (*pointer, key), message, suggestion)
+
+
+def _wrong_type(value: Any, kind: str, expected: str | list[str], node: Node, pointer: Pointer) -> Finding:
+    kinds = [expected] if isinstance(expected, str) else expected
+    wanted = mend.listed([_WORDS[name] for name in kinds if name != "null"])
+    message = f"{_name(pointer)} must be {wanted}, not {_WORDS[kind]}."
+    for name in kinds:
+        converted = _converted(value, name)
+        if converted is not None and _fits(converted[0], node):
+            return Finding("type", pointer, message, mended=converted)
+    return Finding("type", pointer, message)
+
+
+def _wrong_choice(value: Any, choices: list[Any], pointer: Pointer) -> Finding:
+    known = [choice for choice in choices if choice is not None]
+    suggestion = mend.meant(str(value), known)
+    hint = f" Did you mean {mend.quoted(suggestion)}?" if suggestion else ""
+    message = f"{_name(pointer)} must be {mend.listed(known)}.{hint}"
+    return Finding("enum", pointer, message, mended=(suggestion,) if suggestion else None)
+
+
+def _converted(value: Any, kind: str) -> tuple[Any] | None:
+    """The value as another kind, in a tuple of one, where only one value can be meant."""
+    if kind == "boolean" and isinstance(value, str) and value.lower() in {"true", "false"}:
+        return (value.lower() == "true",)
+    if kind in {"integer", "number"} and isinstance(value, str) and _NUMBER.match(value):
+        return (msgspec.json.decode(value),)
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        return (int(value),)
+    if kind == "string" and isinstance(value, int | float) and abs(value) < _LARGE:
+        return (json.dumps(value),)
+    if kind == "array" and isinstance(value, str):
+        return ([value],)
+    return None
+
+
+def _fits(value: Any, node: Node) -> bool:
+    findings: list[Finding] = []
+    _walk(value, node, (), findings)
+    return not findings
+
+
+def _is_kind(kind: str, expected: str | list[str]) -> bool:
+    if isinstance(expected, str):
+        return kind == expected or (kind == "integer" and expected == "number")
+    return kind in expected or (kind == "integer" and "number" in expected)
+
+
+@functools.cache
+def _pattern(text: str) -> re.Pattern[str]:
+    # `$` ends the text in JSON Schema and pydantic; in Python it would allow a line end after it
+    return re.compile(re.sub(r"\$\Z", r"\\Z", text))
+
+
+def _name(pointer: Pointer) -> str:
+    if not pointer:
+        return "The file"
+    last = pointer[-1]
+    if isinstance(last, str):
+        return mend.quoted(last)
+    return f"Item {last + 1}" + (f" of {mend.quoted(str(pointer[-2]))}" if len(pointer) > 1 else "")
+
+
+def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Severity) -> Problem:
+    pointer = finding.pointer
+    if finding.detail == "unknown-key":
+        return _unknown_key_problem(document, finding, family, unknown)
+    span = document.span(pointer)
+    fix: Fix | None = None
+    if finding.detail == "required":
+        span = Span(span.start, min(span.start + 1, span.end))
+    elif finding.mended is not None:
+        fix = mend.replace(document, pointer, mend.as_json(finding.mended[0]))
+    return Problem(document.path, span, f"{family}.{finding.detail}", Severity.ERROR, finding.message, fix)
+
+
+def _unknown_key_problem(
+    document: JsonDocument, finding: Finding, family: str, severity: Severity
+) -> Problem:
+    pointer = finding.pointer
+    homes = _sections_with(str(pointer[-1])) if family == "config" else []
+    fix: Fix | None = None
+    if homes:
+        remedy = f"it belongs into {mend.listed(homes)}."
+    elif finding.meant:
+        remedy = f"did you mean {mend.quoted(finding.meant)}?"
+        fix = mend.rename(document, pointer, finding.meant)
+    else:
+        remedy = "remove it."
+        fix = mend.remove(document, pointer)
+    span = document.key_span(pointer) or document.span(pointer)
+    message = f"{finding.message}: {remedy}"
+    return Problem(document.path, span, f"{family}.unknown-key", severity, message, fix)
+
+
+def _sections_with(key: str) -> list[str]:
+    """The sections of config.json that have this key; moving it there is left to the user."""
+    sections = load_schema(CONFIG_SCHEMA)["properties"]
+    return [mend.quoted(name) for name, node in sections.items() if key in node.get("properties", ())]
+
+
+def _beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
+    broken = [problem.span for problem in document.problems if problem.severity == Severity.ERROR]
+    if not broken:
+        return problems
+    return [
+        problem
+        for problem in problems
+        if not any(span.start <= problem.span.end and problem.span.start <= span.end for span in broken)
+    ]

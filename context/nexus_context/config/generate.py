@@ -1,0 +1,176 @@
+"""Write the files that come from the models: both JSON Schemas and docs/configuration.md."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
+from nexus_context.config.schema import Config
+
+Node = dict[str, Any]
+
+PACKAGE = Path(__file__).resolve().parent
+REPOSITORY = PACKAGE.parents[2]
+
+
+def generated_files() -> dict[Path, str]:
+    """Every generated file by its absolute path."""
+    config = json_schema()
+    return {
+        PACKAGE / "config.schema.json": _json(config),
+        PACKAGE / "mcp.schema.json": _json(mcp_schema()),
+        REPOSITORY / "docs" / "configuration.md": reference(config),
+    }
+
+
+def json_schema() -> Node:
+    """The JSON Schema of config.json: draft-07, nothing referred to, comments allowed in every object."""
+    raw = Config.model_json_schema()
+    schema = _plain(raw, raw.get("$defs", {}))
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Nexus settings"}
+    return head | {key: value for key, value in schema.items() if key not in head}
+
+
+def reference(schema: Node) -> str:
+    """docs/configuration.md: one table a section of the schema."""
+    parts = [_INTRODUCTION]
+    for name, node in schema["properties"].items():
+        if name == "$schema":
+            continue
+        parts.append(f"## {name}\n\n{node['description']}\n\n{_table(node)}")
+    return "\n".join(parts)
+
+
+def _plain(node: Node, definitions: Node) -> Node:
+    if "$ref" in node:
+        target = definitions[node["$ref"].rsplit("/", 1)[1]]
+        node = target | {key: value for key, value in node.items() if key != "$ref"}
+    if "anyOf" in node:
+        node = _nullable(node)
+    plain: Node = {}
+    for key, value in node.items():
+        if key in {"title", "$defs"} or (key == "default" and value is None):
+            continue
+        if key == "properties":
+            plain[key] = {name: _plain(child, definitions) for name, child in value.items()}
+        elif key in {"items", "additionalProperties"} and isinstance(value, dict):
+            plain[key] = _plain(value, definitions)
+        else:
+            plain[key] = value
+    if plain.get("type") == "object":
+        plain["patternProperties"] = COMMENTS
+    if set(plain.get("properties", ())) >= {"content", "file"}:
+        plain["oneOf"] = [
+            {"required": [name], "properties": {name: {"type": "string"}}} for name in ("content", "file")
+        ]
+    return plain
+
+
+def _nullable(node: Node) -> Node:
+    """`anyOf` of a schema and null, as one schema whose type may be null."""
+    some, null = node["anyOf"]
+    if null != {"type": "null"} or "type" not in some:
+        raise ValueError(f"not in the checker's subset of JSON Schema: {node}")
+    merged: Node = some | {key: value for key, value in node.items() if key != "anyOf"}
+    merged["type"] = [some["type"], "null"]
+    if "enum" in some:
+        merged["enum"] = [*some["enum"], None]
+    return merged
+
+
+def _json(schema: Node) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _table(section: Node) -> str:
+    rows = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+    named = isinstance(section.get("additionalProperties"), dict)
+    node, prefix = (section["additionalProperties"], "<name>.") if named else (section, "")
+    rows += _rows(node, prefix)
+    return "\n".join(rows) + "\n"
+
+
+def _rows(node: Node, prefix: str) -> list[str]:
+    rows = []
+    for key, child in node["properties"].items():
+        if "properties" in child:
+            rows += _rows(child, f"{prefix}{key}.")
+            continue
+        default = json.dumps(child["default"], ensure_ascii=False) if "default" in child else ""
+        shown = f"`{default}`" if default else "required" if key in node.get("required", ()) else "not set"
+        rows.append(f"| `{prefix}{key}` | {_kind(child)} | {shown} | {child['description']} |")
+        if "properties" in child.get("items", {}):
+            rows += _rows(child["items"], f"{prefix}{key}[].")
+    return rows
+
+
+def _kind(node: Node) -> str:
+    if "enum" in node:
+        return ", ".join(f"`{choice}`" for choice in node["enum"] if choice is not None)
+    types = node["type"] if isinstance(node["type"], list) else [node["type"]]
+    name: str = next(name for name in types if name != "null")
+    words: dict[str, str] = {
+        "string": "text",
+        "integer": "whole number",
+        "boolean": "true or false",
+        "array": "list",
+    }
+    if name == "array":
+        return _list_kind(node["items"])
+    if name == "object":
+        return "object of texts"
+    return words.get(name, name) + _bounds(node)
+
+
+def _list_kind(items: Node) -> str:
+    if "enum" in items:
+        return f"list of {_kind(items)}"
+    return "list of objects" if "properties" in items else "list of texts"
+
+
+def _bounds(node: Node) -> str:
+    if "minimum" not in node:
+        return ""
+    low, high = float(node["minimum"]), float(node["maximum"])
+    return f", {low:g}–{high:g}" if high < 100_000 else f", from {low:g}"
+
+
+def main() -> None:
+    """Write every generated file that differs."""
+    for path, text in generated_files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+_INTRODUCTION = """\
+# Settings
+
+<!-- Generated by `python -m nexus_context.config.generate` from config/schema.py: do not edit. -->
+
+Settings are plain JSON in `config.json`. Every one of them is optional. The files of all layers extend each
+other, later over earlier:
+
+1. `~/.nexus3/config.json`, the global file (`NEXUS_HOME` names another directory);
+2. `.nexus3/config.json` of up to `context.ancestor_depth` directories above the folder, the farthest first;
+3. `.nexus3/config.json` of the folder itself.
+
+How values of two files combine:
+
+- Objects merge key by key.
+- Lists are joined, in order and without duplicates. A default list counts only where no file sets one.
+- Of single values the later one wins. `null` puts back "not set" where a setting has no default.
+- Keys that start with `_comment` are allowed in every object and mean nothing.
+
+A file inside a workspace may only tighten, because it comes with the code that you opened. These settings are
+ignored there, with a warning that names the global file:
+
+- `provider.base_url`, `provider.headers` and `provider.api_key_env`
+- everything in `ledger`
+- a `permissions.level` wider than the global one (`yolo` > `trusted` > `sandboxed` > `worker`), agents' too
+
+`context.ancestor_depth` must be known before directories above are read, so it is ignored in their files.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,348 @@
+"""Read the MCP servers of one file, in any of its three forms, and say what is wrong with them (SPEC §3).
+
+1. The form is `mcpServers` if that is not empty, else `servers`; a file with both gets a warning.
+2. `command` may be a text or a list; `args` follow it. A missing `type` is found from `command` or `url`.
+3. A server without one usable transport, or with a value of a wrong type, is reported and left out.
+4. Of two servers of one name in a file the first counts, and the second is an error.
+5. References such as `${VAR}` are checked and kept: they are resolved when the server is started.
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.config import mend
+from nexus_context.config.check import COMMENT_PREFIX, MCP_SCHEMA, Node, conform, load_schema
+from nexus_context.config.mcp_checks import Surroundings, check_server
+from nexus_context.errors import Problem, Related, Severity, Span
+from nexus_context.jsontext import JsonDocument
+
+Pointer = tuple[str | int, ...]
+Transport = Literal["stdio", "http", "sse"]
+Form = Literal["list", "vscode", "claude"]
+
+_TRANSPORTS: dict[str, Transport] = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+}
+_NODES = {"list": "listServer", "vscode": "vscodeServer", "claude": "claudeServer"}
+_JSONC = frozenset({"json.comment", "json.trailing-comma"})
+
+
+class McpServer(msgspec.Struct, frozen=True):
+    """One MCP server as written: nothing resolved, nothing started.
+
+    `origin` is the layer's name, `project` for `.mcp.json` or `vscode`. `span` is the server's object and
+    `name_span` its name in the file, quotes included. `command` is empty for servers with a `url`. `env` and
+    `headers` may hold secrets: show names only. `shadowed_by` is the origin of the server that is used.
+    """
+
+    name: str
+    origin: str
+    path: str
+    span: Span
+    name_span: Span
+    type: Transport
+    command: tuple[str, ...] = ()
+    url: str | None = None
+    env: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    cwd: str | None = None
+    enabled: bool = True
+    shadowed_by: str | None = None
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A server's place in the file before it is read."""
+
+    name: str
+    name_span: Span
+    pointer: Pointer
+    value: Any
+
+
+def read_servers(
+    document: JsonDocument,
+    *,
+    origin: str,
+    folder: str,
+    environ: Mapping[str, str],
+    which: Callable[[str], str | None],
+    own: bool = True,
+) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
+    """The servers of one file in order, and everything wrong with them in the order of the text.
+
+    `folder` is the absolute directory that the file speaks for: relative paths start there. `environ` says
+    which variables are set, `which` finds a program by name or absolute path. `own` is false for files of
+    other tools, where an unknown key is a warning. An empty file has no servers.
+    """
+    if document.empty:
+        return (), ()
+    unknown = Severity.ERROR if own else Severity.WARNING
+    problems = _root_problems(document, unknown)
+    if not isinstance(document.value, dict):
+        return (), tuple(problems)
+    form, more = _form(document)
+    problems += more
+    entries, more = _entries(document, form)
+    problems += more
+    around = Surroundings(folder, environ, which, _inputs(document.value), form, own)
+    node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
+    servers = []
+    for entry in entries:
+        found = conform(document, entry.pointer, node, family="mcp", unknown=unknown)
+        server = None
+        if isinstance(entry.value, dict):
+            server, more = _server(document, entry, origin, around)
+            found += more
+        problems += found
+        if server is not None and not any(p.code in {"mcp.type", "mcp.required"} for p in found):
+            servers.append(server)
+    return tuple(servers), tuple(sorted(problems, key=lambda problem: problem.span))
+
+
+def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
+    """Servers in layer order with the earlier ones of a name marked: the last one of a name wins."""
+    winners = {server.name: server for server in servers}
+    return tuple(
+        server
+        if winners[server.name] is server
+        else msgspec.structs.replace(server, shadowed_by=winners[server.name].origin)
+        for server in servers
+    )
+
+
+def shadow_hints(servers: Sequence[McpServer]) -> tuple[Problem, ...]:
+    """A hint at each server that `shadow` marked, with the winner as the related place."""
+    winners = {server.name: server for server in servers if server.shadowed_by is None}
+    hints = []
+    for server in servers:
+        winner = winners.get(server.name)
+        if server.shadowed_by is None or winner is None:
+            continue
+        message = f"{mend.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
+        related = (Related(winner.path, winner.name_span, "This one is used."),)
+        hints.append(
+            Problem(server.path, server.name_span, "mcp.shadowed", Severity.HINT, message, None, related)
+        )
+    return tuple(hints)
+
+
+def syntax_problems(document: JsonDocument, found: Sequence[Problem], *, jsonc: bool) -> tuple[Problem, ...]:
+    """The document's own problems that still count for an MCP file whose other problems are `found`.
+
+    Without the duplicate keys that `found` reports as servers of one name and, with `jsonc`, without comments
+    and trailing commas, which VS Code allows in its files.
+    """
+    named = {problem.span for problem in found if problem.code == "mcp.duplicate-name"}
+    return tuple(
+        problem
+        for problem in document.problems
+        if not (problem.code == "json.duplicate-key" and problem.span in named)
+        and not (jsonc and problem.code in _JSONC)
+    )
+
+
+def _root_problems(document: JsonDocument, unknown: Severity) -> list[Problem]:
+    problems = conform(document, (), _root_node(), family="mcp", unknown=unknown)
+    value = document.value
+    return [
+        msgspec.structs.replace(problem, message='A server belongs into "mcpServers".', fix=None)
+        if problem.code == "mcp.unknown-key" and _is_server(value.get(_key_at(document, problem.span)))
+        else problem
+        for problem in problems
+    ]
+
+
+def _key_at(document: JsonDocument, span: Span) -> str:
+    return str(_string(document.text[span.start : span.end]))
+
+
+def _is_server(value: Any) -> bool:
+    return isinstance(value, dict) and ("command" in value or "url" in value)
+
+
+@functools.cache
+def _root_node() -> Node:
+    """The schema of the root alone; servers are checked one by one by their form."""
+    schema = load_schema(MCP_SCHEMA)
+    properties = {
+        key: {"type": child["type"]} if key in {"servers", "mcpServers"} else child
+        for key, child in schema["properties"].items()
+    }
+    properties["inputs"] = properties["inputs"] | {"items": schema["definitions"]["input"]}
+    return schema | {"properties": properties}
+
+
+def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
+    value = document.value
+    other: Form = "vscode" if isinstance(value.get("servers"), dict) else "list"
+    if not _names(value.get("mcpServers")):
+        return other, []
+    if not _names(value.get("servers")):
+        return "claude", []
+    span = document.key_span(("servers",)) or document.span(("servers",))
+    message = '"servers" is not read: the file has "mcpServers", too. Move its servers there.'
+    key = document.key_span(("mcpServers",)) or document.span(("mcpServers",))
+    related = (Related(document.path, key, "These are read."),)
+    return "claude", [
+        Problem(document.path, span, "mcp.both-forms", Severity.WARNING, message, None, related)
+    ]
+
+
+def _names(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(not key.startswith(COMMENT_PREFIX) for key in value)
+    return bool(value) and isinstance(value, list)
+
+
+def _entries(document: JsonDocument, form: Form) -> tuple[list[_Entry], list[Problem]]:
+    if form == "list":
+        return _listed(document)
+    root = "mcpServers" if form == "claude" else "servers"
+    values = document.value.get(root)
+    entries = []
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if not name.startswith(COMMENT_PREFIX):
+            pointer = (root, name)
+            span = document.key_span(pointer) or document.span(pointer)
+            entries.append(_Entry(name, span, pointer, value))
+    return entries, _duplicate_keys(document, root, values)
+
+
+def _listed(document: JsonDocument) -> tuple[list[_Entry], list[Problem]]:
+    entries: dict[str, _Entry] = {}
+    nameless: list[_Entry] = []
+    problems = []
+    values = document.value.get("servers")
+    for index, value in enumerate(values) if isinstance(values, list) else ():
+        pointer = ("servers", index)
+        name = value.get("name") if isinstance(value, dict) else None
+        if not isinstance(name, str) or not name:
+            nameless.append(_Entry("", document.span(pointer), pointer, value))
+            continue
+        entry = _Entry(name, document.span((*pointer, "name")), pointer, value)
+        if name in entries:
+            problems.append(_duplicate(document, name, entry.name_span, entries[name].name_span))
+        else:
+            entries[name] = entry
+    return sorted([*entries.values(), *nameless], key=lambda entry: entry.name_span), problems
+
+
+def _duplicate_keys(document: JsonDocument, root: str, values: Any) -> list[Problem]:
+    if not isinstance(values, dict):
+        return []
+    bodies = [document.span((root, name)) for name in values]
+    around = document.span((root,))
+    problems = []
+    for problem in document.problems:
+        if problem.code != "json.duplicate-key" or not around.start < problem.span.start < around.end:
+            continue
+        name = _string(document.text[problem.span.start : problem.span.end])
+        nested = any(body.start < problem.span.start < body.end for body in bodies)
+        if name in values and not nested and problem.related:
+            problems.append(_duplicate(document, str(name), problem.span, problem.related[0].span))
+    return problems
+
+
+def _duplicate(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
+    message = f"There are two servers {mend.quoted(name)} in this file: rename or remove one of them."
+    related = (Related(document.path, first, "The first one is here."),)
+    return Problem(document.path, span, "mcp.duplicate-name", Severity.ERROR, message, None, related)
+
+
+def _server(
+    document: JsonDocument, entry: _Entry, origin: str, around: Surroundings
+) -> tuple[McpServer | None, list[Problem]]:
+    value = entry.value
+    problems = list(_transport_problems(document, entry))
+    problems += check_server(document, entry.pointer, value, entry.name or "MCP", around)
+    if not entry.name or any(problem.code in _UNUSABLE for problem in problems):
+        return None, problems
+    command = value.get("command", ())
+    server = McpServer(
+        name=entry.name,
+        origin=origin,
+        path=document.path,
+        span=document.span(entry.pointer),
+        name_span=entry.name_span,
+        type=_TRANSPORTS.get(_declared(value), "stdio" if command else "http"),
+        command=_texts([command] if isinstance(command, str) else command, value.get("args")),
+        url=value["url"] if isinstance(value.get("url"), str) else None,
+        env=_map(value.get("env")),
+        headers=_map(value.get("headers")),
+        cwd=value["cwd"] if isinstance(value.get("cwd"), str) else None,
+        enabled=value.get("enabled", True) is not False and value.get("disabled") is not True,
+    )
+    return server, problems
+
+
+_UNUSABLE = frozenset({"mcp.no-transport", "mcp.two-transports", "mcp.bad-url", "mcp.unsupported"})
+
+
+def _transport_problems(document: JsonDocument, entry: _Entry) -> Iterator[Problem]:
+    value, path = entry.value, document.path
+    declared = _declared(value)
+    command, url = value.get("command"), value.get("url")
+    if declared in {"ws", "sdk"}:
+        message = f'Nexus cannot start servers of type "{declared}": it knows stdio, http and sse.'
+        span = document.span((*entry.pointer, "type"))
+        yield Problem(path, span, "mcp.unsupported", Severity.WARNING, message)
+    elif command and url:
+        message = '"command" and "url" exclude each other: remove one of them.'
+        key = document.key_span((*entry.pointer, "url")) or entry.name_span
+        yield Problem(path, key, "mcp.two-transports", Severity.ERROR, message)
+    elif not command and not url:
+        message = f'{mend.quoted(entry.name)} needs "command" to be started or "url" to be reached.'
+        yield Problem(path, _start(entry), "mcp.no-transport", Severity.ERROR, message)
+    elif declared in _TRANSPORTS and (_TRANSPORTS[declared] == "stdio") != bool(command):
+        needed = "command" if command is None else "url"
+        message = f'{mend.quoted(entry.name)} is of type "{declared}", which needs "{needed}".'
+        span = document.span((*entry.pointer, "type" if "type" in value else "transport"))
+        yield Problem(path, span, "mcp.no-transport", Severity.ERROR, message)
+
+
+def _declared(value: Mapping[str, Any]) -> str:
+    declared = value.get("type", value.get("transport"))
+    return declared if isinstance(declared, str) else ""
+
+
+def _start(entry: _Entry) -> Span:
+    """The name of a server, or the first character of a nameless one."""
+    return entry.name_span if entry.name else Span(entry.name_span.start, entry.name_span.start + 1)
+
+
+def _inputs(value: Mapping[str, Any]) -> frozenset[str]:
+    inputs = value.get("inputs")
+    found = (item.get("id") for item in inputs if isinstance(item, dict)) if isinstance(inputs, list) else ()
+    return frozenset(name for name in found if isinstance(name, str))
+
+
+def _texts(*parts: Any) -> tuple[str, ...]:
+    return tuple(item for part in parts if isinstance(part, list) for item in part if isinstance(item, str))
+
+
+def _map(value: Any) -> dict[str, str]:
+    """Names and values as texts; null, which unsets a variable in VS Code, is left out."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        key: item if isinstance(item, str) else json.dumps(item)
+        for key, item in value.items()
+        if not key.startswith(COMMENT_PREFIX) and isinstance(item, str | int | float)
+    }
+
+
+def _string(text: str) -> str | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None

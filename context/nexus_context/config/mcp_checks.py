@@ -1,0 +1,216 @@
+"""What is wrong with one MCP server of a file (SPEC §3). No value of env or headers appears in a message."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.config.check import COMMENT_PREFIX
+from nexus_context.config.references import Reference, references_in, without_references
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.jsontext import JsonDocument
+from nexus_context.redact import secrets_in
+
+Pointer = tuple[str | int, ...]
+
+_URL = re.compile(
+    r"(https?)://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#:@\s\[\]]+)(?::([0-9]{1,5}))?(?:[/?#]\S*)?\Z"
+)
+_LOCAL_URL = re.compile(r"(?:unix|pipe):///\S+\Z")  # VS Code connects to sockets and named pipes
+_LOOPBACK = re.compile(r"(?i)(?:localhost|.+\.localhost|127\.[0-9.]+|\[::1\]|0\.0\.0\.0)\.?\Z")
+_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9]+")
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a file's servers are checked against; `folder` is absolute and the start of relative paths."""
+
+    folder: str
+    environ: Mapping[str, str]
+    which: Callable[[str], str | None]
+    inputs: frozenset[str]
+    form: str
+    own: bool
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One text of a server with its place; `name` is the variable, header or option it stands under."""
+
+    pointer: Pointer
+    text: str
+    name: str
+
+
+def check_server(
+    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], name: str, around: Surroundings
+) -> list[Problem]:
+    """Everything beyond the schema that is wrong with the server called `name` at `pointer`."""
+    problems: list[Problem] = []
+    if isinstance(entry.get("url"), str):
+        problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around)
+    problems += _command_problems(document, pointer, entry, around)
+    for value in _values(pointer, entry):
+        problems += [
+            problem
+            for reference in references_in(value.text)
+            for problem in _reference_problems(document, value, reference, around)
+        ]
+        problems += _secret_problems(document, value, name, around)
+    return problems
+
+
+def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[Value]:
+    for key in ("command", "url", "cwd"):
+        if isinstance(entry.get(key), str):
+            yield Value((*pointer, key), entry[key], "")
+    for key in ("command", "args"):
+        option = ""
+        for index, item in enumerate(entry[key]) if isinstance(entry.get(key), list) else ():
+            if isinstance(item, str):
+                yield Value((*pointer, key, index), item, item.partition("=")[0] if "=" in item else option)
+                option = item if item.startswith("-") else ""
+    for key in ("env", "headers"):
+        values = entry.get(key)
+        for name, item in values.items() if isinstance(values, dict) else ():
+            if isinstance(item, str) and not name.startswith(COMMENT_PREFIX):
+                yield Value((*pointer, key, name), item, name)
+
+
+def _url_problems(
+    document: JsonDocument, pointer: Pointer, url: str, entry: Mapping[str, Any], around: Surroundings
+) -> list[Problem]:
+    if url.startswith("${") or entry.get("type") == "ws":
+        return []
+    # a digit fits everywhere that a reference may stand: in a host, a port or a path
+    parsed = _URL.match(without_references(url, "1"))
+    if parsed is None or int(parsed[3] or 0) > 65535:
+        if around.form == "vscode" and _LOCAL_URL.match(url):
+            return []
+        message = '"url" is not a valid address: it must begin with http:// or https:// and a host.'
+        return [_problem(document, pointer, "mcp.bad-url", Severity.ERROR, message)]
+    if parsed[1] == "https" or _LOOPBACK.match(parsed[2]) or _host_is_reference(url):
+        return []
+    message = (
+        '"url" uses http:// to another machine, where anyone on the way can read what is sent: use https://.'
+    )
+    start = document.span(pointer).start + 1
+    fix = None
+    if document.text.startswith("http://", start):
+        fix = Fix("Use https://", (Edit(Span(start, start + len("http")), "https"),))
+    return [_problem(document, pointer, "mcp.plain-http", Severity.WARNING, message, fix)]
+
+
+def _host_is_reference(url: str) -> bool:
+    host = url.partition("://")[2].rpartition("@")[2] or url.partition("://")[2]
+    return host.startswith("${")
+
+
+def _command_problems(
+    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: Surroundings
+) -> list[Problem]:
+    command, place = entry.get("command"), (*pointer, "command")
+    if isinstance(command, list):
+        command, place = (command[0] if command else None), (*place, 0)
+    if not isinstance(command, str) or not command or "${" in command:
+        return []
+    if around.which(_found_from(command, entry.get("cwd"), around.folder)):
+        return []
+    first = command.split(" ", 1)[0]
+    if first != command and around.which(first):
+        message = f'There is no program "{command}". Arguments belong into "args": the program is "{first}".'
+    else:
+        message = f'There is no program "{command}": install it, or give its full path.'
+    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, _covered(message))]
+
+
+def _found_from(command: str, cwd: Any, folder: str) -> str:
+    """What to look for: a bare name as it is, a relative path from the server's working directory."""
+    if "/" not in command or command.startswith("/"):
+        return command
+    start = folder
+    if isinstance(cwd, str) and cwd and "${" not in cwd:
+        start = cwd if cwd.startswith("/") else f"{folder}/{cwd}"
+    return f"{start.rstrip('/')}/{command}"
+
+
+def _covered(message: str) -> str:
+    spans = secrets_in(message)
+    return "There is no such program: install it, or give its full path." if spans else message
+
+
+def _reference_problems(
+    document: JsonDocument, value: Value, reference: Reference, around: Surroundings
+) -> Iterator[Problem]:
+    span = _inner_span(document, value, reference.span)
+    if reference.kind == "variable" and reference.default is None and reference.name not in around.environ:
+        message = (
+            f"The environment variable {reference.name} is not set: set it, or write "
+            f"${{{reference.name}:-default}}."
+        )
+        yield Problem(document.path, span, "mcp.unset-variable", Severity.WARNING, message)
+    elif reference.kind == "input" and reference.name not in around.inputs:
+        message = f'There is no input "{reference.name}": add one with this "id" to "inputs".'
+        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message)
+    elif reference.kind == "bad" or (reference.kind == "foreign" and around.own):
+        message = (
+            "This reference is not understood: use ${VAR}, ${VAR:-default}, ${env:VAR}, "
+            "${workspaceFolder} or ${input:id}."
+        )
+        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message)
+
+
+def _secret_problems(
+    document: JsonDocument, value: Value, server: str, around: Surroundings
+) -> Iterator[Problem]:
+    prefix = len(value.name) + 1 if value.text.startswith(value.name + "=") else 0
+    spans = [
+        Span(span.start + prefix, span.end + prefix)
+        for span in secrets_in(value.text[prefix:], value.name.strip("-"))
+    ]
+    if not spans:
+        return
+    name = _variable_name(value, server)
+    reference = f"${{env:{name}}}" if around.form == "vscode" else f"${{{name}}}"
+    fix = None
+    if len(spans) == 1:
+        edit = Edit(_inner_span(document, value, spans[0]), reference)
+        whole = Edit(document.span(value.pointer), f'"{reference}"')
+        fix = Fix(f"Replace by {reference}", (edit if _is_plain(document, value) else whole,))
+    message = (
+        f"This looks like a secret: set it as the environment variable {name} and write {reference} here."
+    )
+    yield _problem(document, value.pointer, "mcp.secret", Severity.WARNING, message, fix)
+
+
+def _variable_name(value: Value, server: str) -> str:
+    """The variable to move a secret to: the name it stands under, else one made of the server's name."""
+    key = value.pointer[-1]
+    name = value.name if value.name and value.name.lower() != "authorization" else f"{server}_TOKEN"
+    if key == "url" or not _NAME_CHARACTER.sub("", name):
+        name = f"{server}_TOKEN"
+    plain = _NAME_CHARACTER.sub("_", name).strip("_").upper() or "TOKEN"
+    return f"MCP_{plain}" if plain[0].isdigit() else plain
+
+
+def _is_plain(document: JsonDocument, value: Value) -> bool:
+    span = document.span(value.pointer)
+    return bool(document.text[span.start + 1 : span.end - 1] == value.text)
+
+
+def _inner_span(document: JsonDocument, value: Value, inner: Span) -> Span:
+    """A range of a value as a range of the file; the whole value where the text has escapes."""
+    span = document.span(value.pointer)
+    if not _is_plain(document, value):
+        return span
+    return Span(span.start + 1 + inner.start, span.start + 1 + inner.end)
+
+
+def _problem(
+    document: JsonDocument,
+    pointer: Pointer,
+    code: str,
+    severity: Severity,
+    message: str,
+    fix: Fix | None = None,
+) -> Problem:
+    return Problem(document.path, document.span(pointer), code, severity, message, fix)

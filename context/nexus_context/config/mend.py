@@ -1,0 +1,91 @@
+"""Quick fixes of JSON files: rename, remove or replace a member, and what a misspelt word was meant to be."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nexus_context.errors import Edit, Fix, Span
+from nexus_context.jsontext import JsonDocument
+
+Pointer = tuple[str | int, ...]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANK = " \t\r\n"
+_SIMILAR = 0.7
+
+
+def meant(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else spelt alike."""
+    known = list(choices)
+    bare = _bare(word)
+    for choice in known:
+        if _bare(choice) == bare:
+            return choice
+    # difflib costs 10 ms to import and is needed for misspelt words only
+    from difflib import get_close_matches
+
+    close = get_close_matches(word[:80], known, n=1, cutoff=_SIMILAR)
+    return close[0] if close else None
+
+
+def rename(document: JsonDocument, pointer: Pointer, name: str) -> Fix | None:
+    """Rename the key at `pointer`."""
+    span = document.key_span(pointer)
+    return Fix(f"Rename to {quoted(name)}", (Edit(span, quoted(name)),)) if span else None
+
+
+def replace(document: JsonDocument, pointer: Pointer, text: str, *, title: str = "") -> Fix:
+    """Replace the value at `pointer` by JSON text."""
+    return Fix(title or f"Replace by {text}", (Edit(document.span(pointer), text),))
+
+
+def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
+    """Remove the member at `pointer` with the one comma that goes with it.
+
+    None where there is no plain member: the root, a list item, or text around it that is not JSON.
+    """
+    key = document.key_span(pointer)
+    if key is None:
+        return None
+    span = _member(document.text, key.start, document.span(pointer).end)
+    return Fix(f"Remove {quoted(str(pointer[-1]))}", (Edit(span, ""),)) if span else None
+
+
+def quoted(name: str) -> str:
+    """The name as JSON text, cut where it is very long."""
+    return as_json(name if len(name) <= 80 else name[:77] + "...")
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON text, readable where it can be: only lone surrogates are escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
+
+
+def listed(names: Sequence[Any]) -> str:
+    """The names as a sentence lists them: `a, b or c`."""
+    words = [str(name) for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _bare(word: str) -> str:
+    return word.replace("_", "").replace("-", "").casefold()
+
+
+def _member(text: str, start: int, end: int) -> Span | None:
+    after = _skip(text, end)
+    if text[after : after + 1] == ",":
+        return Span(start, _skip(text, after + 1))
+    before = start
+    while before and text[before - 1] in _BLANK:
+        before -= 1
+    if text[after : after + 1] != "}" or text[before - 1 : before] not in {",", "{"}:
+        return None
+    return Span(before - 1 if text[before - 1] == "," else before, end)
+
+
+def _skip(text: str, offset: int) -> int:
+    while offset < len(text) and text[offset] in _BLANK:
+        offset += 1
+    return offset

@@ -1,0 +1,71 @@
+"""References in MCP files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${input:id}`.
+
+They are found and checked here, and resolved only when a server is started. The editor's variables are VS
+Code's (its variables reference); `${VAR}` and `${VAR:-default}` are Claude Code's.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+from nexus_context.errors import Span
+
+Kind = Literal["variable", "editor", "input", "foreign", "bad"]
+
+_START = re.compile(r"\$\{([^}]*)(\}?)")
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\Z", re.DOTALL)
+_PREFIXED = re.compile(r"([A-Za-z]+):([^\s]*)\Z")
+
+EDITOR = frozenset(
+    {"workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "userHome", "cwd", "pathSeparator", "/"}
+)
+FOREIGN = frozenset({"config", "command"})  # VS Code resolves these, Nexus cannot
+
+
+class Reference(NamedTuple):
+    """One `${...}` of a value, at `span` of its characters.
+
+    `name` is the variable or the input's id, else all that stands between the braces.
+    """
+
+    kind: Kind
+    name: str
+    default: str | None
+    span: Span
+
+
+def references_in(value: str) -> tuple[Reference, ...]:
+    """Every reference of a value, in order; malformed ones are of kind `bad`."""
+    if "${" not in value:
+        return ()
+    return tuple(_reference(match) for match in _START.finditer(value))
+
+
+def without_references(value: str, stand_in: str) -> str:
+    """The value with something else in the place of each reference."""
+    return _START.sub(lambda _: stand_in, value)
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    inside, closed = match[1], match[2]
+    span = Span(*match.span())
+    if not closed:
+        return Reference("bad", inside, None, span)
+    if inside in EDITOR:
+        return Reference("editor", inside, None, span)
+    variable = _VARIABLE.match(inside)
+    if variable:
+        return Reference("variable", variable[1], variable[2], span)
+    prefixed = _PREFIXED.match(inside)
+    if not prefixed:
+        return Reference("bad", inside, None, span)
+    kind, name = prefixed[1], prefixed[2]
+    if kind == "env":
+        named = _VARIABLE.match(name)
+        return (
+            Reference("variable", named[1], named[2], span) if named else Reference("bad", inside, None, span)
+        )
+    if kind == "input" and name:
+        return Reference("input", name, None, span)
+    if kind in EDITOR:
+        return Reference("editor", inside, None, span)
+    return Reference("foreign" if kind in FOREIGN else "bad", inside, None, span)

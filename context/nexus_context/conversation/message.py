@@ -1,0 +1,43 @@
+"""Messages: immutable values in the shape that clients send and models are sent (SPEC §10)."""
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call that an assistant asks for. `arguments` is any JSON value, kept as it came."""
+
+    id: str
+    name: str
+    arguments: Any = msgspec.field(default_factory=dict)
+
+
+class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One message of a conversation.
+
+    `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
+    beside tool calls. What is inside content, arguments and meta comes back exactly as it went in.
+    `timestamp` is whatever the client counts time in; `tokens` is filled in by whoever counted.
+    """
+
+    role: Role
+    content: str | list[Any] | None = msgspec.field(default="")
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    meta: Any = None
+    timestamp: str | float | int | None = None
+    tokens: int | None = None
+
+
+def text_of(message: Message) -> str:
+    """The text of a message: its content, or its text parts joined by newlines."""
+    if message.content is None:
+        return ""
+    if isinstance(message.content, str):
+        return message.content
+    texts = (part.get("text") for part in message.content if isinstance(part, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,84 @@
+"""What can go wrong, as values and as exceptions.
+
+A user's mistake is a value, `Problem`; exceptions are for bugs and I/O:
+
+    NexusError
+    ├── ConfigError        problems of configuration files, raised by the fail-fast front only
+    └── RequestError       a request that cannot be answered; says what to do instead
+"""
+
+import enum
+from typing import NamedTuple
+
+import msgspec
+
+
+class Severity(enum.IntEnum):
+    """The four severities of LSP 3.17, with its numbers."""
+
+    ERROR = 1
+    WARNING = 2
+    INFORMATION = 3
+    HINT = 4
+
+
+class Span(NamedTuple):
+    """A half-open range of code points, `text[start:end]`."""
+
+    start: int
+    end: int
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """Replace `span` of the problem's file by `text`."""
+
+    span: Span
+    text: str
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """The one mend of a problem, shown as a quick fix."""
+
+    title: str
+    edits: tuple[Edit, ...]
+
+
+class Related(msgspec.Struct, frozen=True):
+    """Another place that explains a problem."""
+
+    path: str
+    span: Span
+    message: str
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong with one file.
+
+    `path` is absolute; `span` is in code points of the file's decoded text (no BOM, line ends as they
+    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt (SPEC §10);
+    `message` says what is wrong and what to do.
+    """
+
+    path: str
+    span: Span
+    code: str
+    severity: Severity
+    message: str
+    fix: Fix | None = None
+    related: tuple[Related, ...] = ()
+
+
+class NexusError(Exception):
+    """Base of every exception that Nexus raises on purpose."""
+
+
+class RequestError(NexusError):
+    """A request that cannot be answered.
+
+    `code` is a short stable word for programs, `problems` what the files say about it.
+    """
+
+    def __init__(self, message: str, *, code: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.problems = problems

@@ -1,0 +1,101 @@
+"""Problems as text for people: the frame of an error with its lines, and the exception that carries them."""
+
+from collections.abc import Mapping, Sequence
+
+from nexus_context.errors import NexusError, Problem, Severity
+from nexus_context.lines import LineIndex
+from nexus_context.redact import redact
+
+MAX_FRAMES = 20
+MAX_COLUMNS = 160  # of one shown line; minified files have lines of a megabyte
+
+_TITLES = {
+    "json": ("Invalid JSON in", "Fix the JSON syntax error and try again."),
+    "config": ("Invalid setting in", "Fix the setting and try again."),
+    "mcp": ("Invalid MCP server in", "Fix the MCP server and try again."),
+}
+_OTHER = ("Problem in", "Fix the file and try again.")
+
+
+class ConfigError(NexusError):
+    """Configuration files that cannot be used, raised by the fail-fast front (SPEC §1).
+
+    `problems` has all of them, errors and warnings; the message shows the frames of the errors. `texts` gives
+    the files' decoded texts by absolute path; a file without one is shown without its lines.
+    """
+
+    def __init__(self, problems: Sequence[Problem], texts: Mapping[str, str]) -> None:
+        self.problems = tuple(problems)
+        errors = [problem for problem in problems if problem.severity == Severity.ERROR] or list(problems)
+        frames = [format_frame(problem, texts.get(problem.path)) for problem in errors[:MAX_FRAMES]]
+        if len(errors) > MAX_FRAMES:
+            frames.append(f"... and {len(errors) - MAX_FRAMES} more.")
+        super().__init__("\n\n".join(frames))
+
+
+def format_frame(problem: Problem, text: str | None) -> str:
+    """The problem with the line before it, its own line with a mark below, and the line after.
+
+    Lines and columns count from 1, columns in code points. Secrets in the shown lines are covered, characters
+    that could steer a terminal are replaced. No line end at the end.
+    """
+    title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
+    kind = "Error" if problem.severity == Severity.ERROR else "Warning"
+    head = f"Configuration {kind}: {title} {_harmless(problem.path)}"
+    message = _harmless(problem.message)
+    if text is None:
+        return f"{head}\n\n  {message}\n\n{remedy}"
+    index = LineIndex(text)
+    line, column = index.position(problem.span.start)
+    place = f"  Line {line + 1}, Column {column + 1}: {message}"
+    return "\n".join([head, "", place, "", *_excerpt(index, line, column), "", remedy])
+
+
+def _excerpt(index: LineIndex, line: int, column: int) -> list[str]:
+    numbers = range(max(line - 1, 0), min(line + 2, index.count))
+    width = len(str(numbers[-1] + 1))
+    start = max(0, column - MAX_COLUMNS // 2) if column > MAX_COLUMNS - 20 else 0
+    shown = []
+    for number in numbers:
+        if number > line and not index.line(number):
+            continue
+        full = _covered(index.line(number), start, column if number == line else 0)
+        shown.append(f"  {number + 1:>{width}} | {_clip(full, start)}".rstrip())
+        if number == line:
+            before = full[start:column]
+            shown.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(before)}^")
+    return shown
+
+
+def _covered(line: str, start: int, column: int) -> str:
+    """The line without secrets; of a very long one only what can be shown, at its old place."""
+    low = max(0, min(start, column) - MAX_COLUMNS)
+    high = start + 3 * MAX_COLUMNS
+    return " " * low + _harmless(redact(line[low:high]))
+
+
+def _clip(line: str, start: int) -> str:
+    cut = line[start : start + MAX_COLUMNS]
+    return ("…" if start else "") + cut + ("…" if len(line) > start + MAX_COLUMNS else "")
+
+
+def _harmless(text: str) -> str:
+    """The text with control and bidirectional characters replaced one by one, so that columns stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char == "\t" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+
+
+def _blank(before: str) -> str:
+    """As much blank as the text before the mark takes on a terminal; tabs stay tabs."""
+    if before.isascii():
+        return "".join("\t" if char == "\t" else " " for char in before)
+    # unicodedata is only needed for a line that is not ASCII
+    from unicodedata import combining, east_asian_width
+
+    return "".join(
+        char if char == "\t" else "" if combining(char) else "  " if east_asian_width(char) in "WF" else " "
+        for char in before
+    )

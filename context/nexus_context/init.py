@@ -1,0 +1,48 @@
+"""What `init` puts into a folder's `.nexus3/` or into the global directory; nothing is written here."""
+
+import os
+
+import msgspec
+
+from nexus_context.files import PROMPT_LIMIT, exists, read_text
+from nexus_context.layers.read import DEFAULTS_DIRECTORY
+from nexus_context.layers.walk import CONFIG_DIRECTORY
+
+FILES = ("NEXUS.md", "config.json", "mcp.json")
+
+
+class InitPlan(msgspec.Struct, frozen=True):
+    """`create` are absolute paths and texts of files to write (UTF-8), `existing` the paths to leave alone."""
+
+    directory: str
+    create: tuple[tuple[str, str], ...]
+    existing: tuple[str, ...]
+
+
+def plan_init(folder: str) -> InitPlan:
+    """The templates for a project: `<folder>/.nexus3/`."""
+    return _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
+
+
+def plan_global_init(home: str, *, replace: bool = False) -> InitPlan:
+    """The packaged defaults for the global directory `home`, to be changed there."""
+    return _plan(home, DEFAULTS_DIRECTORY, replace=replace)
+
+
+def _plan(directory: str, templates: str, *, replace: bool = False) -> InitPlan:
+    create = []
+    existing = []
+    for name in FILES:
+        path = os.path.join(directory, name)
+        if exists(path) and not replace:
+            existing.append(path)
+        else:
+            create.append((path, _text(os.path.join(templates, name))))
+    return InitPlan(directory, tuple(create), tuple(existing))
+
+
+def _text(path: str) -> str:
+    text = read_text(path, limit=PROMPT_LIMIT).text
+    if text is None:
+        raise FileNotFoundError(f"the installation is incomplete: {path} cannot be read; install nexusd again")
+    return text

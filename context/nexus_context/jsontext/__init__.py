@@ -1,0 +1,9 @@
+"""JSON text to a value and the span of every key and value; goes on past errors.
+
+Reading order: pointer, problems, words, strings, spans, scanner, reports, recovery, document.
+"""
+
+from nexus_context.jsontext.document import JsonDocument, parse
+from nexus_context.jsontext.pointer import Pointer, parse_pointer, pointer_text
+
+__all__ = ["JsonDocument", "Pointer", "parse", "parse_pointer", "pointer_text"]

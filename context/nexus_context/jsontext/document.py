@@ -1,0 +1,147 @@
+"""A JSON document: its value, its problems, and where each key and value is."""
+
+import json
+from itertools import chain
+from typing import Any
+
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.jsontext.pointer import Pointer, as_index
+from nexus_context.jsontext.recovery import scan
+from nexus_context.jsontext.scanner import DEEPEST
+from nexus_context.jsontext.spans import Index, Place, find, find_at
+
+_CONTAINERS = frozenset({dict, list})
+
+FEW_LOOKUPS = 8
+"""Look-ups by skipping through valid text, after which a table of all places is built."""
+
+
+class JsonDocument:
+    """One parsed text (RFC 8259). Immutable to callers; places are worked out when first asked for.
+
+    `value` is a plain Python value; of a broken text, what could be recovered; None if nothing could.
+    `problems` are in the order of the text, with codes `json.*`. `empty` says that the text is blank.
+    """
+
+    __slots__ = ("_index", "_lookups", "_places", "empty", "ok", "path", "problems", "text", "value")
+
+    def __init__(
+        self, path: str, text: str, value: Any, problems: tuple[Problem, ...] = (), index: Index | None = None
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.value = value
+        self.problems = problems
+        self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
+        self.empty = not text.strip(" \t\r\n")
+        self._index = index
+        self._lookups = 0
+        self._places: dict[Pointer, Place] = {}
+
+    def __repr__(self) -> str:
+        return f"JsonDocument({self.path!r}, {len(self.text)} characters, {len(self.problems)} problems)"
+
+    def span(self, pointer: Pointer) -> Span:
+        """Span of a value; KeyError if there is none. Indices and names stand for each other."""
+        return self._place(pointer).value
+
+    def key_span(self, pointer: Pointer) -> Span | None:
+        """Span of a value's key with its quotes, None for items and the root; KeyError as for `span`."""
+        return self._place(pointer).key
+
+    def path_at(self, offset: int) -> Pointer:
+        """Path of the innermost key or value that contains the offset, or ends with it; () outside all."""
+        if self._index is None and self._count_lookup():
+            return find_at(self.text, offset)
+        return self._table().at(offset)
+
+    def _place(self, pointer: Pointer) -> Place:
+        if self._index is not None:
+            return self._index.find(pointer)
+        place = self._places.get(pointer)
+        if place is None:
+            _check_presence(self.value, pointer)
+            found = find(self.text, pointer) if self._count_lookup() else self._table().find(pointer)
+            place = self._places[pointer] = found
+        return place
+
+    def _count_lookup(self) -> bool:
+        self._lookups += 1
+        return self._lookups <= FEW_LOOKUPS
+
+    def _table(self) -> Index:
+        if self._index is None:
+            self._index = Index(self.text, scan(self.path, self.text).nodes)
+        return self._index
+
+
+def parse(path: str, text: str) -> JsonDocument:
+    """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
+
+    Valid text takes the C decoder. Text with errors, duplicate keys, or numbers out of range takes the
+    scanner, which also knows where everything is.
+    """
+    try:
+        value = _decode(text)
+    except (ValueError, RecursionError):
+        value, nodes, problems = scan(path, text)
+        return JsonDocument(path, text, value, problems, Index(text, nodes))
+    return JsonDocument(path, text, value)
+
+
+def _decode(text: str) -> Any:
+    """Value of text that has no problem at all; ValueError or RecursionError for any other."""
+    value = _DECODER.decode(text)
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for a lone surrogate
+    if not text.isascii():
+        text.encode()
+    if text.count("[") + text.count("{") > DEEPEST and _depth_exceeds(value, DEEPEST):
+        raise ValueError("too deep")
+    return value
+
+
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = dict(members)
+    if len(names) != len(members):
+        raise ValueError("duplicate key")
+    return names
+
+
+def _finite(source: str) -> float:
+    value = float(source)
+    if value - value:  # infinite: the difference is NaN
+        raise ValueError("out of range")
+    return value
+
+
+def _no_constant(source: str) -> Any:
+    raise ValueError(f"{source} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+
+
+def _depth_exceeds(value: Any, deepest: int) -> bool:
+    level = [value] if type(value) in (dict, list) else []
+    for _ in range(deepest):
+        objects = [container.values() for container in level if type(container) is dict]
+        arrays = [container for container in level if type(container) is list]
+        level = [each for each in chain(*objects, *arrays) if type(each) in _CONTAINERS]
+        if not level:
+            return False
+    return True
+
+
+def _check_presence(value: Any, pointer: Pointer) -> None:
+    """KeyError if a valid document has no value there."""
+    for step in pointer:
+        if isinstance(value, list):
+            index = as_index(step)
+            if index is None or not 0 <= index < len(value):
+                raise KeyError(pointer)
+            value = value[index]
+        elif isinstance(value, dict) and str(step) in value:
+            value = value[str(step)]
+        else:
+            raise KeyError(pointer)

@@ -1,0 +1,9 @@
+"""The layers of a folder: defaults, global, ancestors, local (SPEC §1).
+
+Reading order: model, walk, reading, instructions, servers, read.
+"""
+
+from nexus_context.layers.model import Layer, LayerFile, Layers, Skipped
+from nexus_context.layers.read import read_layers
+
+__all__ = ["Layer", "LayerFile", "Layers", "Skipped", "read_layers"]

@@ -1,0 +1,72 @@
+"""Which file of a layer holds its instructions (SPEC §1).
+
+1. For each name in order, the first file that exists: in `.nexus3/`, in the directory, in the directory that
+   the name's own tool uses (`.claude/`, `.agents/`). The global layer has one directory only.
+2. `AGENTS.override.md` stands before the `AGENTS.md` of the same directory.
+3. README.md follows if `include_readme`, or in its place if there is none and `readme_as_fallback`.
+"""
+
+import os
+from collections.abc import Iterator
+
+from nexus_context.config.merge import Effective
+from nexus_context.errors import Problem, Severity
+from nexus_context.layers.model import Kind, LayerFile
+from nexus_context.layers.reading import Reading
+from nexus_context.layers.walk import Place
+
+TOOL_DIRECTORIES = {"CLAUDE.md": ".claude", "AGENTS.md": ".agents"}
+
+
+def instruction_names(reading: Reading, effective: Effective) -> list[str]:
+    """The file names to look for; a name that leads elsewhere is reported and left out."""
+    names = []
+    for index, name in enumerate(effective.get("/context/instruction_files")):
+        if name not in (".", "..") and not any(character in name for character in "/\\\0"):
+            names.append(name)
+            continue
+        message = f"{name!r} is no file name. Write the name of a file in the layer's directory."
+        for origin in effective.provenance.get(f"/context/instruction_files/{index}", ()):
+            problem = Problem(origin.path, origin.span, "config.instruction-file", Severity.ERROR, message)
+            reading.problems.append(problem)
+    return names
+
+
+def find_instructions(
+    reading: Reading, place: Place, names: list[str], effective: Effective
+) -> list[LayerFile]:
+    """The instruction file and the README of a place; nothing if only a file could make it a layer."""
+    chosen = next((path for path in _candidates(place, names) if reading.is_there(place, path)), None)
+    files = []
+    if chosen is not None:
+        files.append(_file(reading, "instructions", chosen))
+    elif place.optional:
+        return []
+    elif place.config_directory is not None and names:
+        path = os.path.join(place.config_directory, names[0])
+        files.append(LayerFile("instructions", path, "missing"))
+    fallback = chosen is None and effective.get("/context/readme_as_fallback")
+    if place.in_workspace and (fallback or effective.get("/context/include_readme")):
+        path = os.path.join(place.directory, "README.md")
+        if path != chosen and reading.is_there(place, path):
+            files.append(_file(reading, "readme", path))
+    return files
+
+
+def _candidates(place: Place, names: list[str]) -> Iterator[str]:
+    """Paths where a place's instruction file can be, the most important first."""
+    for name in names:
+        directories = [place.config_directory] if place.config_directory is not None else []
+        if place.in_workspace:
+            directories.append(place.directory)
+            if name in TOOL_DIRECTORIES:
+                directories.append(os.path.join(place.directory, TOOL_DIRECTORIES[name]))
+        for directory in directories:
+            if name == "AGENTS.md":
+                yield os.path.join(directory, "AGENTS.override.md")
+            yield os.path.join(directory, name)
+
+
+def _file(reading: Reading, kind: Kind, path: str) -> LayerFile:
+    read = reading.prompt_file(path)
+    return LayerFile(kind, path, read.status, read.text)

@@ -1,0 +1,116 @@
+"""The values of a folder's layers."""
+
+from typing import Literal
+
+import msgspec
+
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import ConfigLayer, Effective
+from nexus_context.errors import Problem
+from nexus_context.files import FileRead
+from nexus_context.jsontext import JsonDocument
+
+DEFAULTS = "defaults"
+GLOBAL = "global"
+LOCAL = "local"
+ANCESTOR_PREFIX = "ancestor:"
+
+Kind = Literal["instructions", "config", "mcp", "readme", "section"]
+Status = Literal["loaded", "missing", "stale", "invalid", "unreadable", "too-large"]
+
+
+class LayerFile(msgspec.Struct, frozen=True):
+    """A file that a layer has or could have.
+
+    `text` is the present text where it can be read; only that of a `loaded` file counts. A `stale` JSON
+    file is broken and its last good value counts; an `invalid` one counts as absent. `section` is the file
+    of a custom section of `config.json`.
+    """
+
+    kind: Kind
+    path: str
+    status: Status
+    text: str | None = None
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer. `directory` is what it speaks for, `config_directory` its `.nexus3`."""
+
+    name: str
+    directory: str
+    config_directory: str
+    files: tuple[LayerFile, ...]
+
+    @property
+    def in_workspace(self) -> bool:
+        """Whether the layer comes with a workspace, not with the user or the installation."""
+        return self.name == LOCAL or self.name.startswith(ANCESTOR_PREFIX)
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A directory or file that is not read although it is where a layer could be."""
+
+    path: str
+    reason: str
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A JSON document of a settings file and everything that is wrong with it."""
+
+    document: JsonDocument
+    problems: tuple[Problem, ...]
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """Settings merged from these layers, and what they may not set."""
+
+    layers: tuple[ConfigLayer, ...]
+    effective: Effective
+    problems: tuple[Problem, ...]
+
+
+class Served(msgspec.Struct, frozen=True):
+    """The servers of a document and what is wrong with them, in these surroundings.
+
+    `commands` are the commands that were looked for, each with what was found.
+    """
+
+    document: JsonDocument
+    environ: dict[str, str]
+    commands: dict[str, str | None]
+    servers: tuple[McpServer, ...]
+    problems: tuple[Problem, ...]
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a load leaves for the next one: by path, and the merged settings. Nobody changes it later."""
+
+    reads: dict[str, FileRead] = {}
+    documents: dict[str, JsonDocument] = {}
+    checked: dict[str, Checked] = {}
+    good: dict[str, JsonDocument] = {}
+    refusals: dict[str, str | None] = {}
+    served: dict[str, Served] = {}
+    merged: Merged | None = None
+
+
+class Layers(msgspec.Struct, frozen=True):
+    """Everything that a folder's files say, and what is wrong with them.
+
+    `layers` are in order, the most important last. `documents` are the JSON files' present texts, parsed as
+    far as possible; `good` their last values without an error; `texts` all texts by path. `watch` are all
+    paths whose change matters, of files and directories that exist or not. `memory` saves work of the next
+    load and means nothing else.
+    """
+
+    folder: str
+    layers: tuple[Layer, ...]
+    skipped: tuple[Skipped, ...]
+    effective: Effective
+    servers: tuple[McpServer, ...]
+    problems: tuple[Problem, ...]
+    documents: dict[str, JsonDocument]
+    texts: dict[str, str]
+    good: dict[str, JsonDocument]
+    watch: tuple[str, ...]
+    memory: Memory

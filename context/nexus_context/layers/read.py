@@ -1,0 +1,195 @@
+"""Read a folder's layers (SPEC §1).
+
+1. `context.ancestor_depth` comes from the local file, else the global one, else the default.
+2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
+3. A packaged default counts only where the global layer has no such file.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.config.check import check_config
+from nexus_context.config.merge import ConfigLayer, Effective
+from nexus_context.errors import Problem
+from nexus_context.files import JSON_LIMIT
+from nexus_context.jsontext import JsonDocument
+from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
+from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
+from nexus_context.layers.reading import JsonFile, Reading
+from nexus_context.layers.servers import find_servers
+from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, ancestor_places, local_place
+
+DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
+DEFAULT_INSTRUCTIONS = "NEXUS.md"
+DEFAULT_DEPTH = 2
+MAX_DEPTH = 10
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Where layers are looked for, besides the folder.
+
+    `home` is the global directory (`~/.nexus3`), `user_home` where the walk upwards ends. `overlays` maps
+    absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
+    absolute path) are what MCP servers would be started with.
+    """
+
+    home: str
+    user_home: str
+    overlays: Mapping[str, str]
+    environ: Mapping[str, str]
+    which: Callable[[str], str | None] | None = None
+
+
+def read_layers(
+    folder: str,
+    *,
+    home: str,
+    user_home: str,
+    overlays: Mapping[str, str],
+    environ: Mapping[str, str],
+    previous: Layers | None = None,
+) -> Layers:
+    """Everything that the files of an absolute folder say; never raises for anything that they may be.
+
+    For the arguments see `Surroundings`. `previous` is an earlier result: what is unchanged is taken from
+    it, and of a JSON file that broke since, its last good value.
+    """
+    around = Surroundings(home, user_home, overlays, environ)
+    layers, reading = open_layers(folder, around, previous)
+    return with_reading(layers, reading)
+
+
+def open_layers(folder: str, around: Surroundings, previous: Layers | None) -> tuple[Layers, Reading]:
+    """The layers, and the reading that goes on with what their instruction files import."""
+    reading = Reading(around.overlays, previous.memory if previous else None)
+    places, configs = _places(reading, folder, around)
+    effective = _settings(reading, places, configs, around.home)
+    names = instruction_names(reading, effective)
+    instructions = _instructions(reading, places, names, effective)
+    search = functools.cache(
+        around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
+    )
+    servers, mcp_files = find_servers(reading, places, effective, environ=around.environ, which=search)
+    layers = []
+    for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True):
+        if (place.optional or place.name == DEFAULTS) and not own and not mcp and config is None:
+            continue
+        listed = [*own, *([_config_file(config)] if config else []), *mcp]
+        config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
+        layers.append(Layer(place.name, place.directory, config_directory, tuple(listed)))
+    bare = Layers(folder, tuple(layers), (), effective, servers, (), {}, {}, {}, (), reading.memory())
+    return with_reading(bare, reading), reading
+
+
+def with_reading(layers: Layers, reading: Reading) -> Layers:
+    """The layers with all that has been read for them so far."""
+    texts = {path: read.text for path, read in reading.reads.items() if read.text is not None}
+    return msgspec.structs.replace(
+        layers,
+        skipped=tuple(reading.skipped),
+        problems=tuple(reading.problems),
+        documents=reading.documents,
+        texts=texts,
+        good=reading.good,
+        watch=tuple(sorted(path for path in reading.watch if not path.startswith(DEFAULTS_DIRECTORY))),
+        memory=reading.memory(),
+    )
+
+
+def _places(
+    reading: Reading, folder: str, around: Surroundings
+) -> tuple[list[Place], list[JsonFile | None]]:
+    """All places in layer order and the settings file of each."""
+    home = around.home
+    own, skipped = local_place(folder, home, reading.real_path)
+    reading.skipped.extend(skipped)
+    local = [own] if own else []
+    user = Place(GLOBAL, os.path.dirname(home), home)
+    packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
+    local_configs = [_read_config(reading, place) for place in local]
+    user_config = _read_config(reading, user)
+    counts = user_config is not None and user_config.used is not None
+    packaged_config = None if counts else _read_config(reading, packaged)
+    above, skipped = ancestor_places(
+        folder,
+        depth=_depth([*local_configs, user_config, packaged_config]),
+        home=home,
+        user_home=around.user_home,
+        overlays=around.overlays,
+        real_path=reading.real_path,
+    )
+    reading.skipped.extend(skipped)
+    places = [packaged, user, *above, *local]
+    configs = [packaged_config, user_config, *(_read_config(reading, place) for place in above), *local_configs]
+    for place in places[1:]:
+        _watch_directories(reading, place)
+    return places, configs
+
+
+def _read_config(reading: Reading, place: Place) -> JsonFile | None:
+    """The settings file of a place; None where it may not be read."""
+    if place.config_directory is None:
+        return None
+    path = os.path.join(place.config_directory, "config.json")
+    if not reading.is_there(place, path, JSON_LIMIT):
+        missing = reading.refusals.get(path) is None and not place.optional
+        return JsonFile(path, "missing", None, None) if missing else None
+    document = reading.document(path)
+    return reading.settle(path, document, reading.check(document, _check) if document else ())
+
+
+def _check(document: JsonDocument) -> tuple[Problem, ...]:
+    syntax = [problem for problem in document.problems if problem.code != "json.empty"]
+    return (*syntax, *check_config(document))
+
+
+def _config_file(file: JsonFile) -> LayerFile:
+    return LayerFile("config", file.path, file.status, file.text)
+
+
+def _depth(configs: list[JsonFile | None]) -> int:
+    """The ancestor depth of the first of these files that sets one, else the default."""
+    for config in configs:
+        value = config.used.value if config is not None and config.used is not None else None
+        context = value.get("context") if isinstance(value, dict) else None
+        depth = context.get("ancestor_depth") if isinstance(context, dict) else None
+        if type(depth) is int and 0 <= depth <= MAX_DEPTH:
+            return depth
+    return DEFAULT_DEPTH
+
+
+def _settings(
+    reading: Reading, places: list[Place], configs: list[JsonFile | None], home: str
+) -> Effective:
+    layers = tuple(
+        ConfigLayer(place.name, config.used)
+        for place, config in zip(places, configs, strict=True)
+        if config is not None and config.used is not None
+    )
+    return reading.merge(layers, os.path.join(home, "config.json")).effective
+
+
+def _instructions(
+    reading: Reading, places: list[Place], names: list[str], effective: Effective
+) -> list[list[LayerFile]]:
+    """The instruction files of each place; the packaged one only where the global layer has none."""
+    found = [find_instructions(reading, place, names, effective) for place in places[1:]]
+    if any(file.status != "missing" for file in found[0]):
+        return [[], *found]
+    return [find_instructions(reading, places[0], [DEFAULT_INSTRUCTIONS], effective), *found]
+
+
+def _watch_directories(reading: Reading, place: Place) -> None:
+    """Directories in which a file of the layer can appear, and the tools' directories that can appear themselves."""
+    if place.config_directory is not None:
+        reading.watch.add(place.config_directory)
+    if place.in_workspace:
+        reading.watch.add(place.directory)
+        reading.watch.update(os.path.join(place.directory, name) for name in TOOL_DIRECTORIES.values())
+    if place.name == LOCAL:
+        reading.watch.add(os.path.join(place.directory, ".vscode"))

@@ -1,0 +1,170 @@
+"""Texts of one load: unsaved text before the disk, unchanged files not read or parsed again.
+
+1. A file is read at most once a load; every path that is asked for is watched from then on.
+2. A JSON file with an error is not used: its last good document is, if there was one.
+3. A file of a workspace is refused if it leads out of its layer's directory through a symbolic link, and, in
+   a directory where others could have put it, if it is not this user's or root's.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from nexus_context.config.merge import ConfigLayer, merge
+from nexus_context.config.scope import restrict
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, FileRead, decode, read_text, real_path, trusted_file
+from nexus_context.jsontext import JsonDocument, parse
+from nexus_context.layers.model import Checked, Memory, Merged, Served, Skipped, Status
+from nexus_context.layers.walk import Place, within
+
+UNSAVED: tuple[int, ...] = ()
+"""Stamp of a text that comes from an editor."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class JsonFile(msgspec.Struct, frozen=True):
+    """A JSON file of a layer. `used` is what counts: this text's value, the last good one, or nothing."""
+
+    path: str
+    status: Status
+    text: str | None
+    used: JsonDocument | None
+
+
+class Reading:
+    """One load of a folder: what has been read for it so far, and the previous load to save work."""
+
+    def __init__(self, overlays: Mapping[str, str], previous: Memory | None) -> None:
+        self.overlays = overlays
+        self.previous = previous or Memory()
+        self.reads: dict[str, FileRead] = {}
+        self.documents: dict[str, JsonDocument] = {}
+        self.checked: dict[str, Checked] = {}
+        self.good: dict[str, JsonDocument] = {}
+        self.refusals: dict[str, str | None] = {}
+        self.served: dict[str, Served] = {}
+        self.merged: Merged | None = None
+        self.problems: list[Problem] = []
+        self.skipped: list[Skipped] = []
+        self.watch: set[str] = set()
+        self.real_path = functools.cache(real_path)
+
+    def memory(self) -> Memory:
+        """What the next load can use."""
+        return Memory(self.reads, self.documents, self.checked, self.good, self.refusals, self.served, self.merged)
+
+    def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
+        """The file's text; its problems are not reported yet."""
+        known = self.reads.get(path)
+        if known is not None:
+            return known
+        self.watch.add(path)
+        previous = self.previous.reads.get(path)
+        overlay = self.overlays.get(path)
+        if overlay is None:
+            saved = previous if previous is not None and previous.stamp != UNSAVED else None
+            read = read_text(path, limit=limit, previous=saved)
+        elif previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
+            read = previous
+        else:
+            read = _unsaved(path, overlay, limit)
+        self.reads[path] = read
+        return read
+
+    def is_there(self, place: Place, path: str, limit: int = PROMPT_LIMIT) -> bool:
+        """Whether a layer has this file and it may be read; one that may not is reported as skipped."""
+        read = self.read(path, limit)
+        if read.status == "missing":
+            return False
+        if not place.in_workspace:
+            return True
+        if path not in self.refusals:
+            self.refusals[path] = self._refusal(place, path, read)
+            reason = self.refusals[path]
+            if reason is not None:
+                self.skipped.append(Skipped(path, reason))
+                message = f"The file is not read: it {reason}."
+                self.problems.append(Problem(path, Span(0, 0), "layer.refused", Severity.WARNING, message))
+        return self.refusals[path] is None
+
+    def prompt_file(self, path: str) -> FileRead:
+        """The file's text, with its problems reported."""
+        read = self.read(path)
+        self.problems.extend(read.problems)
+        return read
+
+    def document(self, path: str) -> JsonDocument | None:
+        """A JSON file's present text, parsed; None, with the reason reported, where there is no text."""
+        read = self.read(path, JSON_LIMIT)
+        self.problems.extend(read.problems)
+        if read.status != "loaded" or read.text is None:
+            return None
+        document = self.previous.documents.get(path)
+        if document is None or document.text != read.text:
+            document = parse(path, read.text)
+        self.documents[path] = document
+        return document
+
+    def check(
+        self, document: JsonDocument, check: Callable[[JsonDocument], tuple[Problem, ...]]
+    ) -> tuple[Problem, ...]:
+        """What a check says of a document; worked out once for each document."""
+        checked = self.previous.checked.get(document.path)
+        if checked is None or checked.document is not document:
+            checked = Checked(document, check(document))
+        self.checked[document.path] = checked
+        return checked.problems
+
+    def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
+        """Report what is wrong with a JSON file, and decide what of it counts."""
+        read = self.reads[path]
+        self.problems.extend(problems)
+        if document is not None and all(problem.severity != Severity.ERROR for problem in problems):
+            self.good[path] = document
+            return JsonFile(path, "loaded", read.text, document)
+        good = self.previous.good.get(path)
+        if good is None or read.status == "missing":
+            return JsonFile(path, "invalid" if read.status == "loaded" else read.status, read.text, None)
+        self.good[path] = good
+        return JsonFile(path, "stale", read.text, good)
+
+    def merge(self, layers: tuple[ConfigLayer, ...], global_path: str) -> Merged:
+        """The merged settings; the previous ones when each file that counts is the same."""
+        merged = self.previous.merged
+        if merged is None or not _same(merged.layers, layers):
+            kept, problems = restrict(layers, global_path=global_path)
+            merged = Merged(layers, merge(kept), problems)
+        self.merged = merged
+        self.problems.extend(merged.problems)
+        return merged
+
+    def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:
+        unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
+        if unchanged and path in self.previous.refusals:
+            return self.previous.refusals[path]
+        if not within(self.real_path(path), self.real_path(place.directory)):
+            return f"is a symbolic link that leads out of {place.directory}"
+        if not place.strict or (reason := trusted_file(path)) == "does not exist":  # unsaved only
+            return None
+        return reason
+
+
+def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool:
+    return len(before) == len(now) and all(
+        a.name == b.name and a.document is b.document for a, b in zip(before, now, strict=True)
+    )
+
+
+def _unsaved(path: str, text: str, limit: int) -> FileRead:
+    """An editor's text, judged by the rules for files. A lone surrogate, which no file can hold, is replaced."""
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    data = text.encode()
+    if len(data) > limit:
+        message = f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
+        problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
+        return FileRead(path, "too-large", None, (problem,), UNSAVED)
+    return msgspec.structs.replace(decode(path, data), stamp=UNSAVED)

@@ -1,0 +1,121 @@
+"""The MCP servers of a folder's layers, and of other tools' files in it (SPEC §3).
+
+Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from nexus_context.config.mcp import McpServer, read_servers, shadow, shadow_hints, syntax_problems
+from nexus_context.config.merge import Effective
+from nexus_context.files import JSON_LIMIT
+from nexus_context.jsontext import JsonDocument
+from nexus_context.layers.model import DEFAULTS, LOCAL, LayerFile, Served
+from nexus_context.layers.reading import Reading
+from nexus_context.layers.walk import Place
+
+Which = Callable[[str], str | None]
+
+PROJECT = "project"
+VSCODE = "vscode"
+
+
+def find_servers(
+    reading: Reading,
+    places: Sequence[Place],
+    effective: Effective,
+    *,
+    environ: Mapping[str, str],
+    which: Which,
+) -> tuple[tuple[McpServer, ...], list[list[LayerFile]]]:
+    """All servers in layer order, the shadowed ones marked, and the MCP files of each place.
+
+    The packaged file, of the first place, is read only where the global one, of the second, does not count.
+    """
+    servers: list[McpServer] = []
+    files: list[list[LayerFile]] = [[] for _ in places]
+    global_counts = False
+    for index in range(len(places) - 1, -1, -1):
+        place = places[index]
+        if place.name == DEFAULTS and global_counts:
+            continue
+        found: list[McpServer] = []
+        for origin, path in _files_of(place, effective):
+            if not reading.is_there(place, path, JSON_LIMIT) and reading.refusals.get(path) is not None:
+                continue
+            file, more = _read_file(reading, place, origin, path, environ, which)
+            if file.status != "missing" or (origin == place.name and not place.optional):
+                files[index].append(file)
+            global_counts = not place.in_workspace and file.status in ("loaded", "stale")
+            found.extend(more)
+        servers[:0] = found
+    marked = shadow(servers)
+    reading.problems.extend(shadow_hints(marked))
+    return marked, files
+
+
+def _files_of(place: Place, effective: Effective) -> list[tuple[str, str]]:
+    """Origin and path of the MCP files of a place, the most important last."""
+    files = []
+    if place.name == LOCAL:
+        if effective.get("/mcp/read_vscode"):
+            files.append((VSCODE, os.path.join(place.directory, ".vscode", "mcp.json")))
+        if effective.get("/mcp/read_mcp_json"):
+            files.append((PROJECT, os.path.join(place.directory, ".mcp.json")))
+    if place.config_directory is not None:
+        files.append((place.name, os.path.join(place.config_directory, "mcp.json")))
+    return files
+
+
+def _read_file(
+    reading: Reading, place: Place, origin: str, path: str, environ: Mapping[str, str], which: Which
+) -> tuple[LayerFile, tuple[McpServer, ...]]:
+    document = reading.document(path)
+    if document is None:
+        file = reading.settle(path, None, ())
+        servers: tuple[McpServer, ...] = ()
+    else:
+        served = _serve(document, reading.previous.served.get(path), place, origin, environ, which)
+        reading.served[path] = served
+        servers = served.servers
+        file = reading.settle(path, document, served.problems)
+    if file.used is None:
+        servers = ()
+    elif file.used is not document:
+        servers = _serve(file.used, None, place, origin, environ, which).servers
+    return LayerFile("mcp", path, file.status, file.text), servers
+
+
+def _serve(
+    document: JsonDocument,
+    previous: Served | None,
+    place: Place,
+    origin: str,
+    environ: Mapping[str, str],
+    which: Which,
+) -> Served:
+    """The servers of a document; the previous ones if what they depend on is as it was."""
+    if (
+        previous is not None
+        and previous.document is document
+        and previous.environ == environ
+        and all(which(command) == found for command, found in previous.commands.items())
+    ):
+        return previous
+    commands: dict[str, str | None] = {}
+
+    def noted(command: str) -> str | None:
+        commands[command] = which(command)
+        return commands[command]
+
+    servers, found = read_servers(
+        document,
+        origin=origin,
+        folder=place.directory,
+        environ=environ,
+        which=noted,
+        own=origin not in (PROJECT, VSCODE),
+    )
+    syntax = syntax_problems(document, found, jsonc=origin == VSCODE)
+    own = [problem for problem in syntax if problem.code != "json.empty"]
+    return Served(document, dict(environ), commands, servers, (*own, *found))

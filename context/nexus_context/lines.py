@@ -1,0 +1,56 @@
+"""Offsets to lines and columns and back; line ends are exactly \\n, \\r\\n and \\r, as in LSP 3.17."""
+
+import re
+from bisect import bisect_right
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class LineIndex:
+    """Where the lines of one text start.
+
+    Lines and columns count from 0, columns in code points. U+2028, U+0085 and form feeds are ordinary
+    characters, unlike in `str.splitlines`.
+    """
+
+    __slots__ = ("_starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+
+    @property
+    def count(self) -> int:
+        """The number of lines; a text that ends with a line end has an empty last line."""
+        return len(self._starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, which is clamped to the text.
+
+        An offset between \\r and \\n counts as the end of its line.
+        """
+        offset = min(max(offset, 0), len(self.text))
+        line = bisect_right(self._starts, offset) - 1
+        return line, min(offset, self._end(line)) - self._starts[line]
+
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a line and column, clamped to that line's end and to the text."""
+        if line < 0:
+            return 0
+        if line >= len(self._starts):
+            return len(self.text)
+        return min(self._starts[line] + max(column, 0), self._end(line))
+
+    def line(self, number: int) -> str:
+        """Text of a line without its line end; IndexError if there is no such line."""
+        if not 0 <= number < len(self._starts):
+            raise IndexError(f"line {number} of a text with {len(self._starts)} lines")
+        return self.text[self._starts[number] : self._end(number)]
+
+    def _end(self, line: int) -> int:
+        """Offset of the line's end, before its line-end characters."""
+        if line + 1 >= len(self._starts):
+            return len(self.text)
+        end = self._starts[line + 1] - 1
+        crlf = self.text.startswith("\r\n", end - 1) and end > self._starts[line]
+        return end - 1 if crlf else end

@@ -1,0 +1,53 @@
+"""The conversation of one session: what `messages` holds is what the model sees."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from nexus_context.conversation.message import Message
+from nexus_context.prompt import texts
+from nexus_context.tokens import TokenCounter, count_message
+
+
+class ContextManager:
+    """The messages of one session and their token counts, each counted once for each counter in use.
+
+    Not safe for several threads at once: the caller keeps the order of changes.
+    """
+
+    def __init__(self, *, started: datetime | None = None) -> None:
+        """`started`, a local time, opens the session with a message that says when it began."""
+        self._messages: list[Message] = []
+        self._counts: list[int] = []
+        self._total = 0
+        self._counter = ""
+        if started is not None:
+            began = texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}")
+            self._messages.append(Message("user", began))
+
+    @property
+    def messages(self) -> list[Message]:
+        """A copy of the messages, oldest first."""
+        return list(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def add(self, messages: Iterable[Message]) -> None:
+        self._messages.extend(messages)
+
+    def clear_messages(self) -> None:
+        self._messages.clear()
+        self._counts.clear()
+        self._total = 0
+
+    def history_tokens(self, counter: TokenCounter) -> int:
+        """Tokens of all messages. Only messages that this counter has not seen yet are counted."""
+        if counter.name != self._counter:
+            self._counts.clear()
+            self._total = 0
+            self._counter = counter.name
+        for message in self._messages[len(self._counts) :]:
+            tokens = count_message(counter, message.content, message.tool_calls)
+            self._counts.append(tokens)
+            self._total += tokens
+        return self._total

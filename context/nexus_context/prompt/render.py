@@ -1,0 +1,168 @@
+"""The system prompt of a folder and its source map (SPEC §4).
+
+1. Sections stand by priority, high first; equal ones in the order below, custom ones after them.
+2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.
+3. Line ends are `\\n`. A verbatim fragment with fewer characters than its source has `\\r\\n` there, and
+   `source_at` counts them: a file with such line ends needs no fragment for each line.
+4. Equal inputs give equal bytes: no clock and no state of the work is looked at.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from nexus_context.errors import Span
+from nexus_context.layers.model import Layers
+from nexus_context.prompt import sections
+from nexus_context.prompt.contents import Contents
+from nexus_context.prompt.environment import Environment
+from nexus_context.prompt.sections import Facts, Part
+from nexus_context.prompt.texts import unix_lines
+
+LAYERED = 700
+ADDITIONAL = 300
+ENVIRONMENT = 200
+DATE = 100
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Fragment(msgspec.Struct, frozen=True):
+    """A range of the prompt and where it came from.
+
+    `section` is layers, additional, environment, active, mcp, date or custom; `title` its heading.
+    `path` is None for text of the request. `source` is a range of the file's text. If `verbatim`, the
+    prompt's text is that range with its line ends as `\\n`; else it is made from what stands there, and
+    an empty range stands for a place or the file as a whole.
+    """
+
+    section: str
+    layer: str | None
+    title: str
+    span: Span
+    path: str | None
+    source: Span
+    verbatim: bool = False
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """The system prompt. `fragments` tile `text`."""
+
+    text: str
+    fragments: tuple[Fragment, ...]
+
+
+def render(layers: Layers, contents: Contents, *, environment: Environment, facts: Facts = Facts()) -> Prompt:  # noqa: B008 (frozen)
+    """The prompt of the layers. The date is in it only with `datetime.placement = system`."""
+    effective = layers.effective
+    surroundings = [
+        sections.environment(layers.folder, environment),
+        sections.active(effective, facts),
+        sections.mcp_servers(layers.servers),
+    ]
+    found = [
+        (LAYERED, sections.layered(contents)),
+        (ADDITIONAL, sections.additional(facts.additional)),
+        (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
+        (DATE, sections.date(effective, facts.now)),
+        *((section.priority, sections.custom(section)) for section in contents.sections),
+    ]
+    found.sort(key=lambda section: -section[0])
+    separator = unix_lines(str(effective.get("/context/section_separator")))
+    return tiled(sections.glued((parts for _, parts in found), separator))
+
+
+def tiled(parts: Sequence[Part]) -> Prompt:
+    """The text of parts in order, with the fragments that tile it."""
+    fragments: list[Fragment] = []
+    texts: list[str] = []
+    start = 0
+    for part in parts:
+        for piece in part.pieces:
+            if not piece.text:
+                continue
+            end = start + len(piece.text)
+            fragment = Fragment(
+                part.section, part.layer, part.title, Span(start, end), piece.path, piece.source, piece.verbatim
+            )
+            texts.append(piece.text)
+            joined = _joined(fragments[-1], fragment) if fragments else None
+            if joined is None:
+                fragments.append(fragment)
+            else:
+                fragments[-1] = joined
+            start = end
+    text = "".join(texts)
+    if not text.isascii():
+        # a path or a name that is not Unicode; one character for one, so that spans stay
+        text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return Prompt(text, tuple(fragments))
+
+
+def fragment_at(prompt: Prompt, offset: int) -> Fragment | None:
+    """The fragment that holds the character at an offset of the prompt."""
+    index = bisect_right(prompt.fragments, offset, key=lambda fragment: fragment.span.start) - 1
+    if index < 0 or offset >= prompt.fragments[index].span.end:
+        return None
+    return prompt.fragments[index]
+
+
+def source_at(prompt: Prompt, offset: int, file_texts: Mapping[str, str]) -> tuple[str, int] | None:
+    """The file and the offset in its text that a character of the prompt came from; None if from no file.
+
+    `file_texts` are the texts by path that the prompt was made of (`Layers.texts`).
+    """
+    fragment = fragment_at(prompt, offset)
+    if fragment is None or fragment.path is None:
+        return None
+    source = fragment.source
+    if not fragment.verbatim:
+        return fragment.path, source.start
+    distance = offset - fragment.span.start
+    if _length(source) == _length(fragment.span):
+        return fragment.path, source.start + distance
+    return fragment.path, _skip(file_texts.get(fragment.path, ""), source, distance)
+
+
+def places_of(prompt: Prompt, path: str, offset: int, file_texts: Mapping[str, str]) -> Iterator[int]:
+    """Offsets of the prompt where a character of a file stands word for word."""
+    for fragment in prompt.fragments:
+        source = fragment.source
+        if fragment.path != path or not fragment.verbatim or not source.start <= offset < source.end:
+            continue
+        distance = offset - source.start
+        if _length(source) != _length(fragment.span):
+            distance -= file_texts.get(path, "").count("\r\n", source.start, offset)
+        yield min(fragment.span.start + distance, fragment.span.end - 1)
+
+
+def _length(span: Span) -> int:
+    return span.end - span.start
+
+
+def _joined(before: Fragment, after: Fragment) -> Fragment | None:
+    """One fragment for two that follow each other in the same file or stand for the same place; else None."""
+    if before.path != after.path or before.verbatim != after.verbatim or before.title != after.title:
+        return None
+    if before.section != after.section or before.layer != after.layer:
+        return None
+    span = Span(before.span.start, after.span.end)
+    if before.verbatim and before.source.end == after.source.start:
+        return msgspec.structs.replace(before, span=span, source=Span(before.source.start, after.source.end))
+    if not before.verbatim and before.source == after.source:
+        return msgspec.structs.replace(before, span=span)
+    return None
+
+
+def _skip(text: str, source: Span, distance: int) -> int:
+    """Offset after `distance` characters of a source range, `\\r\\n` counting as one."""
+    offset = source.start
+    while distance > 0:
+        end = text.find("\r\n", offset, source.end)
+        if end < 0 or end - offset >= distance:
+            return min(offset + distance, source.end)
+        distance -= end - offset + 1
+        offset = end + 2
+    return offset

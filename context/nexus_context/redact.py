@@ -1,0 +1,90 @@
+"""Find literal secrets in configuration texts, and cover them wherever such a text is shown.
+
+A literal counts as a secret when
+
+1. it has the shape of a known token (GitHub, GitLab, OpenAI, Anthropic, Slack, AWS, Google, JWT, PEM keys);
+2. it follows `Bearer` or `Basic`;
+3. it is a URL's password, or the value of a query parameter whose name says secret;
+4. its name says secret (TOKEN, KEY, SECRET, PASSWORD) and it is long, without spaces, and looks random.
+
+References such as `${TOKEN}` and placeholders such as `<your key>` are no secrets.
+"""
+
+import math
+import re
+
+from nexus_context.errors import Span
+
+_TOKEN = re.compile(
+    r"""(?<![A-Za-z0-9])(?:
+      gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,} | glpat-[A-Za-z0-9_-]{16,}
+    | sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,} | xox[abeoprs]-[A-Za-z0-9-]{10,} | (?:AKIA|ASIA)[A-Z0-9]{16}\b
+    | AIza[A-Za-z0-9_-]{30,} | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,}
+    | eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]* | -----BEGIN[ A-Z]*PRIVATE[ ]KEY-----[^"]*
+    )""",
+    re.VERBOSE,
+)
+_SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})")
+_PASSWORD = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^/?#\s:@\"]{0,200}:([^/?#\s@\"$]{1,200})@")
+_NAME = r"(?:[a-z0-9]{1,40}[_-]){0,8}(?:token|secret|passw(?:or)?d|passphrase|apikey|key)"
+_QUERY = re.compile(rf"(?i)[?&;]{_NAME}=([^&#\s\"$]{{8,}})")
+_MEMBER = re.compile(
+    rf"(?i)\"(?:{_NAME}|[^\"]{{0,80}}secret[^\"]{{0,80}}|authorization)\"\s*:\s*\"((?:[^\"\\]|\\.)*)\"?"
+)
+_SECRET_NAME = re.compile(r"(?i)(?:token|key|passw(?:or)?d|passphrase|credentials?)\Z|secret")
+_PLACEHOLDER = re.compile(
+    r"(?i)[<>{}$]|\byour|your[_-]|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|^(?:[~./]|[a-z]:\\)"
+)
+
+_LONG = 16
+_RANDOM_BITS = (
+    3.2  # Shannon entropy per character; words and paths stay below 3.2 at these lengths or have no digit
+)
+
+
+def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
+    """Where a value holds literal secrets, as ranges of the value; `name` is the key it stands under."""
+    spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value)]
+    if not spans and _SECRET_NAME.search(name) and _looks_random(value):
+        spans = [Span(0, len(value))]
+    return tuple(_apart(spans))
+
+
+def redact(text: str) -> str:
+    """The text with every secret, and every JSON value whose name says secret, covered by as many `*`."""
+    spans = [Span(*match.span(match.lastindex or 0)) for match in [*_matches(text), *_MEMBER.finditer(text)]]
+    parts, end = [], 0
+    for span in _apart(spans):
+        covered = text[span.start : span.end]
+        parts += [text[end : span.start], covered if covered.startswith("${") else "*" * len(covered)]
+        end = span.end
+    return "".join([*parts, text[end:]])
+
+
+def _matches(text: str) -> list[re.Match[str]]:
+    return [
+        match
+        for pattern in (_TOKEN, _SCHEME, _PASSWORD, _QUERY)
+        for match in pattern.finditer(text)
+        if not _PLACEHOLDER.search(match[match.lastindex or 0])
+    ]
+
+
+def _apart(spans: list[Span]) -> list[Span]:
+    """The spans in order, overlapping ones joined."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.start < joined[-1].end:
+            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
+        else:
+            joined.append(span)
+    return joined
+
+
+def _looks_random(value: str) -> bool:
+    if len(value) < _LONG or len(value) > 4096 or any(char.isspace() for char in value) or "://" in value:
+        return False
+    if _PLACEHOLDER.search(value) or not any(char.isdigit() for char in value):
+        return False
+    shares = [value.count(char) / len(value) for char in set(value)]
+    return -sum(share * math.log2(share) for share in shares) >= _RANDOM_BITS

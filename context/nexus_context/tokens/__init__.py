@@ -1,0 +1,28 @@
+"""Token counts, exact and offline where the tokenizer is public, and the limits of models."""
+
+from nexus_context.tokens.attribution import count_spans
+from nexus_context.tokens.counter import (
+    ScaledCounter,
+    SimpleTokenCounter,
+    TiktokenCounter,
+    TokenCounter,
+    count_message,
+)
+from nexus_context.tokens.models import ModelLimits, counter_for, get_token_counter, resolve
+from nexus_context.tokens.vocabulary import is_loaded, load_encoding, loaded_encodings
+
+__all__ = [
+    "ModelLimits",
+    "ScaledCounter",
+    "SimpleTokenCounter",
+    "TiktokenCounter",
+    "TokenCounter",
+    "count_message",
+    "count_spans",
+    "counter_for",
+    "get_token_counter",
+    "is_loaded",
+    "load_encoding",
+    "loaded_encodings",
+    "resolve",
+]

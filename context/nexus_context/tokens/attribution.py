@@ -1,0 +1,61 @@
+"""Share the tokens of a text among spans of it, so that the shares sum to its count exactly."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from nexus_context.tokens import segments
+from nexus_context.tokens.counter import AdditiveCounter, TokenCounter
+
+
+def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[int, ...]:
+    """Tokens of each `text[cuts[i]:cuts[i + 1]]`; none is negative, their sum is `counter.count(text)`.
+
+    `cuts` are offsets in code points, ascending, from 0 to `len(text)`; ValueError otherwise. A span that
+    begins and ends at segment cuts has its own exact count. Elsewhere a token that straddles a cut goes to
+    one side whole.
+    """
+    if not cuts or cuts[0] != 0 or cuts[-1] != len(text) or any(a > b for a, b in pairwise(cuts)):
+        raise ValueError(f"cuts must ascend from 0 to {len(text)}, the length of the text")
+    if isinstance(counter, AdditiveCounter):
+        marks = [counter.tokens(units) for units in _cumulative(counter, text, cuts)]
+    else:
+        marks = _scaled(counter.count, text, cuts, counter.count(text))  # a counter of unknown make
+    return tuple(b - a for a, b in pairwise(marks))
+
+
+def _cumulative(counter: AdditiveCounter, text: str, cuts: Sequence[int]) -> Iterator[int]:
+    """Units before each cut; never decreasing, and the last is the units of the whole text."""
+    done = 0  # units of the segments before this one
+    start = 0
+    index = 0
+    for segment in segments.split(text):
+        end = start + len(segment)
+        whole = counter.segment_units(segment)
+        after = bisect_left(cuts, end, index)  # a cut at the end belongs to the next segment
+        for units in _inside(counter, segment, [cut - start for cut in cuts[index:after]], whole):
+            yield done + units
+        done += whole
+        start, index = end, after
+    yield from [done] * (len(cuts) - index)
+
+
+def _inside(counter: AdditiveCounter, segment: str, offsets: Sequence[int], whole: int) -> list[int]:
+    """Units of `segment` before each offset, from 0 to `whole`, never decreasing."""
+    if len(segment) > _PREFIX_LIMIT:
+        return _scaled(counter.segment_units, segment, [0, *offsets, len(segment)], whole)[1:-1]
+    units = (min(counter.segment_units(segment[:offset]), whole) for offset in offsets)
+    return list(accumulate(units, max))
+
+
+def _scaled(count: Callable[[str], int], text: str, cuts: Sequence[int], total: int) -> list[int]:
+    """Each span counted alone, summed up, and scaled so that the sum is `total`."""
+    sums = [0, *accumulate(count(text[start:end]) for start, end in pairwise(cuts))]
+    if not sums[-1]:
+        return [0] * (len(cuts) - 1) + [total]
+    return [part * total // sums[-1] for part in sums]
+
+
+# Code points. Counting a prefix for each cut of a segment is quadratic in the cuts: longer segments
+# count their spans alone instead.
+_PREFIX_LIMIT = 16_384

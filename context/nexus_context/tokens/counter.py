@@ -1,0 +1,192 @@
+"""Token counters: exact ones for two encodings, one scaled from them, one by characters.
+
+1. A counter measures text in units that add up over segments, and turns a sum of units into tokens
+   with a function that never decreases. So counts of a document's parts can be made to sum exactly.
+2. Segments are counted once: their units are remembered, within MEMO_BYTES, for each encoding.
+3. A counter never raises, whatever the text: special tokens count as ordinary text, lone surrogates as
+   U+FFFD.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from nexus_context.tokens import estimates, memo, segments, vocabulary
+
+
+class ToolCall(Protocol):
+    """What a counter needs of a tool call."""
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+
+    @property
+    def arguments(self) -> Any:
+        """A JSON value, or a string of JSON."""
+
+
+class CountedMessage(Protocol):
+    """What a counter needs of a message."""
+
+    @property
+    def content(self) -> "str | Sequence[Any] | None":
+        """Text, or parts: JSON objects of `type` text, image or anything else."""
+
+    @property
+    def tool_calls(self) -> "Sequence[ToolCall] | None":
+        """The tool calls that the message makes."""
+
+
+class TokenCounter(Protocol):
+    """Counts tokens; `exact` says whether a count is what the model's own tokenizer gives."""
+
+    @property
+    def name(self) -> str:
+        """What counts, for people: `o200k_base`, `o200k_base × 1.18`, `characters`."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether counts of text are exact for the model; else they are estimates, shown with ≈."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+
+    def count_messages(self, messages: Iterable[CountedMessage]) -> int:
+        """Tokens of all `messages`: the sum of `count_message` of each."""
+
+
+def count_message(
+    counter: TokenCounter,
+    content: "str | Sequence[Any] | None",
+    tool_calls: "Sequence[ToolCall] | None" = None,
+) -> int:
+    """Tokens of one message: 4, its text and images, and name + arguments + 5 for each tool call.
+
+    A part that is neither text nor an image counts as its JSON text.
+    """
+    total = estimates.MESSAGE_OVERHEAD
+    if isinstance(content, str):
+        total += counter.count(content)
+    else:
+        total += sum(_count_part(counter, part) for part in content or ())
+    for call in tool_calls or ():
+        total += counter.count(call.name) + counter.count(estimates.json_text(call.arguments))
+        total += estimates.TOOL_CALL_OVERHEAD
+    return total
+
+
+class AdditiveCounter:
+    """Base of this package's counters: `units` add up over segments, `tokens` never decreases."""
+
+    name: str
+    exact: bool
+
+    def units(self, text: str) -> int:
+        """The measure of `text`, additive over the segments of `segments.split`."""
+        raise NotImplementedError
+
+    def segment_units(self, segment: str) -> int:
+        """`units` of one segment, or of the beginning of one; remembered where that pays."""
+        return self.units(segment)
+
+    def tokens(self, units: int) -> int:
+        """Tokens of a sum of units; `tokens(0) == 0`."""
+        raise NotImplementedError
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        return self.tokens(self.units(text))
+
+    def count_messages(self, messages: Iterable[CountedMessage]) -> int:
+        """Tokens of all `messages`."""
+        return sum(count_message(self, message.content, message.tool_calls) for message in messages)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class TiktokenCounter(AdditiveCounter):
+    """Exact counts in `cl100k_base` or `o200k_base`, offline.
+
+    The vocabulary is loaded by the first count: 0.1 to 0.3 s, so count off the event loop. Exact up to
+    runs of 49,152 code points in which no word ends (`segments`, rule 4).
+    """
+
+    exact = True
+
+    def __init__(self, encoding_name: str = "cl100k_base") -> None:
+        if encoding_name not in vocabulary.ENCODINGS:
+            known = ", ".join(vocabulary.ENCODINGS)
+            raise ValueError(f"unknown encoding {encoding_name!r}; choose one of: {known}")
+        self.name = encoding_name
+
+    def units(self, text: str) -> int:
+        """Tokens of `text`."""
+        if len(text) < _DIRECT:
+            return self._encode_length(text)
+        return sum(map(self.segment_units, segments.split(text)))
+
+    def segment_units(self, segment: str) -> int:
+        """Tokens of `segment`, remembered."""
+        return memo.recall(self.name, segment, self._encode_length)
+
+    def tokens(self, units: int) -> int:
+        """`units`, which are tokens."""
+        return units
+
+    def _encode_length(self, text: str) -> int:
+        # Not encode_ordinary: it panics with a BaseException where encode raises ValueError.
+        return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
+
+
+class ScaledCounter(AdditiveCounter):
+    """`base` times `factor`, rounded up: an estimate for a vendor that publishes no tokenizer."""
+
+    exact = False
+
+    def __init__(self, base: AdditiveCounter, factor: float) -> None:
+        self.base = base
+        self.name = base.name if factor == 1 else f"{base.name} × {factor:g}"
+        self._percent = round(factor * 100)
+
+    def units(self, text: str) -> int:
+        """The base counter's units."""
+        return self.base.units(text)
+
+    def segment_units(self, segment: str) -> int:
+        """The base counter's units, remembered."""
+        return self.base.segment_units(segment)
+
+    def tokens(self, units: int) -> int:
+        """The base counter's tokens times the factor, rounded up."""
+        return -(-self.base.tokens(units) * self._percent // 100)
+
+
+class SimpleTokenCounter(AdditiveCounter):
+    """An estimate by characters: 4 a token, 2.5 for Cyrillic, 1.5 for CJK; needs no vocabulary."""
+
+    name = "characters"
+    exact = False
+
+    def units(self, text: str) -> int:
+        """60ths of a token."""
+        return estimates.text_units(text)
+
+    def tokens(self, units: int) -> int:
+        """Tokens, rounded up."""
+        return math.ceil(units / estimates.UNITS_PER_TOKEN)
+
+
+_DIRECT = 2048  # code points; shorter text is counted outright: a message is counted once in its life
+
+
+def _count_part(counter: TokenCounter, part: object) -> int:
+    if not isinstance(part, Mapping):
+        return counter.count(estimates.json_text(part))
+    if estimates.is_image(part):
+        return estimates.image_part_tokens(part)
+    text = part.get("text")
+    if part.get("type") in ("text", "input_text", "output_text") and isinstance(text, str):
+        return counter.count(text)
+    return counter.count(estimates.json_text(part))

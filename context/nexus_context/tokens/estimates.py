@@ -1,0 +1,97 @@
+"""Token counts that no tokenizer gives: characters a token by script, images by size, JSON as text."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+MESSAGE_OVERHEAD = 4  # tokens of role and separators around each message (SPEC §5)
+TOOL_CALL_OVERHEAD = 5  # tokens around each tool call's name and arguments (SPEC §5)
+
+# One token is 60 units: 4 characters a token in general, 2.5 for Cyrillic, 1.5 for CJK (SPEC §5).
+UNITS_PER_TOKEN = 60
+_OTHER_UNITS = 15
+_CYRILLIC_UNITS = 24
+_CJK_UNITS = 40
+
+_CYRILLIC = "[\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f]+"
+_CJK = (
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U0001aff0-\U0001b16f\U00020000-\U0003ffff]+"
+)
+
+
+def text_units(text: str) -> int:
+    """60ths of a token, by script; exactly additive: units(a + b) == units(a) + units(b)."""
+    units = _OTHER_UNITS * len(text)
+    if text.isascii():
+        return units
+    units += (_CYRILLIC_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CYRILLIC, text)))
+    return units + (_CJK_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CJK, text)))
+
+
+# OpenAI's scheme of 85 tokens and 170 a tile, held to one tile of 512 x 512 pixels (SPEC §5: 85 to 255).
+_IMAGE_BASE = 85
+_IMAGE_TILE = 170
+_TILE_PIXELS = 512 * 512
+
+
+def image_tokens(width: float | None, height: float | None, *, low_detail: bool = False) -> int:
+    """Tokens of an image: 85, plus 170 times its share of 512 x 512 pixels, at most 255.
+
+    Low detail is 85. A size that is unknown or not positive counts as the largest, 255.
+    """
+    if low_detail:
+        return _IMAGE_BASE
+    if not width or not height or not (width > 0 and height > 0):
+        return _IMAGE_BASE + _IMAGE_TILE
+    pixels = min(width, _TILE_PIXELS) * min(height, _TILE_PIXELS)
+    return _IMAGE_BASE + round(_IMAGE_TILE * min(1.0, pixels / _TILE_PIXELS))
+
+
+def is_image(part: Mapping[str, Any]) -> bool:
+    """Whether a content part is an image: the neutral form, Anthropic's and OpenAI's two."""
+    return part.get("type") in ("image", "image_url", "input_image")
+
+
+def image_part_tokens(part: Mapping[str, Any]) -> int:
+    """Tokens of an image part, from its `width`, `height` and `detail`."""
+    nested = part.get("image_url")
+    detail = part.get("detail", nested.get("detail") if isinstance(nested, Mapping) else None)
+    return image_tokens(_number(part.get("width")), _number(part.get("height")), low_detail=detail == "low")
+
+
+def json_text(value: object) -> str:
+    """Compact JSON of a plain value, as it would be sent; a string is taken as JSON already made.
+
+    Never raises: what JSON cannot hold (lone surrogates, sets, nesting past the encoder's depth) is
+    rendered near enough to be counted.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _flat_text(value)
+
+
+def _flat_text(value: object) -> str:
+    """The leaves of `value` with a mark for each level, without recursion."""
+    pieces: list[str] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            pieces.append("{}")
+            stack.extend(part for pair in item.items() for part in pair)
+        elif isinstance(item, list | tuple | set | frozenset):
+            pieces.append("[]")
+            stack.extend(item)
+        else:
+            pieces.append(f'"{item}",' if isinstance(item, str) else f"{item!r},")
+    return "".join(pieces)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,226 @@
+"""Limits of models, from a dated data file, and the counter that fits a model.
+
+1. A name is looked up as it is, then with its decoration taken off: provider prefix (`anthropic/`,
+   `models/`, `us.anthropic.`), `@20250514`, `-20250514`, `-2024-08-06`, `-latest`, `-preview-05-06`,
+   `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`).
+2. The configuration's `models` section overrides single fields, and adds models.
+3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
+4. The tokenizer follows from the name alone, so it is right for models that are not in the file, too.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.tokens.counter import (
+    AdditiveCounter,
+    ScaledCounter,
+    SimpleTokenCounter,
+    TiktokenCounter,
+    TokenCounter,
+)
+
+UNKNOWN_WINDOW = 128_000  # tokens (SPEC §5)
+
+
+class ModelLimits(msgspec.Struct, frozen=True):
+    """What a model takes. Sizes are in tokens, prices in US dollars per million tokens.
+
+    `context_window` is input and output together; `max_input` may be less. `known` is False where they
+    are a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
+    """
+
+    name: str
+    provider: str | None
+    context_window: int
+    max_input: int
+    max_output: int | None
+    supports: tuple[str, ...]
+    known: bool
+    encoding: str
+    factor: float
+    exact: bool
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    output_price: float | None = None
+    cache_minimum: int | None = None
+    retires: str | None = None
+
+
+class RegistrySource(msgspec.Struct, frozen=True):
+    """Where the registry's figures come from: packages with versions, and the day they were taken."""
+
+    source: str
+    version: str
+    date: str
+
+
+def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
+    """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
+    given = model or ""
+    names = list(_candidates(given))
+    record = next((_registry().models[name] for name in names if name in _registry().models), None)
+    canonical = next((name for name in names if name in _registry().models), given)
+    changes = _override(names, given, canonical, overrides or {})
+    encoding, factor, exact = _tokenizer(names)
+    window = changes.get("context_window") or (record.context_window if record else UNKNOWN_WINDOW)
+    max_input = changes.get("max_input") or (
+        record.max_input if record and record.max_input and not changes.get("context_window") else window
+    )
+    return ModelLimits(
+        name=canonical,
+        provider=changes.get("provider", record.provider if record else None),
+        context_window=window,
+        max_input=min(max_input, window),
+        max_output=changes.get("max_output", record.max_output if record else None),
+        supports=tuple(changes.get("supports", record.supports if record else ())),
+        known=record is not None or "context_window" in changes,
+        encoding=encoding,
+        factor=factor,
+        exact=exact,
+        input_price=record.input_price if record else None,
+        cached_input_price=record.cached_input_price if record else None,
+        output_price=record.output_price if record else None,
+        cache_minimum=record.cache_minimum if record else None,
+        retires=record.retires if record else None,
+    )
+
+
+def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:
+    """The counter for `model`: exact where its tokenizer is public, else o200k times a stated factor."""
+    limits = resolve(model, overrides)
+    return _counter(limits.encoding, limits.factor, limits.exact)
+
+
+def get_token_counter(
+    use_tiktoken: bool = True, *, model: str | None = None, encoding: str | None = None
+) -> TokenCounter:
+    """A counter: for an `encoding`, for a `model`, by default cl100k_base; without tiktoken, by characters.
+
+    ValueError for an unknown encoding.
+    """
+    if not use_tiktoken:
+        return SimpleTokenCounter()
+    if encoding is not None:
+        return TiktokenCounter(encoding)
+    return counter_for(model) if model is not None else TiktokenCounter()
+
+
+def model_names() -> tuple[str, ...]:
+    """The registry's names, in its order: by provider, then by name."""
+    return tuple(_registry().models)
+
+
+def registry_source() -> RegistrySource:
+    """The registry's sources and date."""
+    registry = _registry()
+    return RegistrySource(registry.source, registry.version, registry.date)
+
+
+class _Record(msgspec.Struct, frozen=True):
+    provider: str
+    context_window: int
+    max_input: int | None = None  # absent: the window
+    max_output: int | None = None
+    supports: tuple[str, ...] = ()
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    output_price: float | None = None
+    cache_minimum: int | None = None
+    retires: str | None = None
+
+
+class _Registry(msgspec.Struct, frozen=True):
+    source: str
+    version: str
+    date: str
+    models: dict[str, _Record]
+
+
+@functools.cache
+def _registry() -> _Registry:
+    import pkgutil
+
+    return msgspec.json.decode(
+        pkgutil.get_data("nexus_context.tokens", "data/models.json") or b"", type=_Registry
+    )
+
+
+# Patterns are strings: re compiles and keeps them on first use, not at import.
+# Taken off the end, one after the other. A bare four-digit suffix is a month and a day or a year and a
+# month (gpt-4-0613, codestral-2508).
+_SUFFIX = (
+    r"(?: -v\d+(?::\d+)? | :[a-z0-9.-]+ | @[a-z0-9-]+ | -\d{8} | -\d{4}-\d\d-\d\d | -latest | -default"
+    r"| -preview(?:-\d\d-(?:\d{4}|\d\d))? | -exp | -\d{4} )$"
+)
+_VENDOR = r"^(?:(?:us|eu|apac|jp|au|global)\.)?(?:anthropic|meta|mistral|deepseek|openai|qwen|xai)\."
+_LONGEST_NAME = 200  # code points; no model is called more
+
+
+def _candidates(model: str) -> Iterator[str]:
+    """Names to look up, the fullest first."""
+    name = model[:_LONGEST_NAME].strip().lower()
+    name = name.rpartition("/")[2]
+    name = re.sub(_VENDOR, "", name)
+    while True:
+        yield name
+        dashed = re.sub(r"(?<=\d)\.(?=\d)", "-", name)
+        if dashed != name:
+            yield dashed
+        if name.endswith("-0") and name.startswith("claude-"):
+            yield name[:-2]  # claude-opus-4-0, an alias of claude-opus-4
+        shorter = re.sub(_SUFFIX, "", name, flags=re.VERBOSE)
+        if shorter == name:
+            return
+        name = shorter
+
+
+def _override(
+    names: list[str], given: str, canonical: str, overrides: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    for name in (given, *names, canonical):
+        if name in overrides:
+            return {key: value for key, value in overrides[name].items() if value is not None}
+    return {}
+
+
+# tiktoken 0.14.0, tiktoken/model.py: exact names and prefixes, as far as they lead to our two encodings.
+# gpt-oss uses o200k_harmony, which differs from o200k_base in special tokens only.
+_OPENAI = (
+    r"(?:ft:)?(?:"
+    r"(?P<o200k_base>gpt-5|chatgpt-4o-|gpt-oss[-:]|(?:o1|o3|o4-mini|gpt-4\.5|gpt-4\.1|gpt-4o)(?=[-:@]|$))"
+    r"|(?P<cl100k_base>(?:gpt-4|gpt-3\.5|gpt-3\.5-turbo|gpt-35-turbo)(?=[-:@]|$))"
+    r")"
+)
+
+# Factors on o200k_base, measured against counts that the vendors' own APIs returned, on code and prose.
+_CLAUDE_FACTOR = 1.18  # up to Opus 4.5: median error 3.8 %, 95th percentile 12.7 %; 4.6 is taken as the same
+_CLAUDE_47_FACTOR = 1.48  # a new tokenizer since Opus 4.7: 1.45 to 1.53
+_GEMINI_FACTOR = 1.15  # 1.1 to 1.2; less for Chinese, Japanese and Korean
+_UNMEASURED_FACTOR = 1.0
+
+_CLAUDE_VERSION = r"-v?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
+
+
+def _tokenizer(names: list[str]) -> tuple[str, float, bool]:
+    """Encoding, factor on it, and whether that is exact."""
+    name = names[0]
+    if match := re.match(_OPENAI, name):
+        return str(match.lastgroup), 1.0, True
+    if name.startswith("claude"):
+        version = re.search(_CLAUDE_VERSION, name)
+        numbers = (int(version[1]), int(version[2] or 0)) if version else None
+        old = name.startswith("claude-instant") or (numbers is not None and numbers < (4, 7))
+        return "o200k_base", _CLAUDE_FACTOR if old else _CLAUDE_47_FACTOR, False
+    if name.startswith("gemini"):
+        return "o200k_base", _GEMINI_FACTOR, False
+    return "o200k_base", _UNMEASURED_FACTOR, False
+
+
+@functools.cache
+def _counter(encoding: str, factor: float, exact: bool) -> AdditiveCounter:
+    counter = TiktokenCounter(encoding)
+    return counter if exact else ScaledCounter(counter, factor)

@@ -1,0 +1,55 @@
+"""The command `nexus`: one module a command, each imported only when it runs."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from nexus_daemon.version import __version__
+
+COMMANDS = ("serve", "check", "show", "tokens", "init", "schema")
+
+_EPILOG = """\
+Start with `nexus check` in a project, then `nexus show --tokens`.
+Configuration: ~/.nexus3 (NEXUS_HOME overrides), then .nexus3 of the folders above, then the folder's own.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 fine, 1 problems found, 2 wrong usage."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["--init-global"]:
+        arguments[:1] = ["init", "--global"]
+    if arguments[:1] == ["serve"] and len(arguments) == 1:
+        return _run("serve", argparse.Namespace())  # an editor waits: no parser is built
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options.command, options)
+    except BrokenPipeError:
+        # the reader of our output (head, less) has seen enough
+        sys.stderr.close()
+        return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line, for --help, completion and the docs."""
+    top = argparse.ArgumentParser(
+        prog="nexus",
+        description="The context engine of the editor: what your AI assistant reads, what it costs, what broke.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"nexus {__version__}")
+    top.add_argument("--init-global", action="store_true", help="the same as: nexus init --global")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        module = importlib.import_module(f"nexus_daemon.cli.{name}")
+        command = commands.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.arguments(command)
+    return top
+
+
+def _run(command: str, options: argparse.Namespace) -> int:
+    module = importlib.import_module(f"nexus_daemon.cli.{command}")
+    code: int = module.run(options)
+    return code

@@ -1,0 +1,81 @@
+"""Check every configuration file that a folder's assistant reads. For people, scripts and CI.
+
+Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nexus_context.errors import Problem, Severity
+from nexus_context.frames import format_frame
+from nexus_context.snapshot import Snapshot, load
+from nexus_daemon.cli import reports
+from nexus_daemon.cli.surroundings import surroundings
+
+HELP = "check a folder's configuration; exit 1 with errors"
+
+LEVELS = {"error": Severity.ERROR, "warning": Severity.WARNING, "information": Severity.INFORMATION, "hint": Severity.HINT}
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", nargs="?", default=".", help="a folder, or a file of its configuration (default: .)")
+    command.add_argument("--format", choices=("text", *reports.FORMATS), default="text", help="default: text")
+    command.add_argument("--level", choices=tuple(LEVELS), default="warning", help="least severity shown (default: warning)")
+    command.add_argument("--strict", action="store_true", help="warnings fail, too")
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(Path(options.path).absolute())
+    if folder is None:
+        sys.stderr.write(f"nexus check: {options.path} does not exist.\n")
+        return 2
+    snapshot = read(folder)
+    shown = [problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level]]
+    report: Callable[[Snapshot, Sequence[Problem]], str] = reports.FORMATS.get(options.format, _text)
+    sys.stdout.write(report(snapshot, shown))
+    worst = Severity.WARNING if options.strict else Severity.ERROR
+    return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
+
+
+def folder_of(path: Path) -> Path | None:
+    """The folder that a path speaks of: itself, or the one whose configuration file it is."""
+    if path.is_dir():
+        return path.parent if path.name == ".nexus3" else path
+    if not path.exists():
+        return None
+    return folder_of(path.parent)
+
+
+def read(folder: Path) -> Snapshot:
+    """The folder as the daemon would see it, without open editors."""
+    around = surroundings()
+    return load(
+        str(folder),
+        home=around.nexus_home,
+        user_home=around.user_home,
+        environment=around.environment,
+        overlays={},
+        environ=around.environ,
+        previous=None,
+    )
+
+
+def _text(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
+    parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in shown]
+    files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
+    layers = [layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)]
+    return "".join(parts) + f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}.\n"
+
+
+def _counted(snapshot: Snapshot) -> str:
+    errors = [problem for problem in snapshot.problems if problem.severity == Severity.ERROR]
+    warnings = [problem for problem in snapshot.problems if problem.severity == Severity.WARNING]
+    if not errors and not warnings:
+        return "No problems"
+    return f"{_n(errors, 'error')} and {_n(warnings, 'warning')}"
+
+
+def _n(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}" + ("" if len(things) == 1 else "s")

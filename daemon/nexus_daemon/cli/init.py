@@ -1,0 +1,51 @@
+"""Write a `.nexus3/` with commented templates, into a folder or as your global one.
+
+Files that exist are left as they are; `--force` replaces them in the global directory.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from nexus_context.errors import RequestError
+from nexus_context.init import plan_global_init, plan_init
+from nexus_daemon.cli.surroundings import nexus_home
+from nexus_daemon.scaffold import Scaffolded, scaffold
+
+HELP = "write .nexus3/ with templates"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", nargs="?", default=".", help="the folder (default: the current one)")
+    command.add_argument("--global", dest="everywhere", action="store_true", help="write ~/.nexus3 instead")
+    command.add_argument("--force", action="store_true", help="with --global: replace files that exist")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.force and not options.everywhere:
+        sys.stderr.write("nexus init: --force goes with --global; a project's files are never replaced.\n")
+        return 2
+    folder = Path(options.path).resolve()
+    if not options.everywhere and not folder.is_dir():
+        sys.stderr.write(f"nexus init: {folder} is not a directory.\n")
+        return 2
+    try:
+        if options.everywhere:
+            done = _write_global(force=options.force)
+        else:
+            done = scaffold(plan_init(str(folder)))
+    except RequestError as error:
+        sys.stderr.write(f"nexus init: {error}\n")
+        return 1
+    for path in done.created:
+        print(f"created  {path}")
+    for path in done.existing:
+        print(f"exists   {path}")
+    return 0
+
+
+def _write_global(*, force: bool) -> Scaffolded:
+    home = nexus_home()
+    if Path(home).exists() and not force:
+        raise RequestError(f"{home} exists already. Use --force to replace its files.", code="init-exists")
+    return scaffold(plan_global_init(home, replace=force), overwrite=force)

@@ -1,0 +1,96 @@
+"""Problems for machines: JSON in the protocol's shape, SARIF 2.1.0, and GitHub's workflow commands."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nexus_context.errors import Problem, Severity
+from nexus_context.lines import LineIndex
+from nexus_context.snapshot import Snapshot
+from nexus_daemon.convert import Locator, path_to_uri
+from nexus_daemon.requests import wire
+from nexus_daemon.version import __version__
+
+SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
+GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "notice", Severity.HINT: "notice"}
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+    """`{"problems": [Problem]}` as in docs/protocol.md; positions count UTF-16 units."""
+    shown = wire.problems(Locator(snapshot.layers, "utf-16"), problems)
+    return _pretty({"problems": shown})
+
+
+def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+    """A SARIF 2.1.0 log with one run; columns count code points from 1."""
+    rules = sorted({problem.code for problem in problems})
+    results = [
+        {
+            "ruleId": problem.code,
+            "ruleIndex": rules.index(problem.code),
+            "level": SARIF_LEVELS[problem.severity],
+            "message": {"text": problem.message},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": path_to_uri(problem.path)},
+                        "region": _region(snapshot, problem),
+                    }
+                }
+            ],
+        }
+        for problem in problems
+    ]
+    driver = {"name": "nexus", "version": __version__, "rules": [{"id": rule} for rule in rules]}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return _pretty({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+    """`::error file=…,line=…::message`, with paths relative to the current directory where they are below it."""
+    lines = []
+    for problem in problems:
+        region = _region(snapshot, problem)
+        places = {
+            "file": _relative(problem.path),
+            "line": region["startLine"],
+            "col": region["startColumn"],
+            "endLine": region["endLine"],
+            "endColumn": region["endColumn"],
+            "title": problem.code,
+        }
+        shown = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in places.items())
+        lines.append(f"::{GITHUB_LEVELS[problem.severity]} {shown}::{_escaped(problem.message)}\n")
+    return "".join(lines)
+
+
+FORMATS: dict[str, Callable[[Snapshot, Sequence[Problem]], str]] = {
+    "json": as_json,
+    "sarif": as_sarif,
+    "github": as_github,
+}
+
+
+def _region(snapshot: Snapshot, problem: Problem) -> dict[str, int]:
+    index = LineIndex(snapshot.layers.texts.get(problem.path, ""))
+    line, column = index.position(problem.span.start)
+    end_line, end_column = index.position(problem.span.end)
+    return {"startLine": line + 1, "startColumn": column + 1, "endLine": end_line + 1, "endColumn": end_column + 1}
+
+
+def _relative(path: str) -> str:
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def _escaped(text: str, *, more: str = "") -> str:
+    for char in "%\r\n" + more:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text
+
+
+def _pretty(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"

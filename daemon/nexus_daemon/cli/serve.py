@@ -1,0 +1,35 @@
+"""Serve an editor: a language server on standard input and output.
+
+An editor starts this command; see editors/ for how. It ends with the editor.
+"""
+
+import argparse
+import asyncio
+import sys
+
+HELP = "run the language server on standard input and output (an editor starts it)"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--stdio", action="store_true", help="accepted for editors that add it; the default")
+
+
+def run(_: argparse.Namespace) -> int:
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
+    return asyncio.run(_serve())
+
+
+async def _serve() -> int:
+    from functools import partial
+
+    from nexus_daemon.cli.surroundings import surroundings
+    from nexus_daemon.connection.stdio import serve_stdio
+    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.server import build
+
+    daemon = Daemon(surroundings())
+    try:
+        return await serve_stdio(partial(build, daemon))
+    finally:
+        await daemon.close()

@@ -1,0 +1,103 @@
+"""Show what the model will see in a folder: the system prompt, where each part comes from, what it costs."""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nexus_context import assembly
+from nexus_context.conversation.message import Message
+from nexus_context.errors import RequestError
+from nexus_context.manager import ContextManager
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.cli.check import folder_of, read
+from nexus_daemon.convert import Locator
+from nexus_daemon.requests import context, wire
+
+HELP = "print what the model will see in a folder"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
+    command.add_argument("--tokens", action="store_true", help="a table of what each token is spent on")
+    command.add_argument("--source", action="store_true", help="before each part, the file and lines that it comes from")
+    command.add_argument("--layers", action="store_true", help="a table of the layers, their files and skipped places")
+    command.add_argument("--message", help="assemble with this message of the user's")
+    command.add_argument("--model", help="for this model instead of the configured one")
+    command.add_argument(
+        "--format",
+        choices=("text", "json", "openai", "anthropic"),
+        default="text",
+        help="text; json: the result of nexus/context/assemble; openai, anthropic: the body to send (default: text)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    folder = folder_of(Path(options.path).absolute())
+    if folder is None:
+        sys.stderr.write(f"nexus show: {options.path} does not exist.\n")
+        return 2
+    snapshot = read(folder)
+    try:
+        if options.format != "text":
+            _print_json(_assembled(snapshot, folder, options))
+        elif options.tokens or options.layers:
+            _print_tables(snapshot, options)
+        elif options.source:
+            sys.stdout.write(_with_sources(snapshot))
+        else:
+            sys.stdout.write(_context(snapshot, options).prompt.text + "\n")
+    except RequestError as error:
+        sys.stderr.write(f"nexus show: {error}\n")
+        return 1
+    return 0
+
+
+def _request(options: argparse.Namespace, form: str = "neutral") -> assembly.Request:
+    message = Message("user", options.message) if options.message else None
+    return assembly.Request(message=message, format=form, options=assembly.Options(model=options.model))
+
+
+def _context(snapshot: Snapshot, options: argparse.Namespace, form: str = "neutral") -> assembly.AssembledContext:
+    return assembly.assemble(snapshot, ContextManager(), _request(options, form), now=datetime.now().astimezone())
+
+
+def _assembled(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> Any:
+    form = "neutral" if options.format == "json" else options.format
+    made = _context(snapshot, options, form)
+    if made.request is not None:
+        return made.request
+    params = protocol.AssembleParams(workspace_folder=folder.as_uri())
+    return wire.assembled(made, snapshot, params, folder.as_uri(), Locator(snapshot.layers, "utf-16"))
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def _with_sources(snapshot: Snapshot) -> str:
+    """The prompt, each part after a line that says where it comes from."""
+    preview = context.preview(snapshot, Locator(snapshot.layers, "utf-32"))
+    parts = []
+    for fragment, shown in zip(snapshot.prompt.fragments, preview.fragments, strict=True):
+        place = "made by Nexus"
+        if fragment.path is not None and shown.source is not None:
+            first, last = shown.source.range.start.line + 1, shown.source.range.end.line + 1
+            place = f"{fragment.path}:{first}" + (f"-{last}" if last > first else "")
+        parts.append(f"── {place} ({shown.tokens} tokens)\n")
+        text = snapshot.prompt.text[fragment.span.start : fragment.span.end]
+        parts.append(text if text.endswith("\n") else text + "\n")
+    return "".join(parts)
+
+
+def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> None:
+    from nexus_daemon.cli import tables
+
+    if options.layers:
+        tables.print_layers(context.layers(snapshot, Locator(snapshot.layers, "utf-32")))
+    if options.tokens:
+        tables.print_usage(wire.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32")))

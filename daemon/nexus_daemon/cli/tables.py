@@ -1,0 +1,57 @@
+"""Tables for a terminal: colours and bars where someone looks, plain text when piped."""
+
+import os
+from urllib.parse import unquote
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from nexus_daemon import protocol
+
+COLOURS = {"system": "cyan", "tools": "magenta", "history": "yellow", "memory": "blue", "event": "green"}
+BAR = 20
+
+
+def print_usage(usage: protocol.TokenUsage) -> None:
+    """Every row with its share of the total, and the total against what is available."""
+    mark = "" if usage.counter.exact else "≈"
+    title = f"{mark}{usage.total:,} of {usage.available:,} tokens for {usage.model} ({usage.percent} %)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("category", footer="total")
+    table.add_column("what", footer=f"counted with {usage.counter.name}", overflow="fold")
+    table.add_column("tokens", justify="right", footer=f"{mark}{usage.total:,}")
+    table.add_column("share", justify="right")
+    table.add_column("", min_width=BAR)
+    for row in usage.rows:
+        share = row.tokens / max(usage.total, 1)
+        bar = "█" * max(1, round(BAR * share))
+        style = COLOURS[row.category]
+        table.add_row(row.category, row.label, f"{mark}{row.tokens:,}", f"{share:.0%}", Text(bar), style=style)
+    console().print(table)
+
+
+def print_layers(result: protocol.LayersResult) -> None:
+    """Layers with their files, then what was skipped and why."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("layer", style="bold")
+    table.add_column("file", overflow="fold")
+    table.add_column("status")
+    table.add_column("tokens", justify="right")
+    for layer in result.layers:
+        name = layer.name
+        for file in layer.files:
+            count = "" if file.tokens is None else f"{file.tokens:,}"
+            table.add_row(name, unquote(file.uri.removeprefix("file://")), file.status, count)
+            name = ""
+    out = console()
+    out.print(table)
+    for skipped in result.skipped:
+        out.print(Text.assemble(("skipped ", "yellow"), skipped.path, f": {skipped.reason}"))
+
+
+def console() -> Console:
+    """As wide as the terminal; wide enough for any path when piped. Honours NO_COLOR."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=int(os.environ.get("COLUMNS", "160")))

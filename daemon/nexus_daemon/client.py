@@ -1,0 +1,123 @@
+"""One connection's side of the daemon: what it has open, what it was told, which folders it brought."""
+
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Any
+
+from nexus_context.errors import Problem
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import convert, messages
+from nexus_daemon.connection.server import NexusServer
+from nexus_daemon.daemon import Daemon
+from nexus_daemon.folders import Folder
+from nexus_daemon.publish import Publisher
+from nexus_daemon.requests import wire
+
+NEXUS_DIRECTORY = ".nexus3"
+REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
+
+
+class _NoTexts:
+    """A file that no folder has read: its positions all mean its start."""
+
+    texts: dict[str, str] = {}
+
+
+class Client:
+    """The state of one connection. Lives on the event loop."""
+
+    def __init__(self, server: NexusServer, daemon: Daemon) -> None:
+        self.server = server
+        self.daemon = daemon
+        self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
+
+    @property
+    def position_encoding(self) -> str:
+        return self.server.position_encoding
+
+    def begin(self, params: messages.InitializeParams) -> None:
+        """The client has introduced itself: take its folders in."""
+        self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
+        self.daemon.clients.add(self)
+        for uri, name in _folders(params):
+            self.add_folder(uri, name)
+
+    def end(self) -> None:
+        self.daemon.clients.discard(self)
+
+    def notify(self, method: str, params: Any) -> None:
+        self.server.notify(method, params)
+
+    def swap(self, folder: Folder, snapshot: Snapshot | None) -> None:
+        self.publisher.swap(folder.uri, snapshot)
+
+    def add_folder(self, uri: str, name: str) -> None:
+        self.daemon.add_folder(uri, name=name, listed=True)
+
+    def remove_folder(self, uri: str) -> None:
+        self.daemon.remove_folder(uri)
+
+    def document_changed(self, uri: str) -> None:
+        """A document was opened or edited: its text wins over the disk."""
+        document = self.server.documents.get(uri)
+        if document is None or document.path is None:
+            return
+        self._adopt(document.path)
+        self.daemon.folders.set_overlay(document.path, document.text, reason_of(document.path))
+
+    def document_closed(self, uri: str) -> None:
+        """The disk counts again; the folder of a lone file goes with the last of its documents."""
+        path = convert.uri_to_path(uri)
+        if path is None:
+            return
+        self.daemon.folders.set_overlay(path, None, reason_of(path))
+        self.publisher.refresh([path])
+        folder = self.daemon.folders.containing(path)
+        if folder is not None and not folder.listed:
+            open_paths = [document.path for document in self.server.documents if document.path]
+            if not any(self.daemon.folders.containing(other) is folder for other in open_paths):
+                self.daemon.remove_folder(folder.uri)
+
+    def files_changed(self, uris: Iterable[str]) -> None:
+        """The client's own file watcher saw changes; ours may not see them on every file system."""
+        for uri in uris:
+            path = convert.uri_to_path(uri)
+            if path is not None:
+                self.daemon.folders.changed(path, "disk")
+
+    async def snapshot_of(self, uri: str) -> tuple[Snapshot | None, str | None]:
+        """The snapshot that reads a file, and the file's path; None where no folder reads it."""
+        path = convert.uri_to_path(uri)
+        if path is None:
+            return None, None
+        for folder in self.daemon.folders.reading(path):
+            return await folder.current(), path
+        return None, path
+
+    def describe_problem(self, problem: Problem) -> Any:
+        """A problem in the data of a failed request, in this client's positions."""
+        for folder in self.daemon.folders.reading(problem.path):
+            if folder.snapshot is not None:
+                locate = convert.Locator(folder.snapshot.layers, self.position_encoding)
+                return wire.problems(locate, [problem])[0]
+        return wire.problems(convert.Locator(_NoTexts(), self.position_encoding), [problem])[0]
+
+    def _adopt(self, path: str) -> None:
+        """Check a configuration file that is in no workspace folder as one of its own folder."""
+        parts = PurePath(path)
+        if parts.parent.name == NEXUS_DIRECTORY and not any(True for _ in self.daemon.folders.reading(path)):
+            self.daemon.add_folder(convert.path_to_uri(str(parts.parent.parent)), name="", listed=False)
+
+
+def reason_of(path: str) -> str:
+    """What kind of change an edit of this file is, for `nexus/context/didChange`."""
+    return REASONS.get(PurePath(path).name, "instructions")
+
+
+def _folders(params: messages.InitializeParams) -> list[tuple[str, str]]:
+    """The folders that a client starts with: its list, else its one root."""
+    if params.workspace_folders is not None:
+        return [(folder.uri, folder.name) for folder in params.workspace_folders]
+    if params.root_uri:
+        return [(params.root_uri, "")]
+    return [(convert.path_to_uri(params.root_path), "")] if params.root_path else []

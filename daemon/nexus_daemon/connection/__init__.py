@@ -1,0 +1,1 @@
+"""One client: its features, its messages in and out, its life. Entry: `stdio.serve_stdio`."""

@@ -1,0 +1,405 @@
+"""Messages of one client: envelope → handler → exactly one reply.
+
+1. Messages are handled in the order in which they arrive. A sync handler answers at once; an async one
+   becomes a task, whose first step runs before the next message is looked at.
+2. Every request gets one reply, whatever happens: a bad message, a handler that raises or returns
+   rubbish, cancellation, the end of the connection.
+3. Before `initialize` requests fail with -32002, after `shutdown` with -32600; notifications are dropped.
+4. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
+5. Frames are written on the event loop's thread only.
+"""
+
+import asyncio
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+import msgspec
+from pygls.feature_manager import is_thread_function
+from pygls.protocol import LanguageServerProtocol
+
+from nexus_daemon import messages, wire
+from nexus_daemon.connection import failures, standard
+from nexus_daemon.connection.capabilities import choose_encoding, server_capabilities
+from nexus_daemon.connection.envelope import Params, is_absent, params_of, read_envelope
+from nexus_daemon.connection.failures import ClientError, DisconnectedError, RpcError
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection.server import NexusServer
+
+logger = logging.getLogger(__name__)
+
+
+class Link(Protocol):
+    """The bytes' side of a connection."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def end(self, code: int, why: str) -> None: ...
+
+    def watch(self, process_id: int) -> None: ...
+
+
+class _Result(msgspec.Struct, frozen=True):
+    jsonrpc: Literal["2.0"]
+    id: wire.Id
+    result: Any
+
+
+class _Error(msgspec.Struct, frozen=True):
+    jsonrpc: Literal["2.0"]
+    id: wire.Id | None
+    error: dict[str, Any]
+
+
+class _Call(msgspec.Struct):
+    """A request whose handler is still running."""
+
+    id: wire.Id
+    method: str
+    started: float
+    cancelled: bool = False
+
+
+class NexusProtocol(LanguageServerProtocol):
+    """pygls's feature table behind our own dispatch; one object per connection."""
+
+    _server: "NexusServer"
+
+    def __init__(self, server: "NexusServer", converter: Any) -> None:
+        super().__init__(server, converter)
+        self.custom_types: dict[str, Any] = {}
+        self.state: Literal["new", "ready", "shutdown", "ended"] = "new"
+        self._link: Link
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = 0
+        self._tracing = False
+        self._running: dict[asyncio.Future[Any], _Call] = {}
+        self._background: set[asyncio.Future[Any]] = set()
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
+        self._last_id = 0
+        self._requests: dict[str, Callable[[Params], Any]] = {
+            "initialize": self._initialize,
+            "shutdown": self._shutdown_request,
+            "workspace/executeCommand": self._execute_command,
+        }
+        self._notifications: dict[str, Callable[[Any], None]] = {
+            "$/cancelRequest": self._cancel,
+            "$/setTrace": self._set_trace,
+            "textDocument/didOpen": self._did_open,
+            "textDocument/didChange": self._did_change,
+        }
+
+    def _register_builtin_features(self) -> None:
+        """Leave pygls's own handlers out: this class has its own."""
+
+    def attach(self, link: Link) -> None:
+        """Use this link from now on; called on the event loop."""
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    # ------------------------------------------------------------ incoming
+
+    def receive(self, body: bytes) -> bool:
+        """Handle one message; return True when it started a task, whose first step should run next."""
+        if self.state == "ended":
+            return False
+        try:
+            message = read_envelope(body)
+        except RpcError as failure:
+            self._send(_Error("2.0", failure.data, {"code": failure.code, "message": failure.message}))
+            return False
+        if isinstance(message.method, msgspec.UnsetType):
+            self._on_response(message)
+            return False
+        if isinstance(message.id, msgspec.UnsetType):
+            return self._on_notification(message.method, message.params)
+        assert message.id is not None  # noqa: S101 - _`read_envelope` saw to it
+        return self._on_request(_Call(message.id, message.method, time.perf_counter()), message.params)
+
+    def _on_request(self, call: _Call, raw: Params) -> bool:
+        try:
+            outcome = self._answer(call.method, raw)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every request gets a reply
+            self._fail(call, error)
+            return False
+        if not inspect.isawaitable(outcome):
+            self._reply(call, outcome)
+            return False
+        task = asyncio.ensure_future(outcome)
+        self._running[task] = call
+        task.add_done_callback(self._finished)
+        return True
+
+    def _answer(self, method: str, raw: Params) -> Any:
+        if self.state == "new" and method != "initialize":
+            raise RpcError(failures.NOT_INITIALIZED, "The first request must be `initialize`.")
+        if self.state != "new" and method == "initialize":
+            raise RpcError(failures.INVALID_REQUEST, "`initialize` may be sent only once.")
+        if self.state == "shutdown":
+            raise RpcError(
+                failures.INVALID_REQUEST, f"{method} came after `shutdown`; only `exit` may follow."
+            )
+        builtin = self._requests.get(method)
+        if builtin is not None:
+            return builtin(raw)
+        handler = self.fm.features.get(method)
+        if handler is None:
+            raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
+        return _invoke(handler, params_of(raw, self._params_type(method)))
+
+    def _on_notification(self, method: str, raw: Params) -> bool:
+        if method == "exit":
+            self._exit()
+            return False
+        if self.state == "new" or (self.state == "shutdown" and method != "$/cancelRequest"):
+            return False
+        handler = self.fm.features.get(method)
+        builtin = self._notifications.get(method)
+        if handler is None and builtin is None and method != "textDocument/didClose":
+            if not method.startswith("$/") and method not in messages.HOT:
+                logger.info("ignored the notification %s: no such method", method)
+            return False
+        try:
+            params = params_of(raw, self._params_type(method))
+            if builtin is not None:
+                builtin(params)
+            outcome = None if handler is None else _invoke(handler, params)
+            if method == "textDocument/didClose":
+                # after the handler, which may want the last text
+                self._server.documents.close(params.text_document.uri)
+        except RpcError as failure:
+            logger.warning("ignored the notification %s: %s", method, failure)
+            return False
+        except Exception:
+            logger.exception("the handler of %s failed", method)
+            return False
+        if not inspect.isawaitable(outcome):
+            return False
+        task = asyncio.ensure_future(outcome)
+        self._background.add(task)
+        task.add_done_callback(lambda done: self._noted(method, done))
+        return True
+
+    def _params_type(self, method: str) -> Any:
+        kind = self.custom_types.get(method)
+        return standard.params_type(method) if kind is None else kind
+
+    # ------------------------------------------------------------ replies
+
+    def _finished(self, task: asyncio.Future[Any]) -> None:
+        call = self._running.pop(task, None)
+        if call is None:
+            # answered when the connection ended; look at the exception, else asyncio complains
+            if not task.cancelled():
+                task.exception()
+        elif task.cancelled():
+            self._fail(call, asyncio.CancelledError())
+        elif (error := task.exception()) is not None:
+            self._fail(call, error)
+        else:
+            self._reply(call, task.result())
+
+    def _noted(self, method: str, task: asyncio.Future[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("the handler of %s failed", method, exc_info=error)
+
+    def _reply(self, call: _Call, result: Any) -> None:
+        try:
+            if call.method not in self.custom_types:
+                result = standard.unstructure(result)
+            body = wire.encode(_Result("2.0", call.id, result))
+        except Exception as error:
+            logger.exception("the result of %s is no JSON", call.method)
+            message = f"The result of {call.method} cannot be encoded: {type(error).__name__}. See the log."
+            self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
+        else:
+            self._write(body)
+        self._trace(call)
+
+    def _fail(self, call: _Call, error: BaseException) -> None:
+        failure = failures.failure_of(error, call.method, self._server.describe_problem)
+        if isinstance(error, asyncio.CancelledError):
+            code = failures.REQUEST_CANCELLED if call.cancelled else failures.SERVER_CANCELLED
+            failure = RpcError(code, f"{call.method} was cancelled.")
+        elif failure is None:
+            logger.error("the handler of %s failed", call.method, exc_info=error)
+            message = f"{call.method} failed: {type(error).__name__}. See the log."
+            failure = RpcError(failures.INTERNAL_ERROR, message)
+        self._send_error(call.id, failure)
+        self._trace(call)
+
+    def _send_error(self, message_id: wire.Id, failure: RpcError) -> None:
+        error = {"code": failure.code, "message": failure.message}
+        try:
+            body = wire.encode(_Error("2.0", message_id, {**error, "data": failure.data}))
+        except Exception:
+            logger.exception("the data of an error is no JSON")
+            body = b""
+        if failure.data is None or not body:
+            body = wire.encode(_Error("2.0", message_id, error))
+        self._write(body)
+
+    def _trace(self, call: _Call) -> None:
+        if self._tracing:
+            spent = (time.perf_counter() - call.started) * 1000
+            self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {spent:.1f} ms"})
+
+    def _send(self, message: msgspec.Struct | dict[str, Any]) -> None:
+        self._write(wire.encode(message))
+
+    def _write(self, body: bytes) -> None:
+        if self.state == "ended":
+            return
+        data = wire.frame(body)
+        if threading.get_ident() == self._thread:
+            self._link.write(data)
+        else:
+            self._loop.call_soon_threadsafe(self._link.write, data)
+
+    # ------------------------------------------------------------ to the client
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification; from any thread."""
+        if params is None:
+            self._send({"jsonrpc": "2.0", "method": method})
+        else:
+            self._send({"jsonrpc": "2.0", "method": method, "params": standard.unstructure(params)})
+
+    async def request(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
+        """Send a request and wait for the reply; see `NexusServer.request`."""
+        if self.state == "ended":
+            raise DisconnectedError(f"{method} was not sent: the client has gone.")
+        self._last_id += 1
+        message_id = self._last_id
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[message_id] = (future, result_type)
+        try:
+            message = {"jsonrpc": "2.0", "id": message_id, "method": method}
+            self._send(message if params is None else {**message, "params": standard.unstructure(params)})
+            async with asyncio.timeout(timeout_s):
+                return await future
+        except (TimeoutError, asyncio.CancelledError):
+            self.notify("$/cancelRequest", {"id": message_id})
+            raise
+        finally:
+            self._waiting.pop(message_id, None)
+
+    def send_request(self, *_: Any, **__: Any) -> Any:
+        """Refuse pygls's own way to send requests: its future is not the event loop's."""
+        raise NotImplementedError("use `await server.request(...)`")
+
+    def _on_response(self, message: wire.Envelope) -> None:
+        future, kind = self._waiting.pop(cast("int", message.id), (None, None))
+        if future is None:
+            if message.result is msgspec.UNSET and message.error is msgspec.UNSET:
+                error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
+                known = None if isinstance(message.id, msgspec.UnsetType) else message.id
+                self._send(_Error("2.0", known, error))
+            return
+        try:
+            if not is_absent(message.error):
+                given = wire.decode(cast("msgspec.Raw", message.error), dict[str, Any])
+                code = given.get("code")
+                code = code if isinstance(code, int) else failures.INTERNAL_ERROR
+                future.set_exception(ClientError(code, str(given.get("message", "")), given.get("data")))
+            else:
+                raw = b"null" if isinstance(message.result, msgspec.UnsetType) else message.result
+                future.set_result(standard.structure(raw, kind))
+        except msgspec.DecodeError as error:
+            future.set_exception(ClientError(failures.INVALID_REQUEST, f"The client's reply: {error}"))
+
+    # ------------------------------------------------------------ the life of a connection
+
+    def _initialize(self, raw: Params) -> dict[str, Any]:
+        server = self._server
+        try:
+            params = messages.initialize_params(b"null" if isinstance(raw, msgspec.UnsetType) else raw)
+        except msgspec.DecodeError as error:
+            raise RpcError(failures.INVALID_PARAMS, f"initialize: {error}") from error
+        server.client = params
+        server.position_encoding = server.documents.encoding = choose_encoding(params)
+        handler = self.fm.features.get("initialize")
+        if handler is not None:
+            handler(params)
+        capabilities = server_capabilities(
+            self.fm.features,
+            self.fm.feature_options,
+            self.fm.commands,
+            client=params,
+            encoding=server.position_encoding,
+        )
+        self.state = "ready"
+        self._tracing = params.trace in ("messages", "verbose")
+        if params.process_id is not None:
+            self._link.watch(params.process_id)
+        return {
+            "capabilities": {**capabilities, **server.extra_capabilities},
+            "serverInfo": {"name": server.name, "version": server.version},
+        }
+
+    def _shutdown_request(self, _: Params) -> Any:
+        self.state = "shutdown"
+        handler = self.fm.features.get("shutdown")
+        outcome = None if handler is None else handler(None)
+        return _then_null(outcome) if inspect.isawaitable(outcome) else None
+
+    def _exit(self) -> None:
+        clean = self.state == "shutdown"
+        self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
+
+    def close(self) -> None:
+        """Answer what is still open and take no more messages; the link calls it, once."""
+        tasks = list(self._running)
+        for call in self._running.values():
+            self._fail(call, asyncio.CancelledError())
+        self._running.clear()
+        self.state = "ended"
+        for task in (*tasks, *self._background):
+            task.cancel()
+        for future, _ in self._waiting.values():
+            if not future.done():
+                future.set_exception(DisconnectedError("The client has gone."))
+
+    def _execute_command(self, raw: Params) -> Any:
+        params = params_of(raw, messages.ExecuteCommandParams)
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise RpcError(failures.INVALID_PARAMS, f"There is no command {params.command}.")
+        kind = self.custom_types.get(params.command)
+        if kind is None:
+            return handler(*(params_of(argument, Any) for argument in params.arguments))
+        if len(params.arguments) > 1:
+            raise RpcError(failures.INVALID_PARAMS, f"{params.command} takes one argument, an object.")
+        return _invoke(handler, params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
+
+    def _cancel(self, params: messages.CancelParams) -> None:
+        for task, call in self._running.items():
+            if call.id == params.id and type(call.id) is type(params.id):
+                call.cancelled = True
+                task.cancel()
+
+    def _set_trace(self, params: messages.SetTraceParams) -> None:
+        self._tracing = params.value != "off"
+
+    def _did_open(self, params: messages.DidOpenParams) -> None:
+        self._server.documents.open(params.text_document)
+
+    def _did_change(self, params: messages.DidChangeParams) -> None:
+        document = params.text_document
+        self._server.documents.change(document.uri, document.version, params.content_changes)
+
+
+def _invoke(handler: Callable[[Any], Any], params: Any) -> Any:
+    if is_thread_function(handler):  # type: ignore[no-untyped-call]
+        return asyncio.to_thread(handler, params)
+    return handler(params)
+
+
+async def _then_null(outcome: Any) -> None:
+    await outcome

@@ -1,0 +1,69 @@
+"""JSON-RPC errors, in both directions.
+
+NexusError
+├── RpcError             what a request is answered with
+├── ClientError          what the client answered to a request of ours
+└── DisconnectedError    the client left before it answered
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pygls.exceptions import JsonRpcException
+
+from nexus_context.errors import NexusError, Problem, RequestError
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+NOT_INITIALIZED = -32002
+REQUEST_CANCELLED = -32800
+SERVER_CANCELLED = -32802
+REQUEST_FAILED = -32803
+
+
+class RpcError(NexusError):
+    """A JSON-RPC error reply; a handler may raise it when no other exception fits."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ClientError(NexusError):
+    """The client answered a request of ours with an error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
+class DisconnectedError(NexusError):
+    """The client left before it answered a request of ours."""
+
+
+def failure_of(error: BaseException, method: str, describe: Callable[[Problem], Any]) -> RpcError | None:
+    """Return the reply for an exception of a handler; None when it is a bug, which only the log explains."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, RequestError):
+        problems = [describe(problem) for problem in error.problems]
+        return RpcError(REQUEST_FAILED, str(error), {"code": error.code, "problems": problems})
+    if isinstance(error, JsonRpcException):
+        return RpcError(error.code, error.message or method, error.data)
+    return None
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Return a problem for `data.problems` where no better way is set: without its range."""
+    return {
+        "path": problem.path,
+        "severity": int(problem.severity),
+        "code": problem.code,
+        "message": problem.message,
+    }

@@ -1,0 +1,215 @@
+"""The bytes of one connection: frames in, frames out, and every way in which it can end.
+
+A connection ends, once, when the client says `exit`, closes its side, sends a malformed frame, stops
+reading for too long, or when its process is dead. What was asked and not answered is answered first; what
+was written is flushed, for a short while.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from typing import Protocol
+
+import msgspec
+
+from nexus_daemon import wire
+from nexus_daemon.connection.dispatch import NexusProtocol
+
+_BACKLOG = 1024 * 1024  # bytes of messages that may wait behind an async handler's first step
+logger = logging.getLogger(__name__)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a client may do before its connection is closed. Sizes in bytes, times in seconds."""
+
+    body: int = wire.BODY_LIMIT
+    unread_bytes: int = 64 * 1024 * 1024
+    unread_seconds: float = 300.0
+    poll_seconds: float = 3.0
+    flush_seconds: float = 2.0
+
+
+class Reader(Protocol):
+    """What a link needs of the transport that it reads from."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Writer(Protocol):
+    """What a link needs of the transport that it writes to."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def get_write_buffer_size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class StreamLink(asyncio.Protocol):
+    """Joins a reader, a writer and a protocol. `done` becomes the exit code."""
+
+    def __init__(self, protocol: NexusProtocol, limits: Limits) -> None:
+        self._protocol = protocol
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._frames = wire.FrameReader(body_limit=limits.body)
+        self._reader: Reader | None = None
+        self._writer: Writer | None = None
+        self._paused = self._continuing = self._eof = False
+        self._code: int | None = None
+        self._written = 0
+        self._progress = (0, time.monotonic())  # bytes that the client took, and when it last took some
+        self._process_id: int | None = None
+        self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
+        self.done: asyncio.Future[int] = self._loop.create_future()
+
+    def use_writer(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def use_reader(self, reader: Reader) -> None:
+        self._reader = reader
+
+    # ------------------------------------------------------------ reading
+
+    def data_received(self, data: bytes) -> None:
+        if self._code is not None:
+            return
+        self._frames.feed(data)
+        if not self._continuing:
+            self._pump()
+        elif self._frames.pending > _BACKLOG and not self._paused and self._reader is not None:
+            self._paused = True
+            self._reader.pause_reading()
+
+    def eof_received(self) -> None:
+        self._eof = True
+        if not self._continuing:
+            self._finish_input()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+        self.eof_received()
+
+    def _pump(self) -> None:
+        """Handle the messages that are complete; after one that started a task let its first step run."""
+        while self._code is None:
+            try:
+                body = self._frames.next()
+            except wire.FrameError as error:
+                logger.error("closing the connection: %s", error)
+                self.end(1, str(error))
+                return
+            if body is None:
+                break
+            if self._protocol.receive(body):
+                self._continuing = True
+                self._loop.call_soon(self._continue)
+                return
+        if self._paused and self._reader is not None:
+            self._paused = False
+            self._reader.resume_reading()
+        if self._eof:
+            self._finish_input()
+
+    def _continue(self) -> None:
+        self._continuing = False
+        self._pump()
+
+    def _finish_input(self) -> None:
+        if self._frames.pending and self._code is None:
+            logger.error("the input ended inside a message")
+        self.end(0 if self._protocol.state == "shutdown" else 1, "end of input")
+
+    # ------------------------------------------------------------ writing
+
+    def write(self, data: bytes) -> None:
+        if self._writer is None:
+            return
+        self._written += len(data)
+        self._writer.write(data)
+        if self._writer.get_write_buffer_size() > self._limits.unread_bytes:
+            self._give_up("the client does not read: too much is waiting for it")
+
+    def writer_lost(self) -> None:
+        """The client's side is closed, or everything is flushed after `end`."""
+        self._writer = None
+        self.end(0 if self._protocol.state == "shutdown" else 1, "the client closed its side")
+        self._resolve()
+
+    # ------------------------------------------------------------ the end
+
+    def watch(self, process_id: int) -> None:
+        """End when this process is dead; one that cannot be seen from here (a container) is not watched."""
+        if process_alive(process_id):
+            self._process_id = process_id
+        else:
+            logger.info("process %d of the client cannot be seen from here: not watched", process_id)
+
+    def end(self, code: int, why: str) -> None:
+        """End the connection; only the first call counts."""
+        if self._code is not None:
+            return
+        logger.info("the connection ends: %s", why)
+        # open requests are answered before the protocol is closed, and nothing is read any more
+        self._code = code
+        self._tick.cancel()
+        self._protocol.close()
+        if self._reader is not None:
+            self._reader.close()
+        if self._writer is None:
+            self._resolve()
+            return
+        self._writer.close()
+        self._tick = self._loop.call_later(self._limits.flush_seconds, self._abandon)
+
+    def _give_up(self, why: str) -> None:
+        if self._code is None:
+            logger.error("closing the connection: %s", why)
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.abort()
+            self.end(1, why)
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+        self._resolve()
+
+    def _resolve(self) -> None:
+        self._tick.cancel()
+        if not self.done.done():
+            self.done.set_result(1 if self._code is None else self._code)
+
+    def _poll(self) -> None:
+        self._tick = self._loop.call_later(self._limits.poll_seconds, self._poll)
+        if self._process_id is not None and not process_alive(self._process_id):
+            self.end(1, f"process {self._process_id} of the client is dead")
+            return
+        if self._writer is None:
+            return
+        waiting = self._writer.get_write_buffer_size()
+        taken, since = self._progress
+        now = time.monotonic()
+        if waiting == 0 or self._written - waiting > taken:
+            self._progress = (self._written - waiting, now)
+        elif now - since > self._limits.unread_seconds:
+            self._give_up("the client has stopped reading")
+
+
+def process_alive(process_id: int) -> bool:
+    """Return whether a process exists; always True on Windows, where the pipe's end tells."""
+    if os.name == "nt" or process_id <= 0:
+        return True
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

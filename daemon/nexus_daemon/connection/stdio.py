@@ -1,0 +1,231 @@
+"""Serving one client on standard input and output."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import queue
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+from nexus_daemon.connection.link import Limits, StreamLink
+from nexus_daemon.connection.server import NexusServer
+
+_PIPE_SIZE = 1024 * 1024  # bytes; the usual 64 KiB cost 16 times as many switches for a long message
+_READ_SIZE = 256 * 1024  # bytes
+_MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
+
+Build = Callable[[NexusServer], None]
+
+
+async def serve_stdio(build: Build, *, limits: Limits | None = None) -> int:
+    """Serve the client on stdin and stdout until it leaves; return the exit code.
+
+    `build` registers the features. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin
+    is empty: neither a `print` nor a child process can get between the frames.
+    """
+    stdin, stdout = _take_stdio()
+
+    async def connect(link: StreamLink) -> None:
+        await _connect(link, stdin, stdout)
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError):  # Windows
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, link.end, 128 + number, number.name)
+
+    return await serve_stream(connect, build, limits=limits or Limits())
+
+
+async def serve_stream(
+    connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, limits: Limits
+) -> int:
+    """Serve one client on the transports that `connect` gives to the link; return the exit code."""
+    server = NexusServer()
+    build(server)
+    link = StreamLink(server.protocol, limits)
+    server.protocol.attach(link)
+    # what start-up made stays for good: the collector need not look at it again and again;
+    # whoever started us may have kept it off so far, which saves 7 ms
+    gc.freeze()
+    gc.enable()
+    with _logging_to(server):
+        await connect(link)
+        return await link.done
+
+
+def _take_stdio() -> tuple[int, int]:
+    sys.stdout.flush()
+    stdin, stdout = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return stdin, stdout
+
+
+async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
+    loop = asyncio.get_running_loop()
+    # one socket for both directions: asyncio's pipe writer would take our input for its end
+    pollable = os.name != "nt" and not os.path.sameopenfile(stdin, stdout)
+    if pollable and _is_stream(stdout):
+        _enlarge(stdout)
+        writer, _ = await loop.connect_write_pipe(lambda: _WriteSide(link), os.fdopen(stdout, "wb", 0))
+        link.use_writer(writer)
+    else:
+        link.use_writer(_ThreadWriter(stdout, link, loop))
+    if pollable and _is_stream(stdin):
+        _enlarge(stdin)
+        reader, _ = await loop.connect_read_pipe(lambda: link, os.fdopen(stdin, "rb", 0))
+        link.use_reader(reader)
+    else:
+        link.use_reader(_ThreadReader(stdin, link, loop))
+
+
+def _is_stream(descriptor: int) -> bool:
+    """Pipes and sockets can be waited for; a terminal is shared with others and must stay blocking."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _enlarge(descriptor: int) -> None:
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # a socket, or the user's share of pipe memory is used up
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+
+
+class _WriteSide(asyncio.streams.FlowControlMixin):
+    """The protocol of the writing transport: only its end matters."""
+
+    def __init__(self, link: StreamLink) -> None:
+        super().__init__()
+        self._link = link
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._link.writer_lost()
+
+
+class _ThreadReader:
+    """Reads what cannot be polled (a file, a terminal, a Windows pipe) in a thread of its own."""
+
+    def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._link = link
+        self._loop = loop
+        self._may_read = threading.Event()
+        self._may_read.set()
+        threading.Thread(target=self._run, name="stdin", daemon=True).start()
+
+    def pause_reading(self) -> None:
+        self._may_read.clear()
+
+    def resume_reading(self) -> None:
+        self._may_read.set()
+
+    def close(self) -> None:
+        """Leave the thread to its read, which nothing can interrupt; it is a daemon thread."""
+
+    def _run(self) -> None:
+        data = b"-"
+        while data:
+            self._may_read.wait()
+            try:
+                data = os.read(self._descriptor, _READ_SIZE)
+            except OSError:
+                data = b""
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                if data:
+                    self._loop.call_soon_threadsafe(self._link.data_received, data)
+                else:
+                    self._loop.call_soon_threadsafe(self._link.eof_received)
+
+
+class _ThreadWriter:
+    """Writes to what cannot be polled in a thread of its own; frames stay in order."""
+
+    def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._link = link
+        self._loop = loop
+        self._waiting = 0
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="stdout", daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        self._waiting += len(data)
+        self._frames.put(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self._waiting
+
+    def close(self) -> None:
+        self._frames.put(None)
+
+    def abort(self) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        while (data := self._frames.get()) is not None:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                break
+            self._call(self._wrote, len(data))
+        self._call(self._link.writer_lost)
+
+    def _wrote(self, count: int) -> None:
+        self._waiting -= count
+
+    def _call(self, function: Callable[..., None], *values: int) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *values)
+
+
+# ---------------------------------------------------------------- logs
+
+
+@contextlib.contextmanager
+def _logging_to(server: NexusServer) -> Iterator[None]:
+    """Send warnings to the client as window/logMessage, and everything of ours to stderr."""
+    handlers = [logging.StreamHandler(), _ClientLog(server)]
+    handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    for handler in handlers:
+        root.addHandler(handler)
+    for name in ("nexus_daemon", "nexus_context"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            root.removeHandler(handler)
+
+
+class _ClientLog(logging.Handler):
+    """Messages only: a traceback may hold text of the user's files, and stays on stderr."""
+
+    def __init__(self, server: NexusServer) -> None:
+        super().__init__(logging.WARNING)
+        self._server = server
+        self._busy = threading.local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._server.client is None or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        try:
+            kind = next(number for level, number in _MESSAGE_TYPES if record.levelno >= level)
+            self._server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
+        except Exception:  # noqa: BLE001 - a log line must not be able to break what it reports
+            self.handleError(record)
+        finally:
+            self._busy.now = False

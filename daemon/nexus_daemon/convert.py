@@ -1,0 +1,181 @@
+"""URI ↔ path, position ↔ offset, span → range, Problem → diagnostic.
+
+1. Nexus counts code points; LSP counts lines (ended by \\n, \\r\\n or \\r only) and, within a line, the units
+   of the position encoding that client and daemon agreed on: utf-8 bytes, utf-16 code units or utf-32.
+2. A character past the end of its line means the line's end, a line past the last one the end of the text.
+3. A position inside a character (half a surrogate pair) means the start of that character.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+from urllib.parse import quote, unquote_to_bytes
+
+from nexus_context.errors import Problem, Span
+from nexus_context.lines import LineIndex
+from nexus_daemon.messages import Location, Position, Range
+
+Encoding = Literal["utf-8", "utf-16", "utf-32"]
+ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
+DEFAULT_ENCODING: Encoding = "utf-16"
+SOURCE = "nexus"
+
+
+class HasTexts(Protocol):
+    """What `Locator` needs of a snapshot: absolute path → decoded text."""
+
+    @property
+    def texts(self) -> Mapping[str, str]: ...
+
+
+# ---------------------------------------------------------------- URIs
+
+
+def uri_to_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
+    """Return the absolute path of a file URI without a last slash; None for any other URI.
+
+    A host means a UNC path on Windows and another machine elsewhere (None). Bytes that are not UTF-8
+    become surrogates, as `os.fsdecode` makes them.
+    """
+    scheme, _, rest = uri.partition(":")
+    if scheme.lower() != "file" or not rest.startswith("/"):
+        return None
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        path = slash + path
+    path = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
+    if not path or "\0" in path:
+        return None
+    if windows:
+        return _windows_path(host, path)
+    if host and host.lower() != "localhost":
+        return None
+    return path.rstrip("/") or "/"
+
+
+def path_to_uri(path: str, *, windows: bool = os.name == "nt") -> str:
+    """Return the file URI of an absolute path, escaped as VS Code does: all but A-Z a-z 0-9 - . _ ~ /."""
+    if windows:
+        path = path.replace("\\", "/")
+        if path.startswith("//"):
+            return "file:" + _escape(path)
+        path = "/" + path[:1].lower() + path[1:]
+    return "file://" + _escape(path)
+
+
+def _escape(path: str) -> str:
+    return quote(path.encode("utf-8", "surrogateescape"), safe="/")
+
+
+def _windows_path(host: str, path: str) -> str | None:
+    path = path.replace("/", "\\")
+    if host and host.lower() != "localhost":
+        return f"\\\\{host}{path}".rstrip("\\")
+    drive = path[1:3]
+    if len(drive) != 2 or not drive[0].isalpha() or drive[1] not in ":|":
+        return None
+    return f"{drive[0].upper()}:\\{path[3:].strip(chr(92))}"
+
+
+# ---------------------------------------------------------------- positions
+
+
+def column_units(prefix: str, encoding: str) -> int:
+    """Return how many units of `encoding` the start of a line takes."""
+    if encoding == "utf-32" or prefix.isascii():
+        return len(prefix)
+    codec, width = _codec(encoding)
+    return len(prefix.encode(codec, "replace")) // width
+
+
+def column_offset(line: str, units: int, encoding: str) -> int:
+    """Return how many code points of `line` (without its end) come before the unit `units`; clamped."""
+    prefix = line[: max(units, 0)]
+    if encoding == "utf-32" or prefix.isascii():
+        return len(prefix)
+    codec, width = _codec(encoding)
+    # "replace": a lone surrogate counts as one unit; "ignore": a character cut in two stays out
+    return len(prefix.encode(codec, "replace")[: units * width].decode(codec, "ignore"))
+
+
+def _codec(encoding: str) -> tuple[str, int]:
+    return ("utf-8", 1) if encoding == "utf-8" else ("utf-16-le", 2)
+
+
+def position_at(index: LineIndex, offset: int, encoding: str) -> Position:
+    """Return the LSP position of a code-point offset."""
+    line, column = index.position(offset)
+    if column and encoding != "utf-32" and not index.text.isascii():
+        column = column_units(index.line(line)[:column], encoding)
+    return Position(line=line, character=column)
+
+
+def offset_at(index: LineIndex, line: int, character: int, encoding: str) -> int:
+    """Return the code-point offset of an LSP position; see the rules above for what lies outside."""
+    if line < 0:
+        return 0
+    if line >= index.count:
+        return index.offset(index.count, 0)
+    return index.offset(line, column_offset(index.line(line), character, encoding))
+
+
+def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
+    """Return the LSP range of a span."""
+    return Range(
+        start=position_at(index, span.start, encoding), end=position_at(index, span.end, encoding)
+    )
+
+
+# ---------------------------------------------------------------- values of the library
+
+
+class Locator:
+    """Places of one snapshot's files, as a client names them. Keeps a line index per file."""
+
+    def __init__(self, snapshot: HasTexts, encoding: str) -> None:
+        self._texts = snapshot.texts
+        self._encoding = encoding
+        self._indexes: dict[str, LineIndex] = {}
+        self._other: tuple[str, LineIndex] | None = None
+
+    def uri(self, path: str) -> str:
+        return path_to_uri(path)
+
+    def index(self, path: str) -> LineIndex:
+        """The line index of a file; of an empty text when the snapshot has not read it."""
+        found = self._indexes.get(path)
+        if found is None:
+            found = self._indexes[path] = LineIndex(self._texts.get(path) or "")
+        return found
+
+    def range(self, path: str, span: Span) -> Range:
+        return range_of(self.index(path), span, self._encoding)
+
+    def location(self, path: str, span: Span) -> Location:
+        return Location(uri=self.uri(path), range=self.range(path, span))
+
+    def range_in(self, text: str, span: Span) -> Range:
+        """A range in a text that is no file, such as the prompt; the last text's index is kept."""
+        if self._other is None or self._other[0] is not text:
+            self._other = (text, LineIndex(text))
+        return range_of(self._other[1], span, self._encoding)
+
+
+def diagnostic(problem: Problem, locate: Locator, *, data: Any = None) -> dict[str, Any]:
+    """Return an LSP diagnostic; `data` comes back with code actions where the client keeps it."""
+    found: dict[str, Any] = {
+        "range": locate.range(problem.path, problem.span),
+        "severity": int(problem.severity),
+        "code": problem.code,
+        "source": SOURCE,
+        "message": problem.message,
+    }
+    if problem.related:
+        found["relatedInformation"] = [
+            {"location": locate.location(related.path, related.span), "message": related.message}
+            for related in problem.related
+        ]
+    if data is not None:
+        found["data"] = data
+    return found

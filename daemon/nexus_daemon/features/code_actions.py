@@ -1,0 +1,32 @@
+"""Quick fixes: the one mend of each problem at the cursor."""
+
+from typing import Any
+
+from nexus_context.errors import Fix, Problem, Span
+from nexus_context.snapshot import Snapshot
+from nexus_daemon.convert import Locator, diagnostic
+
+
+def code_actions(snapshot: Snapshot, path: str, uri: str, span: Span, encoding: str) -> list[dict[str, Any]]:
+    """A preferred quick fix for each mendable problem that touches `span` of the file.
+
+    `uri` is the client's spelling of the file, used in the edits.
+    """
+    locate = Locator(snapshot.layers, encoding)
+    return [
+        {
+            "title": problem.fix.title,
+            "kind": "quickfix",
+            "isPreferred": True,
+            "diagnostics": [diagnostic(problem, locate)],
+            "edit": {"changes": {uri: _edits(problem, problem.fix, locate)}},
+        }
+        for problem in snapshot.problems
+        if problem.path == path
+        and problem.fix is not None
+        and problem.span.start <= span.end and span.start <= problem.span.end
+    ]
+
+
+def _edits(problem: Problem, fix: Fix, locate: Locator) -> list[dict[str, Any]]:
+    return [{"range": locate.range(problem.path, edit.span), "newText": edit.text} for edit in fix.edits]

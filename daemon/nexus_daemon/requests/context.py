@@ -1,0 +1,127 @@
+"""`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
+
+import time
+from datetime import datetime
+
+from nexus_context import assembly
+from nexus_context.config import merge
+from nexus_context.conversation.message import Message
+from nexus_context.manager import ContextManager
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import count_spans
+from nexus_daemon import protocol
+from nexus_daemon.convert import Locator
+from nexus_daemon.requests import wire
+
+
+def assemble(
+    snapshot: Snapshot, conversation: ContextManager, params: protocol.AssembleParams, folder: str, locate: Locator
+) -> protocol.Assembled:
+    request = assembly.Request(
+        message=_message(params.message),
+        event=params.event,
+        format=params.format,
+        options=assembly.Options(
+            model=params.options.model,
+            parameters=params.options.parameters,
+            additional_system_prompt=params.options.additional_system_prompt,
+            additional_tools=params.options.additional_tools,
+            disabled_tools=params.options.disabled_tools,
+            max_context_tokens=params.options.max_context_tokens,
+            reserve_tokens=params.options.reserve_tokens,
+        ),
+    )
+    began = time.perf_counter()
+    context = assembly.assemble(snapshot, conversation, request, now=datetime.now().astimezone())
+    context.metadata["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
+    return wire.assembled(context, snapshot, params, folder, locate)
+
+
+def usage(snapshot: Snapshot, conversation: ContextManager, locate: Locator) -> protocol.TokenUsage:
+    return wire.usage(assembly.usage_of(snapshot, conversation), locate)
+
+
+def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
+    prompt = snapshot.prompt
+    _, counter = assembly.model_of(snapshot, None)
+    cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
+    counts = count_spans(counter, prompt.text, cuts)
+    return protocol.Preview(
+        revision=snapshot.revision,
+        text=prompt.text,
+        fragments=[
+            protocol.Fragment(
+                section=fragment.section,
+                layer=fragment.layer,
+                title=fragment.title,
+                range=locate.range_in(prompt.text, fragment.span),
+                source=locate.location(fragment.path, fragment.source) if fragment.path else None,
+                tokens=tokens,
+            )
+            for fragment, tokens in zip(prompt.fragments, counts, strict=True)
+        ],
+        tokens=sum(counts),
+    )
+
+
+def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
+    _, counter = assembly.model_of(snapshot, None)
+    tokens: dict[str, int] = {}
+    for row in assembly.system_rows(snapshot.prompt, counter):
+        if row.path is not None:
+            tokens[row.path] = tokens.get(row.path, 0) + row.tokens
+    return protocol.LayersResult(
+        revision=snapshot.revision,
+        layers=[
+            protocol.Layer(
+                layer.name,
+                layer.config_directory,
+                [
+                    protocol.LayerFile(file.kind, locate.uri(file.path), file.status, tokens.get(file.path))
+                    for file in layer.files
+                ],
+            )
+            for layer in snapshot.layers.layers
+        ],
+        skipped=[protocol.SkippedLayer(skipped.path, skipped.reason) for skipped in snapshot.layers.skipped],
+        problems=wire.problems(locate, snapshot.problems),
+    )
+
+
+def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
+    return protocol.EffectiveResult(
+        revision=snapshot.revision,
+        config=snapshot.effective.values,
+        provenance={
+            pointer: [_provenance(entry, locate) for entry in chain]
+            for pointer, chain in snapshot.effective.provenance.items()
+        },
+        mcp_servers=[
+            protocol.McpServer(
+                name=server.name,
+                type=server.type,
+                origin=server.origin,
+                uri=locate.uri(server.path),
+                range=locate.range(server.path, server.span),
+                enabled=server.enabled,
+                shadowed_by=server.shadowed_by,
+            )
+            for server in snapshot.layers.servers
+        ],
+    )
+
+
+def _provenance(entry: merge.Provenance, locate: Locator) -> protocol.Provenance:
+    return protocol.Provenance(
+        layer=entry.layer,
+        uri=locate.uri(entry.path),
+        range=locate.range(entry.path, entry.span),
+        value=entry.value,
+        wins=entry.wins,
+    )
+
+
+def _message(given: object) -> Message | None:
+    if given is None or isinstance(given, Message):
+        return given
+    return Message("user", given)  # type: ignore[arg-type]

@@ -1,0 +1,99 @@
+"""Method → function: the only module that registers LSP methods, for one client at a time.
+
+Every `nexus/*` request is registered as itself and as a command (`/` → `.`), because some editors cannot
+send requests of their own.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from nexus_context.errors import Span
+from nexus_daemon import convert, messages, protocol
+from nexus_daemon.client import Client
+from nexus_daemon.connection.server import NexusServer
+from nexus_daemon.daemon import Daemon
+from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.requests import handlers
+from nexus_daemon.version import __version__
+
+CODE_ACTION = {"codeActionKinds": ["quickfix"]}
+
+
+def build(daemon: Daemon, server: NexusServer) -> None:
+    """Register everything on the server of one new connection."""
+    client = Client(server, daemon)
+    server.version = __version__
+    server.describe_problem = client.describe_problem
+    _register_lifecycle(server, client)
+    _register_documents(server, client)
+    _register_requests(server, client)
+
+
+def _register_lifecycle(server: NexusServer, client: Client) -> None:
+    @server.feature("initialize")
+    def initialize(params: messages.InitializeParams) -> None:
+        client.begin(params)
+
+    @server.feature("workspace/didChangeWorkspaceFolders")
+    def folders_changed(params: messages.DidChangeWorkspaceFoldersParams) -> None:
+        for folder in params.event.added:
+            client.add_folder(folder.uri, folder.name)
+        for folder in params.event.removed:
+            client.remove_folder(folder.uri)
+
+    @server.feature("shutdown")
+    def shutdown(_: None) -> None:
+        client.end()
+
+
+def _register_documents(server: NexusServer, client: Client) -> None:
+    @server.feature("textDocument/didOpen")
+    def opened(params: messages.DidOpenParams) -> None:
+        client.document_changed(params.text_document.uri)
+
+    @server.feature("textDocument/didChange")
+    def changed(params: messages.DidChangeParams) -> None:
+        client.document_changed(params.text_document.uri)
+
+    @server.feature("textDocument/didClose")
+    def closed(params: messages.DidCloseParams) -> None:
+        client.document_closed(params.text_document.uri)
+
+    @server.feature("workspace/didChangeWatchedFiles")
+    def watched(params: messages.DidChangeWatchedFilesParams) -> None:
+        client.files_changed(change.uri for change in params.changes)
+
+    @server.feature("textDocument/codeAction", CODE_ACTION)
+    async def code_action(params: Any) -> list[dict[str, Any]]:
+        uri = params.text_document.uri
+        snapshot, path = await client.snapshot_of(uri)
+        if snapshot is None or path is None:
+            return []
+        index = convert.Locator(snapshot.layers, client.position_encoding).index(path)
+        start, end = (
+            convert.offset_at(index, position.line, position.character, client.position_encoding)
+            for position in (params.range.start, params.range.end)
+        )
+        return code_actions(snapshot, path, uri, Span(start, end), client.position_encoding)
+
+
+def _register_requests(server: NexusServer, client: Client) -> None:
+    for method, (params_type, handler) in REQUESTS.items():
+        server.custom(method, params_type)(partial(handler, client))
+
+
+REQUESTS: dict[str, tuple[type[protocol.Wire], Callable[[Client, Any], Any]]] = {
+    "nexus/context/assemble": (protocol.AssembleParams, handlers.assemble),
+    "nexus/context/preview": (protocol.FolderParams, handlers.preview),
+    "nexus/context/usage": (protocol.SessionParams, handlers.usage),
+    "nexus/context/layers": (protocol.FolderParams, handlers.layers),
+    "nexus/config/effective": (protocol.FolderParams, handlers.effective),
+    "nexus/session/append": (protocol.AppendParams, handlers.append),
+    "nexus/session/messages": (protocol.SessionParams, handlers.messages),
+    "nexus/session/clear": (protocol.SessionParams, handlers.clear),
+    "nexus/tokens/count": (protocol.CountParams, handlers.count),
+    "nexus/workspace/init": (protocol.FolderParams, handlers.init),
+    "nexus/status": (protocol.NoParams, handlers.status),
+}
+"""Every request of ours: its parameters and its handler. `docs/protocol.md` is generated from this table."""

@@ -1,0 +1,125 @@
+"""One file watcher for all folders: what changed on disk → which paths to look at again.
+
+1. Directories are watched, not files: an atomic save replaces the file that a watch would hold.
+2. Only directories where configuration can live, each for itself and not what is below it. One that does
+   not exist yet is covered by the nearest directory above it that does.
+3. A directory that is deleted and made again is another one to the kernel: the set of watched
+   directories is compared by device and inode after each change, and watched anew when it differs.
+4. Whatever happens between two watches is found by looking once more at everything after the switch.
+5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+logger = logging.getLogger(__name__)
+
+STEP_MS = 20
+DEBOUNCE_MS = 80
+CHECK_MS = 5_000
+RETRY_S = 5.0
+
+Identity = tuple[str, int, int]
+
+
+class Watcher:
+    """Watches directories for all folders. Lives on the event loop; the waiting is done in threads.
+
+    `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
+    paths that moved, or with None when anything may have.
+    """
+
+    def __init__(self, wanted: Callable[[], Iterable[str]], changed: Callable[[set[str] | None], None]) -> None:
+        self._wanted = wanted
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+        self._comparing: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._watched: frozenset[Identity] = frozenset()
+
+    def start(self) -> None:
+        """Begin watching; later calls do nothing."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def refresh(self) -> None:
+        """The wanted paths may have changed: watch anew if their directories differ from the watched ones."""
+        if self._task is not None and self._comparing is None:
+            self._comparing = asyncio.get_running_loop().create_task(self._compare())
+
+    async def close(self) -> None:
+        """End watching and wait for it."""
+        self._stop.set()
+        tasks = [task for task in (self._task, self._comparing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._watch()
+            except Exception:  # noqa: BLE001  a file system that cannot be watched must not end the daemon
+                logger.exception("watching files failed; trying again in %s s", RETRY_S)
+                await asyncio.sleep(RETRY_S)
+
+    async def _watch(self) -> None:
+        from watchfiles import awatch  # 60 ms of import that the first diagnostics must not wait for
+
+        self._stop = stop = asyncio.Event()
+        self._watched = await asyncio.to_thread(directories, tuple(self._wanted()))
+        if not self._watched:
+            await stop.wait()
+            return
+        events = awatch(
+            *(path for path, _, _ in self._watched),
+            watch_filter=None,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=CHECK_MS,
+            yield_on_timeout=True,
+            stop_event=stop,
+            recursive=False,
+            ignore_permission_denied=True,
+        )
+        batch = asyncio.ensure_future(anext(events, None))
+        await asyncio.sleep(0)  # the watch stands as soon as the generator has begun
+        self._changed(None)
+        while (changes := await batch) is not None:
+            if changes:
+                self._changed({path for _, path in changes})
+            self.refresh()
+            batch = asyncio.ensure_future(anext(events, None))
+
+    async def _compare(self) -> None:
+        try:
+            if await asyncio.to_thread(directories, tuple(self._wanted())) != self._watched:
+                self._stop.set()
+        finally:
+            self._comparing = None
+
+
+def directories(paths: Iterable[str]) -> frozenset[Identity]:
+    """The directories to watch for `paths`: each one's own, else the nearest above it that exists."""
+    found: dict[str, Identity | None] = {}
+    for path in paths:
+        directory = os.path.dirname(path)
+        while True:
+            if directory not in found:
+                found[directory] = _identity(directory)
+            if found[directory] is not None or os.path.dirname(directory) == directory:
+                break
+            directory = os.path.dirname(directory)
+    return frozenset(identity for identity in found.values() if identity is not None)
+
+
+def _identity(directory: str) -> Identity | None:
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return None
+    if not os.path.isdir(directory):
+        return None
+    return directory, status.st_dev, status.st_ino

@@ -1,0 +1,20 @@
+--- The client, in the form that vim.lsp.config() reads. Override any field with vim.lsp.config('nexus', { … }).
+
+local nexus = require('nexus')
+
+---@type vim.lsp.Config
+return {
+  cmd = { 'nexus', 'serve' },
+  filetypes = { 'json', 'jsonc', 'markdown' },
+  -- The nearest directory with any of them is the folder: each layer has a context of its own.
+  root_markers = { { '.nexus3', 'AGENTS.md', 'CLAUDE.md', '.git' } },
+  root_dir = function(bufnr, on_dir)
+    local path = vim.api.nvim_buf_get_name(bufnr)
+    if nexus.reads(path) then
+      on_dir(nexus.root(path))
+    end
+  end,
+  reuse_client = nexus.reuse_client,
+  on_init = nexus.on_init,
+  handlers = { ['nexus/context/didChange'] = nexus.on_context_change },
+}

@@ -1,0 +1,193 @@
+--- The commands: what the model gets, what it costs, where it comes from.
+
+local nexus = require('nexus')
+local page = require('nexus.page')
+
+local M = {}
+
+local SEVERITIES = { 'error', 'warning', 'information', 'hint' }
+local GROUPS = { 'DiagnosticError', 'DiagnosticWarn', 'DiagnosticInfo', 'DiagnosticHint' }
+
+--- 1045576 → 1,045,576
+local function grouped(number)
+  local text = ('%d'):format(number):reverse():gsub('(%d%d%d)', '%1,'):reverse()
+  return (text:gsub('^,', ''))
+end
+
+local function plural(count, noun)
+  return ('%d %s%s'):format(count, noun, count == 1 and '' or 's')
+end
+
+--- Relative inside the folder, else from the home directory or the root.
+local function short_path(uri, folder)
+  local path = vim.fs.normalize(vim.uri_to_fname(uri))
+  return vim.fs.relpath(folder, path) or vim.fn.fnamemodify(path, ':~')
+end
+
+local function add_usage(shown, usage)
+  local estimate = usage.counter.exact and '' or '≈'
+  page.add(
+    shown,
+    ('%s: %s%s of %s tokens, %.1f %%%s'):format(
+      usage.model,
+      estimate,
+      grouped(usage.total),
+      grouped(usage.available),
+      usage.percent,
+      usage.over and ', over' or ''
+    ),
+    usage.over and 'DiagnosticError' or 'Bold'
+  )
+  page.add(
+    shown,
+    ('Window %s, of which %s are kept free. Counted with %s, %s.'):format(
+      grouped(usage.limit),
+      grouped(usage.reserved),
+      usage.counter.name,
+      usage.counter.exact and 'exactly' or 'an estimate'
+    ),
+    'Comment'
+  )
+  page.add(shown, '')
+  local rows = {}
+  local function row(category, label, tokens, exact, group, source)
+    local share = usage.total > 0 and ('%.1f %%'):format(100 * tokens / usage.total) or ''
+    table.insert(rows, { cells = { category, label, grouped(tokens), share, exact and 'exact' or '≈' }, group = group, target = source })
+  end
+  local exact = true
+  for _, each in ipairs(usage.rows) do
+    row(each.category, each.label, each.tokens, each.exact, nil, each.source)
+    exact = exact and each.exact
+  end
+  row('total', '', usage.total, exact, 'Bold')
+  local columns =
+    { { title = 'category' }, { title = 'label' }, { title = 'tokens', right = true }, { title = 'share', right = true }, { title = 'count' } }
+  page.table(shown, columns, rows)
+end
+
+local function add_problems(shown, problems)
+  if #problems == 0 then
+    return
+  end
+  page.add(shown, '')
+  page.rule(shown, plural(#problems, 'problem'))
+  for _, problem in ipairs(problems) do
+    local start = problem.range.start
+    page.add(
+      shown,
+      ('%s  %s:%d:%d  %s'):format(SEVERITIES[problem.severity], short_path(problem.uri, shown.folder), start.line + 1, start.character + 1, problem.message),
+      GROUPS[problem.severity],
+      problem
+    )
+  end
+end
+
+local function text_of(content)
+  if type(content) == 'string' then
+    return content
+  end
+  return vim.iter(content or {}):map(function(part) return part.text or ('[%s]'):format(part.type) end):join('\n')
+end
+
+local function add_message(shown, title, message)
+  page.add(shown, '')
+  page.rule(shown, title)
+  page.add(shown, text_of(message.content))
+  for _, call in ipairs(message.toolCalls or {}) do
+    page.add(shown, ('%s(%s)'):format(call.name, vim.json.encode(call.arguments)))
+  end
+end
+
+--- Ask, then show; the view is the buffer's name, too.
+local function show(view, call, method, params, fill)
+  local folder = nexus.folder()
+  nexus.request(method, folder, params, function(result, client)
+    local shown = page.new(folder)
+    fill(shown, result)
+    page.open(shown, { view = view, client = client, mods = call.smods })
+  end)
+end
+
+--- :NexusContext [message]
+function M.context(call)
+  local message = call.args ~= '' and call.args or nil
+  show('context', call, 'nexus/context/assemble', { message = message }, function(shown, result)
+    add_usage(shown, result.usage)
+    add_problems(shown, result.problems)
+    page.add(shown, '')
+    page.rule(shown, 'system prompt')
+    page.add(shown, result.systemPrompt)
+    for _, each in ipairs(result.history) do
+      add_message(shown, 'history: ' .. each.role, each)
+    end
+    if result.currentMessage then
+      add_message(shown, 'current message', result.currentMessage)
+    end
+  end)
+end
+
+--- :NexusUsage
+function M.usage(call)
+  show('usage', call, 'nexus/context/usage', {}, add_usage)
+end
+
+--- :NexusPreview
+function M.preview(call)
+  show('preview', call, 'nexus/context/preview', {}, function(shown, result)
+    page.add(shown, result.text)
+    for _, fragment in ipairs(result.fragments) do
+      local source = fragment.source
+      if source then
+        local first, last = fragment.range.start.line, fragment.range['end'].line
+        local note = ('%s:%d, %d tokens'):format(short_path(source.uri, shown.folder), source.range.start.line + 1, fragment.tokens)
+        local before = shown.notes[first + 1]
+        shown.notes[first + 1] = before and before .. ' + ' .. note or note
+        for line = first, last - (fragment.range['end'].character == 0 and last > first and 1 or 0) do
+          local position = { line = source.range.start.line + line - first, character = 0 }
+          shown.targets[line + 1] = { uri = source.uri, range = { start = position, ['end'] = position } }
+        end
+      end
+    end
+  end)
+end
+
+--- :NexusLayers
+function M.layers(call)
+  show('layers', call, 'nexus/context/layers', {}, function(shown, result)
+    local rows = {}
+    for _, layer in ipairs(result.layers) do
+      for _, file in ipairs(layer.files) do
+        local group = file.status == 'missing' and 'Comment' or file.status ~= 'loaded' and 'DiagnosticWarn' or nil
+        local target = file.status ~= 'missing' and { uri = file.uri } or nil
+        local cells = { layer.name, file.kind, file.status, file.tokens and grouped(file.tokens) or '', short_path(file.uri, shown.folder) }
+        table.insert(rows, { cells = cells, group = group, target = target })
+      end
+    end
+    local columns =
+      { { title = 'layer' }, { title = 'kind' }, { title = 'status' }, { title = 'tokens', right = true }, { title = 'file', tail = true } }
+    page.table(shown, columns, rows)
+    if #result.skipped > 0 then
+      page.add(shown, '')
+      page.rule(shown, 'skipped')
+      for _, skipped in ipairs(result.skipped) do
+        page.add(shown, ('%s: %s'):format(skipped.path, skipped.reason))
+      end
+    end
+    add_problems(shown, result.problems)
+  end)
+end
+
+--- :NexusInit [directory]
+function M.init(call)
+  local folder = vim.fs.normalize(vim.fs.abspath(call.args ~= '' and call.args or vim.fn.getcwd()))
+  nexus.request('nexus/workspace/init', folder, {}, function(result)
+    local function list(uris)
+      return vim.iter(uris):map(function(uri) return short_path(uri, folder) end):join(', ')
+    end
+    local made = #result.created > 0 and 'created ' .. list(result.created) or 'nothing to create'
+    local kept = #result.existing > 0 and '; already there: ' .. list(result.existing) or ''
+    vim.notify('nexus: ' .. made .. kept)
+  end)
+end
+
+return M

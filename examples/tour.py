@@ -1,0 +1,193 @@
+"""The main job on the example workspace, spoken in LSP to a real daemon: what `make run` shows.
+
+A configuration is broken in the editor, its diagnostics appear at the place, the mend clears them, and the
+context is assembled with every token accounted for. Nothing in the workspace is written.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from nexus_daemon import protocol
+from nexus_daemon.cli import tables
+
+EXAMPLES = Path(__file__).resolve().parent
+FOLDER = EXAMPLES / "company" / "backend" / "auth-service"
+CONFIG = FOLDER / ".nexus3" / "config.json"
+QUESTION = "May a session token be compared with == in auth/sessions.py?"
+SEVERITIES = {1: ("error", "bold red"), 2: ("warning", "yellow"), 3: ("info", "blue"), 4: ("hint", "dim")}
+
+Message = dict[str, Any]
+
+
+class Editor:
+    """As much of an LSP client as the tour needs: one request at a time, notifications kept."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3")}
+        command = [sys.executable, "-m", "nexus_daemon", "serve"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        self.started = time.perf_counter()
+        self.inbox: list[Message] = []
+        self.ids = 0
+
+    def send(self, message: Message) -> None:
+        assert self.process.stdin is not None
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def receive(self) -> Message:
+        assert self.process.stdout is not None
+        length = 0
+        while (line := self.process.stdout.readline()) not in (b"\r\n", b""):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        if not length:
+            raise SystemExit("The daemon ended before it answered.")
+        message: Message = json.loads(self.process.stdout.read(length))
+        return message
+
+    def request(self, method: str, params: object) -> Any:
+        self.ids += 1
+        self.send({"id": self.ids, "method": method, "params": params})
+        answer = self.wait(lambda message: message.get("id") == self.ids and "method" not in message)
+        if "error" in answer:
+            raise SystemExit(f"{method}: {answer['error']['message']}")
+        return answer["result"]
+
+    def notify(self, method: str, params: object) -> None:
+        self.send({"method": method, "params": params})
+
+    def wait(self, wanted: Callable[[Message], bool]) -> Message:
+        while True:
+            for index, message in enumerate(self.inbox):
+                if wanted(message):
+                    return self.inbox.pop(index)
+            self.inbox.append(self.receive())
+
+    def diagnostics(self, uri: str, version: int) -> list[Message]:
+        def about(message: Message) -> bool:
+            params = message.get("params") or {}
+            return (
+                message.get("method") == "textDocument/publishDiagnostics"
+                and params["uri"] == uri
+                and params.get("version") == version
+            )
+
+        found: list[Message] = self.wait(about)["params"]["diagnostics"]
+        return found
+
+    def close(self) -> int:
+        self.request("shutdown", None)
+        self.send({"method": "exit"})
+        return self.process.wait(timeout=10)
+
+
+def main() -> None:
+    console = Console(highlight=False, width=min(Console().width, 110))
+    editor = Editor()
+    folder = {"uri": FOLDER.as_uri(), "name": FOLDER.name}
+    answer = editor.request("initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": [folder]})
+    ready = (time.perf_counter() - editor.started) * 1000
+    info = answer["serverInfo"]
+    console.print(Text.assemble(("Nexus ", "bold"), f"{info['version']}: the daemon answered after {ready:.0f} ms\n"))
+    editor.notify("initialized", {})
+
+    show_layers(console, editor)
+    show_typing(console, editor)
+    show_context(console, editor)
+    code = editor.close()
+    console.print(f"[dim]The daemon ended with code {code}. Nothing was written.[/]")
+    sys.exit(code)
+
+
+def show_layers(console: Console, editor: Editor) -> None:
+    result = editor.request("nexus/context/layers", {"workspaceFolder": FOLDER.as_uri()})
+    console.print("[bold]What this folder's assistant reads[/]")
+    tables.print_layers(msgspec.convert(result, protocol.LayersResult))
+
+
+def show_typing(console: Console, editor: Editor) -> None:
+    good = CONFIG.read_text()
+    broken = good.replace('"ancestor_depth": 2,', '"ancestor_dept": 12,').replace('0.2\n  }\n', '0.2,\n  },\n')
+    uri = CONFIG.as_uri()
+    document = {"uri": uri, "languageId": "json", "version": 1, "text": good}
+    editor.notify("textDocument/didOpen", {"textDocument": document})
+    editor.diagnostics(uri, 1)
+
+    began = time.perf_counter()
+    change(editor, uri, 2, broken)
+    found = editor.diagnostics(uri, 2)
+    took = (time.perf_counter() - began) * 1000
+    console.print(Panel(frames(broken, found), title=f"You type: {len(found)} problems after {took:.1f} ms", **look("red")))
+
+    began = time.perf_counter()
+    change(editor, uri, 3, good)
+    left = editor.diagnostics(uri, 3)
+    took = (time.perf_counter() - began) * 1000
+    console.print(Panel(f"{len(left)} problems left", title=f"You mend it: cleared after {took:.1f} ms", **look("green")))
+    console.print()
+
+
+def show_context(console: Console, editor: Editor) -> None:
+    params = {"workspaceFolder": FOLDER.as_uri(), "message": QUESTION, "format": "openai"}
+    began = time.perf_counter()
+    result = editor.request("nexus/context/assemble", params)
+    first = (time.perf_counter() - began) * 1000
+    began = time.perf_counter()
+    editor.request("nexus/context/assemble", params)
+    again = (time.perf_counter() - began) * 1000
+    console.print(Panel(Text(result["systemPrompt"], style="dim"), title="The system prompt", **look("cyan")))
+    tables.print_usage(msgspec.convert(result["usage"], protocol.TokenUsage))
+    console.print(
+        f"assembled in {first:.0f} ms with the vocabulary loaded, in {again:.1f} ms from then on; "
+        f"the body to send has {len(result['request']['messages'])} messages\n"
+    )
+
+
+def frames(text: str, found: list[Message]) -> Text:
+    lines = text.splitlines()
+    shown = Text()
+    for problem in found:
+        start, end = problem["range"]["start"], problem["range"]["end"]
+        width = end["character"] - start["character"] if end["line"] == start["line"] else 1
+        name, style = SEVERITIES[problem["severity"]]
+        shown.append(f"{CONFIG.name}:{start['line'] + 1}:{start['character'] + 1} ")
+        shown.append(f"{name} ", style=style)
+        shown.append(f"{problem['message']} ")
+        shown.append(f"[{problem['code']}]\n", style="dim")
+        shown.append(f"{start['line'] + 1:4} | {lines[start['line']]}\n")
+        shown.append("     | " + " " * start["character"])
+        shown.append("^" * max(1, width) + "\n", style=style)
+    shown.rstrip()
+    return shown
+
+
+def change(editor: Editor, uri: str, version: int, text: str) -> None:
+    editor.notify(
+        "textDocument/didChange",
+        {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
+    )
+
+
+def look(colour: str) -> dict[str, Any]:
+    return {"title_align": "left", "border_style": colour, "box": box.ROUNDED}
+
+
+if __name__ == "__main__":
+    main()

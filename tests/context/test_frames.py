@@ -1,0 +1,113 @@
+"""The frame of a problem, and the exception that carries frames."""
+
+import time
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.frames import MAX_COLUMNS, MAX_FRAMES, ConfigError, format_frame
+
+
+def check(text: str, mark: str, expected: str, *, code: str = "json.key", message: str = "Wrong.") -> None:
+    start = text.index(mark)
+    problem = Problem("/home/u/config.json", Span(start, start + len(mark)), code, Severity.ERROR, message)
+    assert format_frame(problem, text) == dedent(expected).strip("\n")
+
+
+def test_the_frame_of_the_specification() -> None:
+    check(
+        "\n" * 12 + '{\n  "model": "claude-3",\n  trailing_comma: true,\n}\n',
+        "trailing_comma",
+        """
+        Configuration Error: Invalid JSON in /home/u/config.json
+
+          Line 15, Column 3: Expecting property name enclosed in double quotes
+
+          14 |   "model": "claude-3",
+          15 |   trailing_comma: true,
+             |   ^
+          16 | }
+
+        Fix the JSON syntax error and try again.
+        """,
+        message="Expecting property name enclosed in double quotes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "code", "excerpt"),
+    [
+        ("?", "?", "json.value", "  1 | ?\n    | ^"),
+        ("{?\n}", "?", "config.type", "  1 | {?\n    |  ^\n  2 | }"),
+        ("a\n\n?", "?", "mcp.type", "  2 |\n  3 | ?\n    | ^"),
+        ("\n" * 8 + "x\n?\ny", "?", "json.value", "   9 | x\n  10 | ?\n     | ^\n  11 | y"),
+        ("{\r\n\t?\r\n}", "?", "json.value", "  1 | {\n  2 | \t?\n    | \t^\n  3 | }"),
+        ('"日本" ?', "?", "json.value", '  1 | "日本" ?\n    |        ^'),
+        ('"e\u0301" ?', "?", "json.value", '  1 | "e\u0301" ?\n    |     ^'),
+        ("\u2028?", "?", "json.value", "  1 | \ufffd?\n    |  ^"),
+    ],
+)
+def test_excerpts(text: str, mark: str, code: str, excerpt: str) -> None:
+    problem = Problem("/c", Span(text.index(mark), text.index(mark) + 1), code, Severity.ERROR, "Wrong.")
+    assert format_frame(problem, text).split("\n\n", 2)[2].rpartition("\n\n")[0] == excerpt
+
+
+def test_a_minified_line_is_cut_around_the_column() -> None:
+    text = "x" * 500_000 + "?" + "y" * 500_000
+    started = time.perf_counter()
+    frame = format_frame(Problem("/c", Span(500_000, 500_001), "json.value", Severity.ERROR, "Wrong."), text)
+    assert time.perf_counter() - started < 0.5
+    line, mark = frame.splitlines()[4:6]
+    assert (len(line), line[mark.index("^")]) == (len("  1 | ") + MAX_COLUMNS + 2, "?")
+
+
+def test_secrets_in_shown_lines_are_covered() -> None:
+    text = '{"env": {"API_KEY": "short",\n "B": "ghp_0123456789abcdefghij"}, "c": ?}'
+    frame = format_frame(Problem("/c", Span(text.index("?"), 0), "mcp.type", Severity.ERROR, "Wrong."), text)
+    assert frame.splitlines()[4:7] == [
+        '  1 | {"env": {"API_KEY": "*****",',
+        f'  2 |  "B": "{"*" * 24}"}}, "c": ?}}',
+        "    |" + " " * 41 + "^",
+    ]
+
+
+def test_terminal_sequences_are_replaced() -> None:
+    text = "\x1b[2J\u202e?"
+    frame = format_frame(Problem("/a\x1b", Span(5, 6), "json.value", Severity.ERROR, "Bad \x07."), text)
+    assert frame == dedent(
+        """\
+        Configuration Error: Invalid JSON in /a\N{REPLACEMENT CHARACTER}
+
+          Line 1, Column 6: Bad \N{REPLACEMENT CHARACTER}.
+
+          1 | \N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}?
+            |      ^
+
+        Fix the JSON syntax error and try again."""
+    )
+
+
+def test_a_file_without_text_and_a_warning() -> None:
+    problem = Problem("/c", Span(0, 0), "layer.unreadable", Severity.WARNING, "No permission.")
+    assert format_frame(problem, None) == (
+        "Configuration Warning: Problem in /c\n\n  No permission.\n\nFix the file and try again."
+    )
+
+
+def test_config_error_shows_errors_only_and_keeps_all() -> None:
+    error = Problem("/c", Span(0, 0), "json.value", Severity.ERROR, "Wrong.")
+    hint = Problem("/c", Span(0, 0), "json.hint", Severity.HINT, "Aside.")
+    raised = ConfigError([hint, error], {"/c": "?"})
+    assert (raised.problems, str(raised)) == ((hint, error), format_frame(error, "?"))
+    many = str(ConfigError([error] * (MAX_FRAMES + 3), {}))
+    assert many.endswith("\n\n... and 3 more.")
+
+
+@given(st.text(), st.integers(0, 200), st.integers(0, 200))
+def test_every_text_and_span_has_a_frame(text: str, start: int, length: int) -> None:
+    frame = format_frame(Problem("/c", Span(start, start + length), "json.x", Severity.ERROR, "Wrong."), text)
+    assert frame.count("^\n") >= 1
+    assert all(char.isprintable() or char in "\t\n" for char in frame)

@@ -1,0 +1,205 @@
+--- One session of a user on the example workspace, from opening a file to leaving.
+
+package.path = vim.fs.dirname(debug.getinfo(1, 'S').source:sub(2)) .. '/?.lua;' .. package.path
+local observe = require('observe')
+local seen = observe.seen
+
+local company = vim.env.NEXUS_TEST_WORKSPACE
+local folder = company .. '/backend/auth-service'
+local folder_uri = vim.uri_from_fname(folder)
+
+local changes, messages, exit = {}, {}, nil
+
+local function prepare()
+  vim.api.nvim_create_autocmd('User', {
+    pattern = 'NexusContextChanged',
+    callback = function(event)
+      table.insert(changes, event.data)
+    end,
+  })
+  vim.notify = function(message, level)
+    table.insert(messages, { level = level or vim.log.levels.INFO, message = message })
+  end
+  -- on top of the plugin's own configuration, as a user adds to it
+  vim.lsp.config('nexus', {
+    on_exit = function(code, signal)
+      exit = { code = code, signal = signal }
+    end,
+  })
+end
+
+--- The first notification about a folder with a reason; each is given once.
+local function wait_change(uri, reason)
+  local found
+  observe.wait('nexus/context/didChange: ' .. reason, function()
+    for index, change in ipairs(changes) do
+      if change.workspaceFolder == uri and change.reason == reason then
+        found = table.remove(changes, index)
+        return true
+      end
+    end
+  end)
+  return found
+end
+
+--- A configuration file with nothing to say against it, broken, mended, never saved.
+local function edit_config()
+  local buffer = observe.open_attached(folder .. '/.nexus3/config.json')
+  wait_change(folder_uri, 'folder')
+  local opened = observe.wait_diagnostics(buffer, 0)
+  local text = observe.text(buffer)
+  observe.replace_line(buffer, 10, '    "_comment": "naïve 🦊", "level": "sandbox",')
+  local schema = observe.wait_diagnostics(buffer, 1)
+  observe.replace_line(buffer, 10, '    "level": "sandboxed"')
+  local syntax = observe.wait_diagnostics(buffer, 1)
+  observe.replace_line(buffer, 10, '    "level": "sandboxed",')
+  local mended = observe.wait_diagnostics(buffer, 0)
+  seen.config = {
+    opened = opened,
+    schema = schema,
+    syntax = syntax,
+    mended = mended,
+    same_text = observe.text(buffer) == text,
+  }
+end
+
+--- What is in a buffer and not on the disk counts.
+local function edit_unsaved()
+  local buffer = vim.fn.bufnr(folder .. '/.nexus3/config.json')
+  observe.replace_line(buffer, 14, '    "temperature": 0.7')
+  local effective = observe.request('nexus/config/effective', { workspaceFolder = folder_uri })
+  vim.cmd.edit({ bang = true, args = { vim.api.nvim_buf_get_name(buffer) } })
+  local reloaded = observe.request('nexus/config/effective', { workspaceFolder = folder_uri })
+  seen.unsaved = {
+    in_buffer = effective.config.parameters.temperature,
+    on_disk = reloaded.config.parameters.temperature,
+    provenance = effective.provenance['/parameters/temperature'],
+  }
+end
+
+--- A trailing comma, and the quick fix that takes it away.
+local function fix_mcp()
+  local buffer = observe.open_attached(folder .. '/.nexus3/mcp.json')
+  local text = observe.text(buffer)
+  local opened = observe.wait_diagnostics(buffer, 0)
+  observe.replace_line(buffer, 9, '      "enabled": false,')
+  local broken = observe.wait_diagnostics(buffer, 1)
+  vim.api.nvim_win_set_cursor(0, { 9, 22 })
+  vim.lsp.buf.code_action({ apply = true, context = { only = { 'quickfix' } } })
+  observe.wait('the quick fix', function()
+    return observe.text(buffer) == text
+  end)
+  seen.mcp = { opened = opened, broken = broken, mended = observe.wait_diagnostics(buffer, 0) }
+  vim.bo[buffer].modified = false
+end
+
+local function read_pages()
+  vim.cmd.edit(folder .. '/.nexus3/NEXUS.md')
+  local params = { workspaceFolder = folder_uri }
+  local executed
+  observe.client():exec_cmd({ command = 'nexus.context.assemble', arguments = { params } }, nil, function(err, result)
+    executed = { err = err, result = result }
+  end)
+  observe.wait('executeCommand', function()
+    return executed
+  end)
+  seen.requests = {
+    assemble = observe.request('nexus/context/assemble', params),
+    executed = executed.result,
+    preview = observe.request('nexus/context/preview', params),
+    usage = observe.request('nexus/context/usage', params),
+  }
+  seen.pages = {
+    context = observe.page('NexusContext', 'context'),
+    message = observe.page('NexusContext Why is the login slow?', 'context'),
+    preview = observe.page('NexusPreview', 'preview'),
+    layers = observe.page('vertical NexusLayers', 'layers'),
+    usage = observe.page('tab NexusUsage', 'usage'),
+  }
+end
+
+--- Growing instructions move the figures in the status line.
+local function watch_usage()
+  local buffer = observe.open_attached(folder .. '/.nexus3/NEXUS.md')
+  local before = require('nexus').statusline(buffer)
+  local text = ('- Sessions end after an hour.\n'):rep(100)
+  vim.api.nvim_buf_set_lines(buffer, -1, -1, true, vim.split(text, '\n'))
+  local change = wait_change(folder_uri, 'instructions')
+  seen.usage = {
+    before = before,
+    after = require('nexus').statusline(buffer),
+    change = change,
+    global = vim.g.nexus_usage[folder_uri],
+    rule = vim.api.nvim_eval_statusline("%{v:lua.require'nexus'.statusline()}", {}).str,
+  }
+  vim.bo[buffer].modified = false
+end
+
+--- A file of another folder joins the client that runs; other JSON and Markdown files don't.
+local function open_second_folder()
+  observe.open_attached(company .. '/backend/AGENTS.md')
+  wait_change(vim.uri_from_fname(company .. '/backend'), 'folder')
+  local status = observe.request('nexus/status', {})
+  seen.folders = {
+    clients = #vim.lsp.get_clients({ name = 'nexus' }),
+    of_client = vim.tbl_map(function(each) return each.uri end, observe.client().workspace_folders),
+    of_daemon = vim.tbl_map(function(each) return each.uri end, status.folders),
+  }
+  local reads = {}
+  for _, name in ipairs({
+    'package.json',
+    'README.md',
+    'notes.md',
+    'mcp.json',
+    '.mcp.json',
+    '.vscode/mcp.json',
+    '.vscode/settings.json',
+    'AGENTS.override.md',
+    '.claude/CLAUDE.md',
+    'backend/auth-service/README.md',
+    'backend/auth-service/.nexus3/docs/threats.md',
+    'backend/auth-service/.nexus3/other.json',
+  }) do
+    reads[name] = require('nexus').reads(company .. '/' .. name)
+  end
+  local other = observe.open(company .. '/package.json')
+  seen.reads = reads
+  seen.attached_to_other = #vim.lsp.get_clients({ name = 'nexus', bufnr = other })
+end
+
+local function create_folder()
+  local directory = company .. '/frontend'
+  vim.fn.mkdir(directory)
+  vim.cmd.NexusInit(directory)
+  observe.wait('the message of :NexusInit', function()
+    return #messages > 0
+  end)
+  vim.cmd.NexusInit(directory)
+  observe.wait('its second message', function()
+    return #messages > 1
+  end)
+  seen.init = { messages = messages, files = vim.fn.sort(vim.fn.readdir(directory .. '/.nexus3')) }
+  messages = {}
+end
+
+local function leave()
+  observe.client():stop()
+  observe.wait('the end of the daemon', function()
+    return exit
+  end)
+  seen.exit = exit
+  seen.messages = messages
+end
+
+observe.run(function()
+  prepare()
+  observe.install()
+  edit_config()
+  edit_unsaved()
+  fix_mcp()
+  read_pages()
+  watch_usage()
+  open_second_folder()
+  create_folder()
+  leave()
+end)

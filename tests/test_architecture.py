@@ -1,0 +1,160 @@
+"""The invariants of ARCHITECTURE.md, each as a test: what a reader may rely on without looking."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTEXT = ROOT / "context" / "nexus_context"
+DAEMON = ROOT / "daemon" / "nexus_daemon"
+
+# reading order of the library: a module may import what comes before it, never what comes after
+ORDER = [
+    "errors",
+    "lines",
+    "redact",
+    "frames",
+    "files",
+    "jsontext",
+    "config",
+    "tokens",
+    "layers",
+    "prompt",
+    "snapshot",
+    "conversation",
+    "budget",
+    "tools",
+    "parameters",
+    "manager",
+    "assembly",
+    "loader",
+    "init",
+]
+# names that open, list or test something on the disk
+DISK = {"open", "scandir", "listdir", "read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
+MAX_LINES = 400
+
+
+def modules(package: Path) -> Iterator[tuple[str, Path, ast.Module]]:
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package).with_suffix("")
+        name = ".".join(part for part in relative.parts if part != "__init__")
+        yield name, path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
+    banned = ("pygls", "lsprotocol", "nexus_daemon")
+    found = [
+        (name, imported)
+        for name, _, tree in modules(CONTEXT)
+        for imported in imports(tree)
+        if imported.split(".")[0] in banned
+    ]
+    assert found == []
+
+
+def test_imports_of_the_library_point_one_way() -> None:
+    wrong = []
+    for name, _, tree in modules(CONTEXT):
+        place = ORDER.index(name.split(".")[0]) if name else len(ORDER)
+        for imported in imports(tree):
+            parts = imported.split(".")
+            if parts[0] == "nexus_context" and len(parts) > 1 and parts[1] in ORDER and ORDER.index(parts[1]) > place:
+                wrong.append(f"{name} imports {imported}")
+    assert wrong == []
+
+
+def test_every_module_of_the_library_has_its_place_in_the_order() -> None:
+    tops = {name.split(".")[0] for name, _, _ in modules(CONTEXT)} - {"", "defaults"}
+    assert tops - set(ORDER) == set()
+
+
+def test_only_files_reads_the_disk() -> None:
+    found = []
+    for name, _, tree in modules(CONTEXT):
+        if name in ("files", "config.generate"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                called = node.func
+                label = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+                if label in DISK:
+                    found.append(f"{name}:{node.lineno} {label}")
+    assert found == []
+
+
+def test_only_server_registers_lsp_methods() -> None:
+    found = [
+        name
+        for name, _, tree in modules(DAEMON)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("feature", "custom")
+        and name != "server"
+    ]
+    assert found == []
+
+
+def test_features_are_pure() -> None:
+    allowed = ("nexus_context", "nexus_daemon.convert", "nexus_daemon.protocol", "typing", "collections")
+    found = [
+        (name, imported)
+        for name, _, tree in modules(DAEMON / "features")
+        for imported in imports(tree)
+        if not imported.startswith(allowed)
+    ]
+    asynchronous = [
+        (name, node.name)
+        for name, _, tree in modules(DAEMON / "features")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncFunctionDef)
+    ]
+    assert (found, asynchronous) == ([], [])
+
+
+def test_the_working_directory_never_matters_below_the_command_line() -> None:
+    found = [
+        (name, node.lineno)
+        for package in (CONTEXT, DAEMON)
+        for name, _, tree in modules(package)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("cwd", "getcwd", "chdir") and not name.startswith("cli")
+    ]
+    assert found == [("loader", line) for name, line in found if name == "loader"]
+
+
+@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
+def test_no_module_grows_past_what_a_reader_holds(package: Path) -> None:
+    long = {name: count for name, path, _ in modules(package) if (count := len(path.read_text().splitlines())) > MAX_LINES}
+    assert long == {}
+
+
+@pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
+def test_every_module_says_in_one_line_what_it_is(package: Path) -> None:
+    silent = [name for name, path, tree in modules(package) if path.read_text() and not ast.get_docstring(tree)]
+    assert silent == []
+
+
+def test_context_and_daemon_are_no_packages_themselves() -> None:
+    assert [str(path) for path in (CONTEXT.parent / "__init__.py", DAEMON.parent / "__init__.py") if path.exists()] == []
+
+
+def test_serving_starts_without_what_it_does_not_need() -> None:
+    heavy = ["pydantic", "rich", "tiktoken", "watchfiles", "anyio", "difflib", "cattrs", "websockets", "nexus_context.config.schema"]
+    code = f"import sys, nexus_daemon.cli.serve, nexus_daemon.server; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
