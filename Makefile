@@ -29,7 +29,7 @@ bench: $(STAMP)
 
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
-	$(BIN)/python tests/support/protocol_examples.py
+	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

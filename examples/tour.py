@@ -155,7 +155,7 @@ def show_context(console: Console, editor: Editor) -> None:
     console.print(Panel(Text(result["systemPrompt"], style="dim"), title="The system prompt", **look("cyan")))
     tables.print_usage(msgspec.convert(result["usage"], protocol.TokenUsage))
     console.print(
-        f"assembled in {first:.0f} ms with the vocabulary loaded, in {again:.1f} ms from then on; "
+        f"assembled in {first:.1f} ms, and in {again:.1f} ms the second time; "
         f"the body to send has {len(result['request']['messages'])} messages\n"
     )
 

@@ -68,7 +68,9 @@ class AssembledContext(msgspec.Struct, frozen=True):
     request: dict[str, Any] | None
 
 
-def assemble(snapshot: Snapshot, conversation: ContextManager, request: Request, *, now: datetime) -> AssembledContext:
+def assemble(
+    snapshot: Snapshot, conversation: ContextManager, request: Request, *, now: datetime
+) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone.
 
     Raises RequestError for an unknown format or a parameter out of range.
@@ -108,7 +110,9 @@ def assemble(snapshot: Snapshot, conversation: ContextManager, request: Request,
     )
 
 
-def usage_of(snapshot: Snapshot, conversation: ContextManager, *, counter: TokenCounter | None = None) -> TokenUsage:
+def usage_of(
+    snapshot: Snapshot, conversation: ContextManager, *, counter: TokenCounter | None = None
+) -> TokenUsage:
     """What the next request would cost before its own message. `counter` replaces the model's own."""
     model, exact = model_of(snapshot, None)
     used = counter or exact
@@ -134,7 +138,8 @@ def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
         tokens[key] = tokens.get(key, 0) + count
         sources.setdefault(key, []).append(fragment)
     return [
-        UsageRow("system", key[2], count, counter.exact, *_source(sources[key])) for key, count in tokens.items()
+        UsageRow("system", key[2], count, counter.exact, *_source(sources[key]))
+        for key, count in tokens.items()
     ]
 
 
@@ -167,7 +172,9 @@ def current_message(snapshot: Snapshot, request: Request, *, now: datetime) -> M
 
 def _tool_rows(tools: Sequence[dict[str, Any]], counter: TokenCounter) -> list[UsageRow]:
     return [
-        UsageRow("tools", tool_sets.name_of(tool), counter.count(msgspec.json.encode(tool).decode()), counter.exact)
+        UsageRow(
+            "tools", tool_sets.name_of(tool), counter.count(msgspec.json.encode(tool).decode()), counter.exact
+        )
         for tool in tools
     ]
 
@@ -235,5 +242,7 @@ def _body(
     if form == "openai":
         return formats.openai(model.name, prompt.text, messages, tools, values)
     if form == "anthropic":
-        return formats.anthropic(model.name, prompt.text, messages, tools, values, max_output=model.max_output)
+        return formats.anthropic(
+            model.name, prompt.text, messages, tools, values, max_output=model.max_output
+        )
     return None

@@ -66,7 +66,12 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
 
 def usage(
-    limits: ModelLimits, counter: TokenCounter, rows: Iterable[UsageRow], *, max_tokens: int | None, reserved: int
+    limits: ModelLimits,
+    counter: TokenCounter,
+    rows: Iterable[UsageRow],
+    *,
+    max_tokens: int | None,
+    reserved: int,
 ) -> TokenUsage:
     """Rows and limits as one value. `max_tokens` narrows the window of a known model, it never widens it."""
     limit = limits.context_window

@@ -1,5 +1,8 @@
 """What `init` puts into a folder's `.nexus3/` or into the global directory; nothing is written here."""
 
+# ruff: noqa: PTH118
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
 import os
 
 import msgspec
@@ -12,7 +15,7 @@ FILES = ("NEXUS.md", "config.json", "mcp.json")
 
 
 class InitPlan(msgspec.Struct, frozen=True):
-    """`create` are absolute paths and texts of files to write (UTF-8), `existing` the paths to leave alone."""
+    """`create` are absolute paths and texts of files to write, `existing` the paths to leave alone."""
 
     directory: str
     create: tuple[tuple[str, str], ...]
@@ -44,5 +47,7 @@ def _plan(directory: str, templates: str, *, replace: bool = False) -> InitPlan:
 def _text(path: str) -> str:
     text = read_text(path, limit=PROMPT_LIMIT).text
     if text is None:
-        raise FileNotFoundError(f"the installation is incomplete: {path} cannot be read; install nexusd again")
+        raise FileNotFoundError(
+            f"the installation is incomplete: {path} cannot be read; install nexusd again"
+        )
     return text

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from nexus_context.conversation.message import Message
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
@@ -17,6 +19,7 @@ class ContextManager:
     def __init__(self, *, started: datetime | None = None) -> None:
         """`started`, a local time, opens the session with a message that says when it began."""
         self._messages: list[Message] = []
+        self._encoded: list[msgspec.Raw] = []
         self._counts: list[int] = []
         self._total = 0
         self._counter = ""
@@ -37,8 +40,15 @@ class ContextManager:
 
     def clear_messages(self) -> None:
         self._messages.clear()
+        self._encoded.clear()
         self._counts.clear()
         self._total = 0
+
+    def encoded(self) -> list[msgspec.Raw]:
+        """The messages as JSON, oldest first. Each is encoded once in its life: a long history is sent often."""
+        fresh = self._messages[len(self._encoded) :]
+        self._encoded += [msgspec.Raw(msgspec.json.encode(message)) for message in fresh]
+        return list(self._encoded)
 
     def history_tokens(self, counter: TokenCounter) -> int:
         """Tokens of all messages. Only messages that this counter has not seen yet are counted."""

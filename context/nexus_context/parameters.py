@@ -22,7 +22,9 @@ def resolve(effective: Effective, requested: Mapping[str, Any]) -> dict[str, Par
 
     Raises RequestError for a requested one that does not exist or is out of range.
     """
-    found = {name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()}
+    found = {
+        name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
+    }
     for name, value in requested.items():
         wrong = check_value(f"/parameters/{name}", value)
         if wrong:

@@ -16,7 +16,7 @@ import re
 from nexus_context.errors import Span
 
 _TOKEN = re.compile(
-    r"""(?<![A-Za-z0-9])(?:
+    r"""(?<![A-Za-z0-9_-])(?:
       gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,} | glpat-[A-Za-z0-9_-]{16,}
     | sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,} | xox[abeoprs]-[A-Za-z0-9-]{10,} | (?:AKIA|ASIA)[A-Z0-9]{16}\b
     | AIza[A-Za-z0-9_-]{30,} | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,}
@@ -37,6 +37,7 @@ _PLACEHOLDER = re.compile(
 )
 
 _LONG = 16
+_MOST = 65_536  # characters of a value that are looked at
 _RANDOM_BITS = (
     3.2  # Shannon entropy per character; words and paths stay below 3.2 at these lengths or have no digit
 )
@@ -44,7 +45,7 @@ _RANDOM_BITS = (
 
 def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
     """Where a value holds literal secrets, as ranges of the value; `name` is the key it stands under."""
-    spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value)]
+    spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value[:_MOST])]
     if not spans and _SECRET_NAME.search(name) and _looks_random(value):
         spans = [Span(0, len(value))]
     return tuple(_apart(spans))

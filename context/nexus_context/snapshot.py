@@ -22,7 +22,7 @@ from nexus_context.tokens.models import resolve
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One folder. `revision` counts from 1; `environment` and `contents` are what `prompt_for` renders from."""
+    """One folder. `revision` counts from 1; `prompt_for` renders from `environment` and `contents`."""
 
     folder: str
     revision: int
@@ -69,9 +69,13 @@ def load(
 
 
 def prompt_for(
-    snapshot: Snapshot, *, model: str | None = None, additional: str | None = None, now: datetime | None = None
+    snapshot: Snapshot,
+    *,
+    model: str | None = None,
+    additional: str | None = None,
+    now: datetime | None = None,
 ) -> Prompt:
-    """The prompt of one request: with its model, its additional text and, if the settings ask for it, the date."""
+    """The prompt of one request: with its model, its additional text and, where set so, the date."""
     placement = (snapshot.effective.get("/context/datetime") or {}).get("placement")
     dated = now is not None and placement == "system"
     if model is None and not additional and not dated:

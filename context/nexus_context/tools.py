@@ -22,5 +22,7 @@ def select(*sources: Iterable[Tool], disabled: Iterable[str] = ()) -> list[Tool]
     patterns = tuple(disabled)
     by_name = {name_of(tool): tool for source in sources for tool in source}
     return [
-        tool for name, tool in sorted(by_name.items()) if not any(fnmatchcase(name, pattern) for pattern in patterns)
+        tool
+        for name, tool in sorted(by_name.items())
+        if not any(fnmatchcase(name, pattern) for pattern in patterns)
     ]

@@ -1,17 +1,19 @@
 """One connection's side of the daemon: what it has open, what it was told, which folders it brought."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, messages
 from nexus_daemon.connection.server import NexusServer
-from nexus_daemon.daemon import Daemon
-from nexus_daemon.folders import Folder
 from nexus_daemon.publish import Publisher
-from nexus_daemon.requests import wire
+
+if TYPE_CHECKING:
+    from nexus_context.snapshot import Snapshot
+    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.folders import Folder
 
 NEXUS_DIRECTORY = ".nexus3"
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
@@ -24,38 +26,57 @@ class _NoTexts:
 
 
 class Client:
-    """The state of one connection. Lives on the event loop."""
+    """The state of one connection. Lives on the event loop.
 
-    def __init__(self, server: NexusServer, daemon: Daemon) -> None:
+    The daemon behind it is there from its first use on, which is after the reply to `initialize`: what it
+    imports takes longer than that reply may.
+    """
+
+    def __init__(self, server: NexusServer, start: "Callable[[], Daemon]") -> None:
         self.server = server
-        self.daemon = daemon
         self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
+        self._start = start
+        self._daemon: Daemon | None = None
+        self._first_folders: list[tuple[str, str]] = []
+
+    @property
+    def daemon(self) -> "Daemon":
+        if self._daemon is None:
+            self._daemon = self._start()
+            self._daemon.clients.add(self)
+            for uri, name in self._first_folders:
+                self.add_folder(uri, name)
+        return self._daemon
 
     @property
     def position_encoding(self) -> str:
         return self.server.position_encoding
 
-    def begin(self, params: messages.InitializeParams) -> None:
-        """The client has introduced itself: take its folders in."""
+    def introduced(self, params: messages.InitializeParams) -> None:
+        """The client has said who it is: take its folders in, once it has its reply."""
         self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
-        self.daemon.clients.add(self)
-        for uri, name in _folders(params):
-            self.add_folder(uri, name)
+        self._first_folders = _folders(params)
+        asyncio.get_running_loop().call_soon(lambda: self.daemon)
 
     def end(self) -> None:
-        self.daemon.clients.discard(self)
+        if self._daemon is not None:
+            self._daemon.clients.discard(self)
 
     def notify(self, method: str, params: Any) -> None:
         self.server.notify(method, params)
 
-    def swap(self, folder: Folder, snapshot: Snapshot | None) -> None:
+    def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         self.publisher.swap(folder.uri, snapshot)
 
     def add_folder(self, uri: str, name: str) -> None:
         self.daemon.add_folder(uri, name=name, listed=True)
 
     def remove_folder(self, uri: str) -> None:
+        """A folder has left the workspace; its documents that are still open are then lone files."""
         self.daemon.remove_folder(uri)
+        for document in self.server.documents:
+            if document.path is not None:
+                self._adopt(document.path)
 
     def document_changed(self, uri: str) -> None:
         """A document was opened or edited: its text wins over the disk."""
@@ -71,10 +92,10 @@ class Client:
         if path is None:
             return
         self.daemon.folders.set_overlay(path, None, reason_of(path))
-        self.publisher.refresh([path])
         folder = self.daemon.folders.containing(path)
         if folder is not None and not folder.listed:
-            open_paths = [document.path for document in self.server.documents if document.path]
+            others = [document.path for document in self.server.documents if document.path]
+            open_paths = [other for other in others if other != path]
             if not any(self.daemon.folders.containing(other) is folder for other in open_paths):
                 self.daemon.remove_folder(folder.uri)
 
@@ -85,7 +106,7 @@ class Client:
             if path is not None:
                 self.daemon.folders.changed(path, "disk")
 
-    async def snapshot_of(self, uri: str) -> tuple[Snapshot | None, str | None]:
+    async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
         """The snapshot that reads a file, and the file's path; None where no folder reads it."""
         path = convert.uri_to_path(uri)
         if path is None:
@@ -96,6 +117,8 @@ class Client:
 
     def describe_problem(self, problem: Problem) -> Any:
         """A problem in the data of a failed request, in this client's positions."""
+        from nexus_daemon.requests import wire
+
         for folder in self.daemon.folders.reading(problem.path):
             if folder.snapshot is not None:
                 locate = convert.Locator(folder.snapshot.layers, self.position_encoding)

@@ -122,9 +122,7 @@ def offset_at(index: LineIndex, line: int, character: int, encoding: str) -> int
 
 def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
     """Return the LSP range of a span."""
-    return Range(
-        start=position_at(index, span.start, encoding), end=position_at(index, span.end, encoding)
-    )
+    return Range(start=position_at(index, span.start, encoding), end=position_at(index, span.end, encoding))
 
 
 # ---------------------------------------------------------------- values of the library

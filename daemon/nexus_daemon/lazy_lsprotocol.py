@@ -78,6 +78,8 @@ def _run_types(loader: Any, module: ModuleType) -> None:
             return
     finally:
         if collecting:
+            # what was just made stays for good: spare the collector its look at it
+            gc.freeze()
             gc.enable()
     logger.warning("lsprotocol is not as expected (%s): importing it the slow way", reason)
     _names.clear()

@@ -4,7 +4,7 @@ cattrs needs 3 to 70 ms for the first message of each class; these are the ones 
 Attribute names are those of `lsprotocol.types`.
 """
 
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -41,11 +41,10 @@ class InitializeParams(Value, frozen=True):
 
     def capability(self, path: str) -> Any:
         """Return the capability at a dotted path such as `textDocument.rename.prepareSupport`, or None."""
-        return reduce(
-            lambda value, key: value.get(key) if isinstance(value, dict) else None,
-            path.split("."),
-            self.capabilities,
-        )
+        value: Any = self.capabilities
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
 
 
 class Position(Value, frozen=True):

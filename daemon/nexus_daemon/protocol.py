@@ -21,50 +21,64 @@ class Sparse(Wire, frozen=True, omit_defaults=True):
 
 
 class Position(Wire, frozen=True):
-    line: int
-    character: int
+    """A place in a text."""
+
+    line: int  # from 0
+    character: int  # from 0, in units of the agreed position encoding
 
 
 class Range(Wire, frozen=True):
-    start: Position
-    end: Position
+    """A part of a text."""
+
+    start: Position  # first position
+    end: Position  # position after the last character
 
 
 class Location(Wire, frozen=True):
-    uri: str
-    range: Range
+    """A part of a file."""
+
+    uri: str  # a file
+    range: Range  # a part of its text
 
 
 class FolderParams(Wire, frozen=True):
     """Which folder: the URI of a workspace folder, or of anything inside one."""
 
-    workspace_folder: str
+    workspace_folder: str  # URI of a workspace folder, or of anything inside one
 
 
 class SessionParams(FolderParams, frozen=True):
-    session: str = "main"
+    """A folder and one of its conversations."""
+
+    session: str = "main"  # name of a conversation; each folder has its own
 
 
 # ---------------------------------------------------------------- problems
 
 
 class FixEdit(Wire, frozen=True):
-    range: Range
-    new_text: str
+    """One replacement in a text."""
+
+    range: Range  # the text to replace
+    new_text: str  # what takes its place
 
 
 class Fix(Wire, frozen=True):
-    title: str
-    edits: list[FixEdit]
+    """A mend of one problem."""
+
+    title: str  # what the edits do, in a few words
+    edits: list[FixEdit]  # edits of the problem's file, none overlapping another
 
 
 class Problem(Sparse, frozen=True):
-    uri: str
-    range: Range
-    severity: int
-    code: str
-    message: str
-    fix: Fix | None = None
+    """A mistake in a file. The same problems are published as diagnostics with the source `nexus`."""
+
+    uri: str  # the file that has it
+    range: Range  # where in the file
+    severity: int  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
+    code: str  # stable name: json.*, config.*, mcp.*, layer.* or prompt.*
+    message: str  # what is wrong and what to do
+    fix: Fix | None = None  # edits that mend it, where there is one sure way
 
 
 # ---------------------------------------------------------------- token usage
@@ -73,213 +87,247 @@ class Problem(Sparse, frozen=True):
 class Counter(Wire, frozen=True):
     """Which counter made the figures, and whether it is the model's own."""
 
-    name: str
-    exact: bool
+    name: str  # an encoding such as o200k_base, or the name of an estimate
+    exact: bool  # false: the figures are an estimate
 
 
 class UsageRow(Sparse, frozen=True):
-    """One thing that tokens are spent on. `category` is system, tools, history, memory or event."""
+    """One thing that tokens are spent on."""
 
-    category: str
-    label: str
-    tokens: int
-    exact: bool
-    source: Location | None = None
+    category: str  # system, tools, history, memory or event
+    label: str  # what it is, for people
+    tokens: int  # its tokens
+    exact: bool  # false: an estimate
+    source: Location | None = None  # the part of a file that it comes from
 
 
 class TokenUsage(Wire, frozen=True):
-    """What a context costs. Σ rows.tokens = total, exactly.
+    """What a context costs. Σ rows.tokens = total, exactly."""
 
-    `limit` is the window, `reserved` what is kept free for the answer and for tool results,
-    `available` = limit - reserved, `remaining` = available - total, `percent` of available.
-    """
-
-    model: str
-    limit: int
-    reserved: int
-    available: int
-    total: int
-    remaining: int
-    percent: float
-    over: bool
-    counter: Counter
-    rows: list[UsageRow]
+    model: str  # the model that it is counted for
+    limit: int  # tokens of the model's window, or of the configured maximum
+    reserved: int  # tokens kept free for the answer and for tool results
+    available: int  # limit - reserved, never below 0
+    total: int  # tokens used: the sum of the rows
+    remaining: int  # available - total; below 0 when over
+    percent: float  # total as a share of available, in percent, to one decimal
+    over: bool  # total > available
+    counter: Counter  # who counted
+    rows: list[UsageRow]  # in the order in which they are sent
 
 
 # ---------------------------------------------------------------- nexus/context/*
 
 
 class AssembleOptions(Wire, frozen=True):
-    model: str | None = None
-    parameters: dict[str, Any] = {}
-    additional_system_prompt: str | None = None
-    additional_tools: list[dict[str, Any]] = []
-    disabled_tools: list[str] = []
-    max_context_tokens: int | None = None
-    reserve_tokens: int | None = None
+    """What one request changes; a field that is absent or null keeps what the configuration says."""
+
+    model: str | None = None  # instead of the configured model
+    parameters: dict[str, Any] = {}  # model parameters by name; they win over the configured ones
+    additional_system_prompt: str | None = None  # text that is added to the system prompt
+    additional_tools: list[dict[str, Any]] = []  # tool definitions, in the form of any provider
+    disabled_tools: list[str] = []  # names or patterns such as browser.*, beside the configured ones
+    max_context_tokens: int | None = None  # a smaller window than the model's
+    reserve_tokens: int | None = None  # instead of the configured reserve
 
 
 class AssembleParams(SessionParams, frozen=True):
-    agent: str | None = None
+    """A folder, a conversation and the turn to assemble."""
+
+    agent: str | None = None  # given back as it came; agents have no context of their own yet
+    # what the user says: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
-    event: dict[str, Any] | None = None
-    format: str = "neutral"
-    options: AssembleOptions = AssembleOptions()
+    event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
+    format: str = "neutral"  # neutral, or the provider's body in `request`: openai, anthropic
+    options: AssembleOptions = AssembleOptions()  # what is different for this one request
 
 
 class ParameterValue(Wire, frozen=True):
-    value: Any
-    origin: str
+    """A model parameter and where its value comes from."""
+
+    value: Any  # the value that wins
+    origin: str  # request, the layer that sets it, or built-in
 
 
 class Assembled(Sparse, frozen=True):
-    revision: int
-    workspace_folder: str
-    session: str
-    system_prompt: str
-    history: list[Message]
-    current_message: Message | None
-    tools: list[dict[str, Any]]
-    parameters: dict[str, ParameterValue]
-    model: str
-    provider: str
-    usage: TokenUsage
+    """One turn as a model is sent it."""
+
+    revision: int  # revision of the folder's snapshot; it grows with every change
+    workspace_folder: str  # URI of the folder that was chosen
+    session: str  # the conversation that was used
+    system_prompt: str  # the whole system prompt
+    history: list[Message] | list[msgspec.Raw]  # messages of the session, oldest first
+    current_message: Message | None  # the turn's facts and the message; null without both
+    tools: list[dict[str, Any]]  # tool definitions in the order of their names, disabled ones left out
+    parameters: dict[str, ParameterValue]  # model parameters by name, each with its origin
+    model: str  # the model's name
+    provider: str  # the configured provider
+    usage: TokenUsage  # what all of it costs
+    # tokens by category, tokens and hash of the part that providers can cache, milliseconds
     metadata: dict[str, Any]
-    problems: list[Problem]
-    agent: str | None = None
-    request: dict[str, Any] | None = None
+    problems: list[Problem]  # what is wrong in the folder's files
+    agent: str | None = None  # the agent that was asked for
+    request: dict[str, Any] | None = None  # the body to send, for the formats openai and anthropic
 
 
 class Fragment(Wire, frozen=True):
     """A run of the prompt's text and where it came from."""
 
-    section: str
-    layer: str | None
-    title: str
-    range: Range
-    source: Location | None
-    tokens: int
+    section: str  # the section of the prompt
+    layer: str | None  # the layer that wrote it; null for text of Nexus itself
+    title: str  # what it is, for people
+    range: Range  # its place in the prompt's text
+    source: Location | None  # its place in a file; an empty range where the text itself is not there
+    tokens: int  # its share of the prompt's tokens
 
 
 class Preview(Wire, frozen=True):
-    revision: int
-    text: str
-    fragments: list[Fragment]
-    tokens: int
+    """The system prompt and the source of its every character."""
+
+    revision: int  # revision of the folder's snapshot
+    text: str  # the system prompt
+    fragments: list[Fragment]  # they cover the text without gap or overlap, in order
+    tokens: int  # tokens of the text: the sum over the fragments
 
 
 class LayerFile(Sparse, frozen=True):
-    kind: str
-    uri: str
-    status: str
-    tokens: int | None = None
+    """One file that a layer has or may have."""
+
+    kind: str  # instructions, config, mcp or readme
+    uri: str  # the file, also where it is missing
+    status: str  # loaded, missing, stale, invalid, unreadable or too-large
+    tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
 
 
 class Layer(Wire, frozen=True):
-    name: str
-    path: str
-    files: list[LayerFile]
+    """One directory's say in the context."""
+
+    name: str  # defaults, global, ancestor:<directory> or local
+    path: str  # the directory of its configuration
+    files: list[LayerFile]  # the files that it may have
 
 
 class SkippedLayer(Wire, frozen=True):
-    path: str
-    reason: str
+    """Something that could have been a layer and is not."""
+
+    path: str  # a directory or file that was left out
+    reason: str  # why
 
 
 class LayersResult(Wire, frozen=True):
-    revision: int
-    layers: list[Layer]
-    skipped: list[SkippedLayer]
-    problems: list[Problem]
+    """What a folder's context is made of."""
+
+    revision: int  # revision of the folder's snapshot
+    layers: list[Layer]  # lowest first; a later one wins
+    skipped: list[SkippedLayer]  # what was not read
+    problems: list[Problem]  # what is wrong in the files
 
 
 class ContextDidChange(Wire, frozen=True):
-    """`reason` is what moved: opened, config, mcp, instructions, layers, session or folder."""
+    """Sent to every client when what the model will see, or what it costs, is different from before."""
 
-    workspace_folder: str
-    revision: int
-    reason: str
-    usage: TokenUsage
+    workspace_folder: str  # URI of the folder
+    revision: int  # revision of its snapshot now
+    reason: str  # folder (was added), config, mcp, instructions, layers, disk or session
+    usage: TokenUsage  # what the session `main` costs now
 
 
 # ---------------------------------------------------------------- nexus/config/*
 
 
 class Provenance(Wire, frozen=True):
-    layer: str
-    uri: str
-    range: Range
-    value: Any
-    wins: bool
+    """One value that a layer sets."""
+
+    layer: str  # the layer that sets the value
+    uri: str  # its file
+    range: Range  # the value in the file
+    value: Any  # the value as it stands there
+    wins: bool  # whether it is, or is part of, the value in force
 
 
 class McpServer(Sparse, frozen=True):
-    name: str
-    type: str
-    origin: str
-    uri: str
-    range: Range
-    enabled: bool
-    shadowed_by: str | None = None
+    """One MCP server that a file names. No server is started."""
+
+    name: str  # the server's name
+    type: str  # stdio, http or sse
+    origin: str  # the layer whose file it is in; project for .mcp.json, vscode for its own
+    uri: str  # that file
+    range: Range  # its entry in the file
+    enabled: bool  # false: switched off in its file
+    shadowed_by: str | None = None  # origin of the server of this name that wins over it
 
 
 class EffectiveResult(Wire, frozen=True):
-    revision: int
-    config: dict[str, Any]
-    provenance: dict[str, list[Provenance]]
-    mcp_servers: list[McpServer]
+    """The settings in force and where each comes from."""
+
+    revision: int  # revision of the folder's snapshot
+    config: dict[str, Any]  # every setting, defaults included
+    provenance: dict[str, list[Provenance]]  # who set a value, lowest layer first, by JSON pointer
+    mcp_servers: list[McpServer]  # in the order of the layers, shadowed ones too
 
 
 # ---------------------------------------------------------------- nexus/tokens/*
 
 
 class CountParams(Wire, frozen=True):
-    texts: list[str] = []
-    uris: list[str] = []
-    model: str | None = None
-    encoding: str | None = None
+    """What to count, and how."""
+
+    texts: list[str] = []  # texts to count
+    uris: list[str] = []  # files to count; the unsaved text of an open one
+    model: str | None = None  # count as this model does
+    encoding: str | None = None  # count with this encoding, where no model is given; else o200k_base
 
 
 class CountResult(Wire, frozen=True):
-    encoding: str
-    exact: bool
-    counts: list[int]
-    total: int
+    """Token counts, in the order of the parameters."""
+
+    encoding: str  # an encoding such as o200k_base, or the name of an estimate
+    exact: bool  # false: an estimate
+    counts: list[int]  # tokens of each text, then of each file
+    total: int  # their sum
 
 
 # ---------------------------------------------------------------- nexus/session/*
 
 
 class AppendParams(SessionParams, frozen=True, kw_only=True):
-    messages: list[Message]
-    idempotency_key: str | None = None
+    """Messages for the end of a conversation."""
+
+    messages: list[Message]  # the messages of one turn, in order
+    idempotency_key: str | None = None  # a repeated key adds nothing and returns the first turn's id
 
 
 class AppendResult(Wire, frozen=True):
-    """`turn` names what was appended; `count` is the number of messages that the session then holds."""
+    """What the append came to."""
 
-    session: str
-    turn: str
-    count: int
-    usage: TokenUsage
+    session: str  # the conversation
+    turn: str  # id of what was appended
+    count: int  # messages that the session now holds
+    usage: TokenUsage  # what the session now costs
 
 
 class MessagesResult(Wire, frozen=True):
-    session: str
-    messages: list[Message]
+    """The messages of a conversation."""
+
+    session: str  # the conversation
+    messages: list[Message] | list[msgspec.Raw]  # oldest first
 
 
 class ClearResult(Wire, frozen=True):
-    session: str
-    usage: TokenUsage
+    """What a cleared conversation costs."""
+
+    session: str  # the conversation
+    usage: TokenUsage  # what is left: the system prompt
 
 
 # ---------------------------------------------------------------- nexus/workspace/*, nexus/status
 
 
 class InitResult(Wire, frozen=True):
-    created: list[str]
-    existing: list[str]
+    """What was written, and what was there before."""
+
+    created: list[str]  # URIs of the files that were written
+    existing: list[str]  # URIs of the files that were there and were left alone
 
 
 class NoParams(Wire, frozen=True):
@@ -287,22 +335,40 @@ class NoParams(Wire, frozen=True):
 
 
 class FolderStatus(Wire, frozen=True):
-    uri: str
-    name: str
-    revision: int
-    layers: int
-    errors: int
-    warnings: int
-    sessions: list[str]
+    """One folder of the daemon."""
+
+    uri: str  # the folder
+    name: str  # its name in the editor
+    revision: int  # revision of its snapshot; 0 before the first
+    layers: int  # number of its layers
+    errors: int  # number of errors in its files
+    warnings: int  # number of warnings
+    sessions: list[str]  # names of its conversations
 
 
 class Status(Wire, frozen=True):
-    """`memory` is the resident size in bytes, `uptime` in seconds."""
+    """What the daemon holds."""
 
-    version: str
-    folders: list[FolderStatus]
-    sessions: int
-    connections: int
-    caches: dict[str, Any]
-    memory: int
-    uptime: float
+    version: str  # version of Nexus
+    folders: list[FolderStatus]  # every folder that is served
+    sessions: int  # number of conversations in all folders
+    connections: int  # number of clients
+    caches: dict[str, Any]  # what is kept in memory, by kind
+    memory: int  # resident size, in bytes
+    uptime: float  # seconds since the start
+
+
+METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
+    "nexus/context/assemble": (AssembleParams, Assembled),
+    "nexus/context/preview": (FolderParams, Preview),
+    "nexus/context/usage": (SessionParams, TokenUsage),
+    "nexus/context/layers": (FolderParams, LayersResult),
+    "nexus/config/effective": (FolderParams, EffectiveResult),
+    "nexus/session/append": (AppendParams, AppendResult),
+    "nexus/session/messages": (SessionParams, MessagesResult),
+    "nexus/session/clear": (SessionParams, ClearResult),
+    "nexus/tokens/count": (CountParams, CountResult),
+    "nexus/workspace/init": (FolderParams, InitResult),
+    "nexus/status": (NoParams, Status),
+}
+"""Every request: its parameters and its result."""

@@ -5,18 +5,20 @@
    diagnostics of an older text; any other file only when its diagnostics changed.
 3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
    that the newer text asked for will.
-4. A file without problems that was never published is left alone, unless it is open.
+4. A file without problems that was never published is left alone, unless it is open and read by a folder.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert
 from nexus_daemon.documents import Document, OpenDocuments
 from nexus_daemon.features.diagnostics import diagnostics
+
+if TYPE_CHECKING:
+    from nexus_context.snapshot import Snapshot
 
 PUBLISH = "textDocument/publishDiagnostics"
 
@@ -41,7 +43,7 @@ class Publisher:
         self._snapshots: dict[str, Snapshot] = {}
         self._told: dict[str, PublishDiagnosticsParams] = {}
 
-    def swap(self, folder: str, snapshot: Snapshot | None) -> None:
+    def swap(self, folder: str, snapshot: "Snapshot | None") -> None:
         """A folder has a new snapshot, or None when it is gone: tell the client what changed."""
         old = self._snapshots.pop(folder, None)
         if snapshot is not None:
@@ -56,16 +58,18 @@ class Publisher:
     def _publish(self, path: str, document: Document | None) -> None:
         reading = list(self._snapshots.values())
         if document is not None:
-            reading = [snapshot for snapshot in reading if snapshot.layers.texts.get(path) == document.text]
-            if not reading:
+            reading = [snapshot for snapshot in reading if path in snapshot.layers.texts]
+            current = [snapshot for snapshot in reading if snapshot.layers.texts[path] == document.text]
+            if reading and not current:
                 return
+            reading = current
         found: list[dict[str, Any]] = []
         for snapshot in reading:
             found += [one for one in diagnostics(snapshot, path, self._encoding) if one not in found]
         uri = document.uri if document else convert.path_to_uri(path)
         params = PublishDiagnosticsParams(uri, found, document.version if document else None)
         told = self._told.get(path)
-        if told == params or (told is None and document is None and not found):
+        if told == params or (told is None and not found and (document is None or not reading)):
             return
         if told is not None and told.uri != uri and told.diagnostics:
             self._notify(PUBLISH, PublishDiagnosticsParams(told.uri, []))
@@ -76,7 +80,7 @@ class Publisher:
         self._notify(PUBLISH, params)
 
 
-def _paths(snapshot: Snapshot | None) -> Iterable[str]:
+def _paths(snapshot: "Snapshot | None") -> Iterable[str]:
     if snapshot is None:
         return ()
     return {*snapshot.layers.texts, *(problem.path for problem in snapshot.problems)}

@@ -4,25 +4,26 @@ Every `nexus/*` request is registered as itself and as a command (`/` → `.`), 
 send requests of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Span
 from nexus_daemon import convert, messages, protocol
 from nexus_daemon.client import Client
 from nexus_daemon.connection.server import NexusServer
-from nexus_daemon.daemon import Daemon
 from nexus_daemon.features.code_actions import code_actions
-from nexus_daemon.requests import handlers
 from nexus_daemon.version import __version__
+
+if TYPE_CHECKING:
+    from nexus_daemon.daemon import Daemon
 
 CODE_ACTION = {"codeActionKinds": ["quickfix"]}
 
 
-def build(daemon: Daemon, server: NexusServer) -> None:
-    """Register everything on the server of one new connection."""
-    client = Client(server, daemon)
+def build(start: Callable[[], "Daemon"], server: NexusServer) -> None:
+    """Register everything on the server of one new connection. `start` gives the daemon, when it is needed."""
+    client = Client(server, start)
     server.version = __version__
     server.describe_problem = client.describe_problem
     _register_lifecycle(server, client)
@@ -33,7 +34,7 @@ def build(daemon: Daemon, server: NexusServer) -> None:
 def _register_lifecycle(server: NexusServer, client: Client) -> None:
     @server.feature("initialize")
     def initialize(params: messages.InitializeParams) -> None:
-        client.begin(params)
+        client.introduced(params)
 
     @server.feature("workspace/didChangeWorkspaceFolders")
     def folders_changed(params: messages.DidChangeWorkspaceFoldersParams) -> None:
@@ -79,21 +80,18 @@ def _register_documents(server: NexusServer, client: Client) -> None:
 
 
 def _register_requests(server: NexusServer, client: Client) -> None:
-    for method, (params_type, handler) in REQUESTS.items():
-        server.custom(method, params_type)(partial(handler, client))
+    for method, (params_type, _) in protocol.METHODS.items():
+        server.custom(method, params_type)(partial(_answer, client, method))
 
 
-REQUESTS: dict[str, tuple[type[protocol.Wire], Callable[[Client, Any], Any]]] = {
-    "nexus/context/assemble": (protocol.AssembleParams, handlers.assemble),
-    "nexus/context/preview": (protocol.FolderParams, handlers.preview),
-    "nexus/context/usage": (protocol.SessionParams, handlers.usage),
-    "nexus/context/layers": (protocol.FolderParams, handlers.layers),
-    "nexus/config/effective": (protocol.FolderParams, handlers.effective),
-    "nexus/session/append": (protocol.AppendParams, handlers.append),
-    "nexus/session/messages": (protocol.SessionParams, handlers.messages),
-    "nexus/session/clear": (protocol.SessionParams, handlers.clear),
-    "nexus/tokens/count": (protocol.CountParams, handlers.count),
-    "nexus/workspace/init": (protocol.FolderParams, handlers.init),
-    "nexus/status": (protocol.NoParams, handlers.status),
-}
-"""Every request of ours: its parameters and its handler. `docs/protocol.md` is generated from this table."""
+async def _answer(client: Client, method: str, params: protocol.Wire) -> protocol.Wire:
+    """Answer a request of ours with the function of its name in `requests.handlers`."""
+    from nexus_daemon.requests import handlers  # 100 ms that the reply to initialize must not wait for
+
+    answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(handlers, handler_name(method))
+    return await answer(client, params)
+
+
+def handler_name(method: str) -> str:
+    """`nexus/context/assemble` → `context_assemble`."""
+    return method.removeprefix("nexus/").replace("/", "_")

@@ -138,9 +138,14 @@ class FrameReader:
             raise FrameError(f"the message is longer than {self._body_limit} bytes")
 
 
+def header(body: bytes) -> bytes:
+    """Return what goes before a body."""
+    return b"Content-Length: %d\r\n\r\n" % len(body)
+
+
 def frame(body: bytes) -> bytes:
     """Return a body with its header."""
-    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    return header(body) + body
 
 
 # ---------------------------------------------------------------- JSON

@@ -203,8 +203,8 @@ def test_removing_a_member_takes_the_right_comma(text: str, after: str) -> None:
             "pattern",
             '"my key"',
             (
-                '"api_key_env" is not of the form ^[A-Za-z_][A-Za-z0-9_]*$: The environment variable with the '
-                "API key, never the key itself; global file only."
+                '"api_key_env" is not of the form ^[A-Za-z_][A-Za-z0-9_]*$: The environment variable with '
+                "the API key, never the key itself; global file only."
             ),
             None,
         ),
@@ -271,8 +271,8 @@ def test_syntax_errors_hide_only_what_is_said_about_them() -> None:
             "secret",
             '"Bearer abcdef123456"',
             (
-                '"Authorization" holds what looks like a secret: put it into an environment variable and name '
-                "that in provider.api_key_env."
+                '"Authorization" holds what looks like a secret: put it into an environment variable and '
+                "name that in provider.api_key_env."
             ),
         ),
     ],
@@ -408,6 +408,12 @@ def test_the_checker_and_the_models_agree(value: Any) -> None:
         assert not accepted, error
     else:
         assert accepted, problems
+
+
+@given(st.text(alphabet='{}[]",:\n 1tolsagenxr/', max_size=60))
+def test_any_text_is_checked(text: str) -> None:
+    for problem in check_config(parse(PATH, text)):
+        assert 0 <= problem.span.start <= problem.span.end <= len(text)
 
 
 @given(documents())

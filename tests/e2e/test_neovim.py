@@ -1,8 +1,9 @@
-"""Neovim, headless, with the plugin of editors/neovim and a real daemon, on a copy of the example workspace."""
+"""Neovim, headless, with the plugin of editors/neovim and a real daemon, on the example workspace."""
 
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,30 +18,36 @@ SCRIPTS = Path(__file__).parent / "neovim"
 AUTH = "backend/auth-service"
 EDITOR_SECONDS = 50
 END_SECONDS = 10
+INFO, ERROR = 2, 4  # vim.log.levels
+LEVEL = '"level" must be yolo, trusted, sandboxed or worker. Did you mean "sandboxed"?'
+CREATED = ".nexus3/NEXUS.md, .nexus3/config.json, .nexus3/mcp.json"
 
 
 def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
-    """Run a script of ./neovim in a fresh home; what it saw, with `{company}` in place of the workspace's path."""
+    """Run a script of ./neovim in a fresh home; what it saw, with {home} and {company} for those paths."""
     home = directory / "home"
     company = home / "company"
     shutil.copytree(ROOT / "examples" / "company", company)
     (company / "package.json").write_text("{}\n")
-    site = directory / "site" / "pack" / "nexus" / "start" / "nexus"
-    site.parent.mkdir(parents=True)
-    site.symlink_to(ROOT / "editors" / "neovim")
+    (home / ".nexus3").mkdir()
+    (home / ".nexus3" / "NEXUS.md").write_text("Answer in one paragraph.\n")
+    plugin = directory / "site" / "pack" / "nexus" / "start" / "nexus"
+    plugin.parent.mkdir(parents=True)
+    plugin.symlink_to(ROOT / "editors" / "neovim")
     seen = directory / "seen.json"
+    programs = [str(recording_nexus(directory)), str(Path(sys.executable).parent), os.defpath]
     result = subprocess.run(
         [neovim(), "--clean", "--headless", "-l", str(SCRIPTS / script)],
         cwd=company,
         env={
-            "PATH": os.pathsep.join([str(recording_nexus(directory)), str(Path(sys.executable).parent), os.defpath]),
+            "PATH": os.pathsep.join(programs),
             "HOME": str(home),
             "NEXUS_HOME": str(home / ".nexus3"),
             "LANG": "C.UTF-8",
             "NEXUS_TEST_SITE": str(directory / "site"),
             "NEXUS_TEST_WORKSPACE": str(company),
             "NEXUS_TEST_SEEN": str(seen),
-            **{f"XDG_{name}_HOME": str(home / f".{name.lower()}") for name in ("CONFIG", "DATA", "STATE", "CACHE")},
+            **{f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")},
             **environ,
         },
         capture_output=True,
@@ -49,7 +56,10 @@ def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
         check=False,
     )
     assert seen.exists(), result.stderr
-    observed: dict[str, Any] = json.loads(seen.read_text().replace("\\/", "/").replace(str(company), "{company}"))
+    text = seen.read_text().replace("\\/", "/")
+    observed: dict[str, Any] = json.loads(
+        text.replace(str(company), "{company}").replace(str(home), "{home}")
+    )
     assert "failure" not in observed, f"{observed['failure']}\n{result.stderr}"
     return observed
 
@@ -101,4 +111,194 @@ def test_daemon_ends_with_its_editor(how: str, tmp_path: Path) -> None:
 
 def test_session(tmp_path: Path) -> None:
     seen = check("session.lua", tmp_path)
-    print(json.dumps(seen, indent=1, ensure_ascii=False))
+    check_pages(seen.pop("pages"), seen.pop("requests"))
+    check_usage(seen.pop("usage"))
+    assert seen == {
+        "config": {
+            "opened": [],
+            "schema": [
+                {
+                    # the fox is one character, two UTF-16 units and four bytes: columns are bytes here
+                    "at": "10:41-10:50",
+                    "severity": "ERROR",
+                    "source": "nexus",
+                    "code": "config.enum",
+                    "message": LEVEL,
+                }
+            ],
+            "syntax": [
+                {
+                    "at": "11:5-11:12",
+                    "severity": "ERROR",
+                    "source": "nexus",
+                    "code": "json.missing-comma",
+                    "message": "Expecting ',' delimiter: write a comma before this.",
+                }
+            ],
+            "mended": [],
+            "same_text": True,
+        },
+        "unsaved": {
+            "in_buffer": 0.7,
+            "on_disk": 0.2,
+            "provenance": [
+                {
+                    "layer": "local",
+                    "uri": f"file://{{company}}/{AUTH}/.nexus3/config.json",
+                    "range": {"start": {"line": 13, "character": 19}, "end": {"line": 13, "character": 22}},
+                    "value": 0.7,
+                    "wins": True,
+                }
+            ],
+        },
+        "mcp": {
+            "opened": [],
+            "broken": [
+                {
+                    "at": "9:23-9:24",
+                    "severity": "ERROR",
+                    "source": "nexus",
+                    "code": "json.trailing-comma",
+                    "message": "Illegal trailing comma before end of object: remove it.",
+                }
+            ],
+            "mended": [],
+        },
+        "followed": {
+            "preview": f"{{company}}/{AUTH}/.nexus3/NEXUS.md:5",
+            "layers": f"{{company}}/{AUTH}/.nexus3/config.json:1",
+            "usage": "{company}/backend/AGENTS.md:1",
+        },
+        "folders": {
+            "clients": 1,
+            "of_client": [f"file://{{company}}/{AUTH}", "file://{company}/backend"],
+            "of_daemon": [f"file://{{company}}/{AUTH}", "file://{company}/backend"],
+        },
+        "reads": {
+            "package.json": False,
+            "README.md": True,
+            "notes.md": False,
+            "mcp.json": False,
+            ".mcp.json": True,
+            ".vscode/mcp.json": True,
+            ".vscode/settings.json": False,
+            "AGENTS.override.md": True,
+            ".claude/CLAUDE.md": True,
+            f"{AUTH}/README.md": True,
+            f"{AUTH}/.nexus3/docs/threats.md": True,
+            f"{AUTH}/.nexus3/other.json": False,
+        },
+        "attached_to_other": 0,
+        "init": {
+            "messages": [
+                {"level": INFO, "message": f"nexus: created {CREATED}"},
+                {"level": INFO, "message": f"nexus: nothing to create; already there: {CREATED}"},
+                {
+                    "level": ERROR,
+                    "message": "nexus: {company}/linked/.nexus3 is a symbolic link; nothing was written.",
+                },
+            ],
+            "files": ["NEXUS.md", "config.json", "mcp.json"],
+        },
+        "messages": [],
+        "exit": {"code": 0, "signal": 0},
+    }
+    assert wait_until_ended(tmp_path) == 1
+
+
+def check_pages(pages: dict[str, Any], requests: dict[str, Any]) -> None:
+    """Each page shows what the daemon answered, and the tables sum to the total."""
+    assembled, executed = requests["assemble"], requests["executed"]
+    for result in (assembled, executed):
+        assert result["metadata"].pop("assemblyMs") >= 0
+    assert assembled == executed
+    assert assembled["usage"] == requests["usage"]
+    assert assembled["systemPrompt"] == requests["preview"]["text"] == pages["preview"]["text"]
+    assert (
+        rows_of(pages["context"]["text"])
+        == rows_of(pages["usage"]["text"])
+        == expected_rows(requests["usage"])
+    )
+    assert sum(row["tokens"] for row in requests["usage"]["rows"]) == requests["usage"]["total"]
+    assert after_rule(pages["context"]["text"], "system prompt") == assembled["systemPrompt"]
+
+    with_message = rows_of(pages["message"]["text"])
+    *parts, total = with_message
+    assert [parts[-1][:2], total[0]] == [["event", "current message"], "total"]
+    assert sum(int(row[2].replace(",", "")) for row in parts) == int(total[1].replace(",", ""))
+    assert after_rule(pages["message"]["text"], "current message").endswith("\n\nWhy is the login slow?")
+
+    assert layers_of(pages["layers"]["text"]) == [
+        "defaults config loaded config.json",
+        "defaults mcp loaded mcp.json",
+        "global instructions loaded NEXUS.md",
+        "global config missing config.json",
+        "global mcp missing mcp.json",
+        "ancestor:company instructions loaded NEXUS.md",
+        "ancestor:company config loaded config.json",
+        "ancestor:company mcp loaded mcp.json",
+        "ancestor:backend instructions loaded AGENTS.md",
+        "ancestor:backend config loaded config.json",
+        "ancestor:backend mcp missing mcp.json",
+        "local instructions loaded NEXUS.md",
+        "local config loaded config.json",
+        "local mcp loaded mcp.json",
+    ]
+    assert {
+        name: [page["float"], page["filetype"], page["modifiable"], page["closed"]]
+        for name, page in pages.items()
+    } == {
+        "context": [True, "markdown", False, True],
+        "message": [True, "markdown", False, True],
+        "preview": [True, "markdown", False, True],
+        "layers": [False, "markdown", False, True],
+        "usage": [False, "markdown", False, True],
+    }
+
+
+def check_usage(usage: dict[str, Any]) -> None:
+    """The notification, the variable and the status line say the same."""
+    change = usage["change"]
+    total, percent = change["usage"]["total"], change["usage"]["percent"]
+    assert change["usage"]["counter"] == {"name": "o200k_base", "exact": True}
+    assert sum(row["tokens"] for row in change["usage"]["rows"]) == total
+    assert usage["global"] == change["usage"]
+    assert usage["after"] == usage["rule"] == f"nexus {total / 1000:.1f}k/1M {percent:.1f} %"
+    assert re.fullmatch(r"nexus ≈?\d{3}/1M 0\.1 %", usage["before"])
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """The token table of a page, without its head."""
+    _, _, table = page.partition("\ncategory ")
+    return [re.split(r"\s{2,}", line) for line in table.split("\n\n")[0].split("\n")[1:]]
+
+
+def expected_rows(usage: dict[str, Any]) -> list[list[str]]:
+    total = usage["total"]
+    rows = [
+        [
+            row["category"],
+            row["label"],
+            f"{row['tokens']:,}",
+            f"{100 * row['tokens'] / total:.1f} %",
+            count_of(row),
+        ]
+        for row in usage["rows"]
+    ]
+    return [*rows, ["total", f"{total:,}", "100.0 %", count_of(usage["counter"])]]
+
+
+def count_of(value: dict[str, Any]) -> str:
+    return "exact" if value["exact"] else "≈"
+
+
+def layers_of(page: str) -> list[str]:
+    """Layer, kind, status and file name of each row; tokens depend on the length of this machine's paths."""
+    rows = (line.split() for line in page.split("\n")[1:])
+    return [" ".join([*row[:3], row[-1].rpartition("/")[2]]) for row in rows]
+
+
+def after_rule(page: str, title: str) -> str:
+    """The text below a line such as `── system prompt ────`."""
+    _, _, rest = page.partition(f"── {title} ")
+    return rest.partition("\n")[2]

@@ -1,5 +1,6 @@
 """A language client that records everything it receives, for tests with real server processes."""
 
+import contextlib
 import json
 import os
 import queue
@@ -57,11 +58,9 @@ class Client:
     def send_bytes(self, data: bytes) -> None:
         """Write bytes as they are; a server that has gone is no error."""
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.process.stdin.write(data)
             self.process.stdin.flush()
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def send(self, message: object) -> None:
         self.send_bytes(frame(message))
@@ -81,10 +80,8 @@ class Client:
 
     def close_input(self) -> None:
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
 
     # ------------------------------------------------------------ waiting
 
@@ -123,7 +120,12 @@ class Client:
     def initialize(self, folder: str | None = None, **params: object) -> Any:
         """Say hello with one workspace folder, or none; return the server's reply."""
         folders = None if folder is None else [{"uri": folder, "name": folder.rsplit("/", 1)[-1]}]
-        hello = {"processId": os.getpid(), "rootUri": folder, "workspaceFolders": folders, "capabilities": {}}
+        hello: Message = {
+            "processId": os.getpid(),
+            "rootUri": folder,
+            "workspaceFolders": folders,
+            "capabilities": {},
+        }
         result = self.request("initialize", {**hello, **params})
         self.notify("initialized", {})
         return result

@@ -60,7 +60,7 @@ def parse_fixture(text: str, *, root: str = "/") -> Fixture:
 
 
 def write_fixture(text: str, root: Path) -> Fixture:
-    """Read a fixture string and write its files under `root`, byte for byte (UTF-8, line ends as they are)."""
+    """Read a fixture string and write its files under `root`, as UTF-8, with line ends as they are."""
     fixture = parse_fixture(text, root=str(root))
     for path, content in fixture.files.items():
         file = Path(path)

@@ -20,13 +20,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.config import advice, mend
-from nexus_context.errors import Fix, Problem, Severity, Span
+from nexus_context.errors import Fix, NexusError, Problem, Severity, Span
+from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
 
 Node = dict[str, Any]
 Pointer = tuple[str | int, ...]
 
 COMMENT_PREFIX = "_comment"
+MOST_FINDINGS = 200  # of one file or MCP server; what is past that is not looked for
+JSONC = frozenset({"json.comment", "json.trailing-comma"})  # what some editors allow; no value is in doubt
 CONFIG_SCHEMA = str(Path(__file__).with_name("config.schema.json"))
 MCP_SCHEMA = str(Path(__file__).with_name("mcp.schema.json"))
 
@@ -59,12 +62,12 @@ def check_config(document: JsonDocument) -> tuple[Problem, ...]:
 
     Where the text has syntax errors the recovered rest is checked, and nothing is said twice about one place.
     """
-    if document.empty:
+    if nothing_in(document):
         return ()
     problems = conform(document, (), load_schema(CONFIG_SCHEMA))
     if isinstance(document.value, dict):
         problems += advice.advise(document, load_schema(CONFIG_SCHEMA))
-    return tuple(sorted(_beside_syntax(document, problems), key=lambda problem: problem.span))
+    return tuple(sorted(beside_syntax(document, problems), key=lambda problem: problem.span))
 
 
 def check_value(pointer: str, value: Any) -> str | None:
@@ -100,8 +103,11 @@ def load_schema(path: str) -> Node:
 
 
 def schema_text(path: str) -> str:
-    """The text of a schema of this package."""
-    return Path(path).read_text(encoding="utf-8")
+    """The text of a schema of this package. Raises NexusError if it is missing."""
+    text = read_text(path, limit=JSON_LIMIT).text
+    if text is None:
+        raise NexusError(f"The installation is incomplete: {path} cannot be read. Install nexusd again.")
+    return text
 
 
 def conform(
@@ -138,6 +144,8 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
     elif kind == "array":
         items = node.get("items", {})
         for index, item in enumerate(value) if items else ():
+            if len(findings) >= MOST_FINDINGS:
+                break
             _walk(item, items, (*pointer, index), findings)
     elif kind == "string":
         _walk_text(value, node, pointer, findings)
@@ -149,6 +157,8 @@ def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: 
     properties = node.get("properties", {})
     others = node.get("additionalProperties", {})
     for key, child in value.items():
+        if len(findings) >= MOST_FINDINGS:
+            return
         known = properties.get(key)
         if known is not None:
             _walk(child, known, (*pointer, key), findings)
@@ -294,8 +304,18 @@ def _sections_with(key: str) -> list[str]:
     return [mend.quoted(name) for name, node in sections.items() if key in node.get("properties", ())]
 
 
-def _beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
-    broken = [problem.span for problem in document.problems if problem.severity == Severity.ERROR]
+def nothing_in(document: JsonDocument) -> bool:
+    """Whether there is no value to check: the file is empty, or too broken to recover one."""
+    return document.empty or (document.value is None and not document.ok)
+
+
+def beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
+    """The problems without those at a syntax error, where the value was only guessed."""
+    broken = [
+        problem.span
+        for problem in document.problems
+        if problem.severity == Severity.ERROR and problem.code not in JSONC
+    ]
     if not broken:
         return problems
     return [

@@ -15,7 +15,16 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.config import mend
-from nexus_context.config.check import COMMENT_PREFIX, MCP_SCHEMA, Node, conform, load_schema
+from nexus_context.config.check import (
+    COMMENT_PREFIX,
+    JSONC,
+    MCP_SCHEMA,
+    Node,
+    beside_syntax,
+    conform,
+    load_schema,
+    nothing_in,
+)
 from nexus_context.config.mcp_checks import Surroundings, check_server
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument
@@ -32,8 +41,8 @@ _TRANSPORTS: dict[str, Transport] = {
     "streamableHttp": "http",
     "sse": "sse",
 }
+MOST_PROBLEMS = 1000  # of one file; the servers after that are not read
 _NODES = {"list": "listServer", "vscode": "vscodeServer", "claude": "claudeServer"}
-_JSONC = frozenset({"json.comment", "json.trailing-comma"})
 
 
 class McpServer(msgspec.Struct, frozen=True):
@@ -83,7 +92,7 @@ def read_servers(
     which variables are set, `which` finds a program by name or absolute path. `own` is false for files of
     other tools, where an unknown key is a warning. An empty file has no servers.
     """
-    if document.empty:
+    if nothing_in(document):
         return (), ()
     unknown = Severity.ERROR if own else Severity.WARNING
     problems = _root_problems(document, unknown)
@@ -97,6 +106,8 @@ def read_servers(
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
     servers = []
     for entry in entries:
+        if len(problems) > MOST_PROBLEMS:
+            break
         found = conform(document, entry.pointer, node, family="mcp", unknown=unknown)
         server = None
         if isinstance(entry.value, dict):
@@ -105,6 +116,7 @@ def read_servers(
         problems += found
         if server is not None and not any(p.code in {"mcp.type", "mcp.required"} for p in found):
             servers.append(server)
+    problems = beside_syntax(document, problems)
     return tuple(servers), tuple(sorted(problems, key=lambda problem: problem.span))
 
 
@@ -146,7 +158,7 @@ def syntax_problems(document: JsonDocument, found: Sequence[Problem], *, jsonc: 
         problem
         for problem in document.problems
         if not (problem.code == "json.duplicate-key" and problem.span in named)
-        and not (jsonc and problem.code in _JSONC)
+        and not (jsonc and problem.code in JSONC)
     )
 
 

@@ -14,6 +14,7 @@ from nexus_context.redact import secrets_in
 
 Pointer = tuple[str | int, ...]
 
+MOST_REFERENCES = 20  # of one value that are reported
 _URL = re.compile(
     r"(https?)://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/?#:@\s\[\]]+)(?::([0-9]{1,5}))?(?:[/?#]\S*)?\Z"
 )
@@ -52,7 +53,7 @@ def check_server(
     for value in _values(pointer, entry):
         problems += [
             problem
-            for reference in references_in(value.text)
+            for reference in references_in(value.text)[:MOST_REFERENCES]
             for problem in _reference_problems(document, value, reference, around)
         ]
         problems += _secret_problems(document, value, name, around)

@@ -133,9 +133,10 @@ def _merge_objects(
                 continue
             by_key.setdefault(key, []).append(_Part(layer, (*pointer, key), value))
     merged = {}
+    restricted = any(part.layer.dropped for part in parts)
     for key, chain in by_key.items():
         place = f"{prefix}/{_escaped(key)}"
-        kept = _without_dropped(chain, place, provenance)
+        kept = _without_dropped(chain, place, provenance) if restricted else chain
         if kept:
             value = _merge_values(kept, place, provenance)
             if value is not None or kept[-1].value is None:
@@ -191,7 +192,7 @@ def _merge_lists(parts: list[_Part], place: str, provenance: dict[str, list[Prov
 def _without_dropped(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> list[_Part]:
     kept = []
     for part in parts:
-        if part.layer.dropped and part.pointer in part.layer.dropped:
+        if part.pointer in part.layer.dropped:
             _record_leaves(part, place, provenance, ignored=True)
         else:
             kept.append(part)
@@ -204,7 +205,8 @@ def _record(parts: Iterable[_Part], place: str, provenance: dict[str, list[Prove
         for part in parts
     ]
     if entries:
-        provenance.setdefault(place, []).extend(entries)
+        known = provenance.get(place)
+        provenance[place] = [*known, *entries] if known else entries
 
 
 def _record_leaves(
@@ -254,11 +256,10 @@ def _fill_defaults(values: dict[str, Any], provenance: dict[str, list[Provenance
     for section in ("agents", "models"):
         named = values.get(section)
         for name, value in named.items() if isinstance(named, dict) else ():
-            for pointer, _, default, entry in _named_defaults(section):
-                full = (section, name, *pointer)
-                place = "/" + "/".join(_escaped(step) for step in full)
-                if isinstance(value, dict):
-                    _fill(values, full, place, default, entry, provenance)
+            if isinstance(value, dict):
+                prefix = f"/{section}/{_escaped(name)}"
+                for pointer, place, default, entry in _named_defaults(section):
+                    _fill(value, pointer, prefix + place, default, entry, provenance)
 
 
 def _fill(

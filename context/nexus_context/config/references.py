@@ -5,6 +5,7 @@ Code's (its variables reference); `${VAR}` and `${VAR:-default}` are Claude Code
 """
 
 import re
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from nexus_context.errors import Span
@@ -14,6 +15,8 @@ Kind = Literal["variable", "editor", "input", "foreign", "bad"]
 _START = re.compile(r"\$\{([^}]*)(\}?)")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\Z", re.DOTALL)
 _PREFIXED = re.compile(r"([A-Za-z]+):([^\s]*)\Z")
+
+MOST = 1000  # references of one value
 
 EDITOR = frozenset(
     {"workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "userHome", "cwd", "pathSeparator", "/"}
@@ -37,7 +40,7 @@ def references_in(value: str) -> tuple[Reference, ...]:
     """Every reference of a value, in order; malformed ones are of kind `bad`."""
     if "${" not in value:
         return ()
-    return tuple(_reference(match) for match in _START.finditer(value))
+    return tuple(_reference(match) for match in islice(_START.finditer(value), MOST))
 
 
 def without_references(value: str, stand_in: str) -> str:

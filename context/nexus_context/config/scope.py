@@ -77,6 +77,7 @@ def _wider_levels(value: Any, level: str, global_path: str) -> list[tuple[Pointe
         *(
             (("agents", name, "permissions", "level"), _object(agent, "permissions").get("level"))
             for name, agent in _object(value, "agents").items()
+            if not name.startswith(COMMENT_PREFIX)
         ),
     ]
     return [

@@ -17,7 +17,11 @@ Block = dict[str, Any]
 
 
 def openai(
-    model: str, system: str, messages: Iterable[Message], tools: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
+    model: str,
+    system: str,
+    messages: Iterable[Message],
+    tools: Sequence[Mapping[str, Any]],
+    parameters: Mapping[str, Any],
 ) -> Body:
     """The body of `POST /v1/chat/completions`."""
     sent: list[Body] = [{"role": "system", "content": system}] if system else []
@@ -26,7 +30,11 @@ def openai(
     body: Body = {"model": model, "messages": sent}
     if tools:
         body["tools"] = [_openai_tool(tool) for tool in tools]
-    for name, ours in (("temperature", "temperature"), ("top_p", "top_p"), ("max_completion_tokens", "max_tokens")):
+    for name, ours in (
+        ("temperature", "temperature"),
+        ("top_p", "top_p"),
+        ("max_completion_tokens", "max_tokens"),
+    ):
         if parameters.get(ours) is not None:
             body[name] = parameters[ours]
     return body
@@ -72,7 +80,11 @@ def _openai_message(message: Message) -> list[Body]:
     sent: Body = {"role": message.role, "content": message.content}
     if message.tool_calls:
         sent["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _text(call.arguments)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _text(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     elif not message.content:
@@ -98,7 +110,8 @@ def _anthropic_blocks(message: Message) -> tuple[str, list[Block]]:
         return "user", [result]
     if message.role == "assistant":
         calls = [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in message.tool_calls
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+            for call in message.tool_calls
         ]
         return "assistant", content + calls
     return "user", content

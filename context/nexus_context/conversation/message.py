@@ -10,9 +10,9 @@ Role = Literal["system", "user", "assistant", "tool"]
 class ToolCall(msgspec.Struct, frozen=True):
     """One call that an assistant asks for. `arguments` is any JSON value, kept as it came."""
 
-    id: str
-    name: str
-    arguments: Any = msgspec.field(default_factory=dict)
+    id: str  # the id that the result refers to
+    name: str  # the tool
+    arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, kept as it came
 
 
 class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -23,14 +23,15 @@ class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     `timestamp` is whatever the client counts time in; `tokens` is filled in by whoever counted.
     """
 
-    role: Role
+    role: Role  # who speaks
+    # text, a list of parts, or null beside tool calls
     content: str | list[Any] | None = msgspec.field(default="")
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None
-    name: str | None = None
-    meta: Any = None
-    timestamp: str | float | int | None = None
-    tokens: int | None = None
+    tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant asks for
+    tool_call_id: str | None = None  # the call that a tool's message answers
+    name: str | None = None  # name of the speaker or of the tool
+    meta: Any = None  # anything that the client wants to find again
+    timestamp: str | float | int | None = None  # whatever the client counts time in
+    tokens: int | None = None  # filled in by whoever counted
 
 
 def text_of(message: Message) -> str:

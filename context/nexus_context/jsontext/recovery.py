@@ -24,7 +24,6 @@ from nexus_context.jsontext.scanner import (
     NEXT_MEMBER,
     ROOT,
     VALUE,
-    Frame,
 )
 from nexus_context.jsontext.spans import Node
 from nexus_context.jsontext.strings import (
@@ -39,7 +38,11 @@ from nexus_context.jsontext.strings import (
 )
 from nexus_context.jsontext.words import BareKey, junk_end, read_comment, read_key, read_space, read_value
 
+MOST_INNER_QUOTES = 20
+"""Quotes that one string may hold unescaped and still be taken for one string."""
+
 _COLON = re.compile(r"[ \t\r\n]*+:")
+_CLOSES = re.compile(r"[ \t\r\n]*+[}\],:;]")
 _EQUALS = re.compile(r"=>?")
 _LEFTOVER = re.compile(r"[\s,;}\]]*+")
 _MORE_MEMBERS = re.compile(r',\s*+"[^"\\\r\n]*+"\s*+:')
@@ -73,7 +76,7 @@ class _Scanner(Reporter):
             self.problems.add(start, end, "property-name", f"{NAME_WANTED}: write a name before the colon.")
             self.lose_key()
             self.state = VALUE
-        elif state == NEXT_ITEM:
+        elif state == NEXT_ITEM and not _CLOSES.match(self.text, end):
             fix = replace("Write a comma", start, end, ",")
             self.problems.add(start, end, "missing-comma", f"{COMMA_WANTED}, not ':', in an array.", fix=fix)
             self.state, self.comma = ITEM, start
@@ -84,17 +87,19 @@ class _Scanner(Reporter):
         else:
             self.remove(start, end, "unexpected", "Expecting value, not ':'")
 
-    def on_end(self, start: int, end: int) -> None:
+    def on_end(self, start: int, _end: int) -> None:
         self.stop = True
         if self.state == ROOT and not self.last:
-            fix = replace("Write an empty object", start, start, "{}")
-            self.problems.add(start, end, "empty", "Expecting value: the file is empty. Write {}.", fix=fix)
+            fix = replace("Write an empty object", 0, 0, "{}")
+            self.problems.add(0, 0, "empty", "Expecting value: the file is empty. Write {}.", fix=fix)
         if not self.stack:
             return
         if self.state == VALUE:
             self.missing_value(self.last - 1, self.last)
+            self.placeholder(start)
         elif self.state == COLON:
             self.missing_colon_and_value(self.key_start, self.key_end)
+            self.placeholder(start)
         self.unclosed_at_end()
 
     def on_odd(self, start: int) -> None:
@@ -107,12 +112,10 @@ class _Scanner(Reporter):
             return
         if state == END:
             self.extra_data(start)
-        elif character == '"':
-            is_key = state in (KEY, KEY_FIRST)
-            self.odd_string(read_string(text, start, is_key=is_key, depth=len(self.stack)))
-        elif character in QUOTES:
-            is_key = state in (KEY, KEY_FIRST, COLON) or (state == NEXT_MEMBER and self.new_line(start))
-            self.odd_string(read_quoted(text, start, is_key=is_key, depth=len(self.stack)))
+        elif character == '"' or character in QUOTES:
+            is_key = state in (KEY, KEY_FIRST) or (state in (COLON, NEXT_MEMBER) and self.new_line(start))
+            read = read_string if character == '"' else read_quoted
+            self.odd_string(read(text, start, is_key=is_key, depth=len(self.stack)))
         elif character in ";=":
             self.odd_separator(start)
         else:
@@ -158,7 +161,7 @@ class _Scanner(Reporter):
                     start, end, "bracket", message, fix=replace(f"Write {want}", start, end, want)
                 )
                 break
-            if not any((frame.after == NEXT_MEMBER) is (got == "}") for frame in self.stack[1:]):
+            if not any((after == NEXT_MEMBER) is (got == "}") for _, _, after, _ in self.stack[1:]):
                 balance[got] -= 1
                 self.remove(start, end, "bracket", f"Unexpected '{got}'")
                 return
@@ -172,7 +175,9 @@ class _Scanner(Reporter):
         opens = self.text[start] in "{["
         if state == NEXT_ITEM:
             self.missing_comma(start, end)
+            self.state = ITEM
         elif state == COLON:
+            self.state = VALUE
             fix = replace("Insert a colon", self.key_end, self.key_end, ":")
             message = f"{COLON_WANTED}: write a colon after the property name."
             self.problems.add(start, end, "missing-colon", message, fix=fix)
@@ -203,7 +208,7 @@ class _Scanner(Reporter):
         elif state == COLON:
             self.missing_colon_and_value(start, end)
             self.placeholder(start)
-        elif state in (NEXT_ITEM, ITEM) and self.stack[-1].after == NEXT_MEMBER and self.brackets()["]"] < 0:
+        elif state in (NEXT_ITEM, ITEM) and self.stack[-1][2] == NEXT_MEMBER and self.brackets()["]"] < 0:
             # a member inside an array, and the text lacks a "]": the array was to end before it
             if state == NEXT_ITEM:
                 self.unclosed(self.last, separator=",")
@@ -227,7 +232,7 @@ class _Scanner(Reporter):
         if (
             self.state == KEY
             and self.text[start] == "{"
-            and self.stack[-1].after == NEXT_ITEM
+            and self.stack[-1][2] == NEXT_ITEM
             and self.brackets()["}"] < 0
         ):
             self.unclosed(self.comma)  # the next object of a list: the one before was to end
@@ -276,7 +281,11 @@ class _Scanner(Reporter):
     def odd_separator(self, start: int) -> None:
         """A semicolon or an equals sign."""
         state = self.state
-        if self.text[start] == ";" and state in (NEXT_ITEM, NEXT_MEMBER):
+        if (
+            self.text[start] == ";"
+            and state in (NEXT_ITEM, NEXT_MEMBER)
+            and not _CLOSES.match(self.text, start + 1)
+        ):
             fix = replace("Write a comma", start, start + 1, ",")
             self.problems.add(start, start + 1, "missing-comma", f"{COMMA_WANTED}, not ';'.", fix=fix)
             self.on_comma(start, start + 1)
@@ -284,7 +293,7 @@ class _Scanner(Reporter):
             self.position = _EQUALS.match(self.text, start).end()  # type: ignore[union-attr]
             self.not_a_colon(start, self.position)
             self.state = VALUE
-        elif state == NEXT_MEMBER:
+        elif state == NEXT_MEMBER and self.text[start] == "=":
             self.junk(start)
         else:
             self.remove(start, start + 1, "unexpected", f"Unexpected '{self.text[start]}'")
@@ -292,9 +301,12 @@ class _Scanner(Reporter):
     def odd_word(self, start: int) -> None:
         """A bare word, a malformed number, or any other character."""
         state, new_line = self.state, self.new_line(start)
-        may_be_key = state in (KEY, KEY_FIRST) or (new_line and state in (VALUE, COLON, NEXT_MEMBER))
+        may_be_key = state in (KEY, KEY_FIRST, COLON) or (new_line and state in (VALUE, NEXT_MEMBER))
         key = read_key(self.text, start) if may_be_key else None
-        if key:
+        if key and state == COLON and not new_line:
+            self.position = key.key.end
+            self.remove(start, self.position, "unexpected", "Unexpected text between property name and colon")
+        elif key:
             self.bare_key(key)
         elif state in (KEY, KEY_FIRST):
             self.position = junk_end(self.text, start)
@@ -329,7 +341,8 @@ class _Scanner(Reporter):
         """Skip what stands after a complete value and is not understood."""
         text = self.text
         end = self.position = junk_end(text, start)
-        if start == self.last and text[start - 1] == '"' == text[end - 1] and end > start + 1:
+        adjacent = start == self.last and text[start - 1] == '"' == text[end - 1] and end > start + 1
+        if adjacent and text.count('"', start, end) <= MOST_INNER_QUOTES:
             inner = [at for at in range(start - 1, end - 1) if text[at] == '"' and text[at - 1] != "\\"]
             edits = tuple(Edit(Span(at, at), "\\") for at in inner)
             message = "Unescaped double quotes inside a string: write a backslash before each."
@@ -350,10 +363,10 @@ class _Scanner(Reporter):
     def extra_data(self, start: int) -> None:
         """Something after the end of the value: the last problem, unless a bracket closed too early."""
         text = self.text
-        if isinstance(self.value, dict) and _MORE_MEMBERS.match(text, start):
+        if isinstance(self.value, dict) and text[self.last - 1] == "}" and _MORE_MEMBERS.match(text, start):
             at = self.last - 1
             self.remove(at, self.last, "bracket", f"Unexpected '{text[at]}', as the object goes on after it")
-            self.stack.append(Frame(None, -1, END, {}))
+            self.stack.append((None, -1, END, {}))
             root = self.nodes[0]
             self.nodes[0] = (root[0], len(text), *root[2:])
             self.container, self.node, self.after = self.value, 0, NEXT_MEMBER

@@ -2,7 +2,7 @@
 
 import re
 
-from nexus_context.jsontext.scanner import COLON, ITEM, KEY, NEXT_MEMBER, VALUE, Scanner
+from nexus_context.jsontext.scanner import COLON, ITEM, KEY, NEXT_MEMBER, ROOT, VALUE, Scanner
 from nexus_context.jsontext.strings import Complaint, replace, shown
 
 NAME_WANTED = "Expecting property name enclosed in double quotes"
@@ -24,7 +24,7 @@ class Reporter(Scanner):
         self.comments_end: int | None = None
 
     def unfinished(self, start: int, end: int) -> None:
-        if self.state in (ITEM, KEY):
+        if self.state in (ITEM, KEY) and self.text[self.comma] == ",":
             what = "array" if self.state == ITEM else "object"
             fix = replace("Remove the comma", self.comma, self.comma + 1, "")
             message = f"Illegal trailing comma before end of {what}: remove it."
@@ -55,8 +55,8 @@ class Reporter(Scanner):
         self.problems.add(start, end, "missing-colon", f"{COLON_WANTED}, not '{source}'.", fix=fix)
 
     def remove(self, start: int, end: int, code: str, what: str) -> None:
-        """Report something whose removal is the mend."""
-        fix = replace("Remove it", start, end, "")
+        """Report something whose removal is the mend, if that leaves anything."""
+        fix = None if self.state == ROOT else replace("Remove it", start, end, "")
         self.problems.add(start, end, code, f"{what}: remove it.", fix=fix)
 
     def complain(self, complaints: tuple[Complaint, ...]) -> None:
@@ -75,11 +75,15 @@ class Reporter(Scanner):
 
     def unclosed_at_end(self) -> None:
         """Report all brackets that are open at the end of the text, as one problem."""
-        ends = [self.after, *(frame.after for frame in reversed(self.stack[1:]))]
+        ends = [self.after, *(after for _, _, after, _ in reversed(self.stack[1:]))]
         closers = "".join("}" if after == NEXT_MEMBER else "]" for after in ends)
-        openers = [self.nodes[self.node][0], *(self.nodes[each.node][0] for each in reversed(self.stack[1:]))]
+        openers = [
+            self.nodes[self.node][0],
+            *(self.nodes[node][0] for _, node, _, _ in reversed(self.stack[1:])),
+        ]
         # a comma at the very end goes as well, else closing would make it a trailing comma
-        at = self.comma if self.state in (ITEM, KEY) else self.last
+        comma = self.state in (ITEM, KEY) and self.comma + 1 == self.last and self.text[self.comma] == ","
+        at = self.comma if comma else self.last
         fix = replace(f"Insert {shown(closers)}", at, self.last, closers)
         start = openers[0]
         message = f"'{self.text[start]}' was never closed: write '{shown(closers)}' at the end."

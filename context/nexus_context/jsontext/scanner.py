@@ -7,7 +7,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from nexus_context.errors import Severity
 from nexus_context.jsontext.problems import MOST_ERRORS, Problems
@@ -46,13 +46,10 @@ _ESCAPED_SURROGATE = re.compile(
 )
 
 
-class Frame(NamedTuple):
-    """What is put aside while a bracket is open: the container around it."""
+Frame = tuple[dict[str, Any] | list[Any] | None, int, int, dict[str, int]]
+"""What is put aside while a bracket is open, of the container around it: container, node, after, seen."""
 
-    container: dict[str, Any] | list[Any] | None
-    node: int
-    after: int
-    seen: dict[str, int]
+_NOTHING_SEEN: dict[str, int] = {}
 
 
 class Scanner:
@@ -161,10 +158,10 @@ class Scanner:
         is_object = self.text[start] == "{"
         value: dict[str, Any] | list[Any] = {} if is_object else []
         self.place(value, start, len(self.text))  # an end for those that stay open
-        self.stack.append(Frame(self.container, self.node, self.after, self.seen))
+        self.stack.append((self.container, self.node, self.after, self.seen))
         self.container = value
         self.node = len(self.nodes) - 1
-        self.seen = {}
+        self.seen = {} if is_object else _NOTHING_SEEN
         self.state, self.after = (KEY_FIRST, NEXT_MEMBER) if is_object else (ITEM_FIRST, NEXT_ITEM)
 
     def on_close(self, start: int, end: int) -> None:
@@ -252,7 +249,7 @@ class Scanner:
         """A colon that does not directly follow a valid key."""
         raise NotImplementedError
 
-    def on_end(self, start: int, end: int) -> None:
+    def on_end(self, start: int, _end: int) -> None:
         """The end of the text."""
         raise NotImplementedError
 

@@ -75,13 +75,13 @@ class Index:
         """Place of a value; of several members with one name, of the last. KeyError if there is none."""
         if not self._nodes:
             raise KeyError(path)
-        if self._children is None:
-            self._children = {(node[2], node[3]): at for at, node in enumerate(self._nodes)}
+        children = self._members()
         at = 0
         for step in path:
-            child = self._children.get((at, step))
-            if child is None:
-                child = self._children.get((at, str(step) if isinstance(step, int) else as_index(step)))
+            child = children.get((at, step))
+            if child is None:  # the other form of the step; None is the name of members without one
+                other = str(step) if isinstance(step, int) else as_index(step)
+                child = None if other is None else children.get((at, other))
             if child is None:
                 raise KeyError(path)
             at = child
@@ -89,21 +89,34 @@ class Index:
         return Place(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
 
     def at(self, offset: int) -> Pointer:
-        """Path of the innermost key or value that contains or touches an offset; () outside all."""
+        """Path of the innermost key or value that contains or touches an offset; () outside all.
+
+        What `find` does not know, the inside of a member that a later one of the same name replaces,
+        counts as that member.
+        """
         if self._starts is None:
             self._starts = [node[4] if node[4] >= 0 else node[0] for node in self._nodes]
         node = bisect_right(self._starts, offset) - 1
         while node >= 0 and not touches(self._text, offset, self._nodes[node][1]):
             node = self._nodes[node][2]
+        children = self._members()
         path: list[str | int] = []
         while node > 0:
             _, _, parent, name, _, _ = self._nodes[node]
+            if children[parent, name] != node:
+                path.clear()
             if name is None:
                 path.clear()
             else:
                 path.append(name)
             node = parent
         return tuple(reversed(path))
+
+    def _members(self) -> dict[tuple[int, str | int | None], int]:
+        """Container's number and member's name or index to the member's number."""
+        if self._children is None:
+            self._children = {(node[2], node[3]): at for at, node in enumerate(self._nodes)}
+        return self._children
 
 
 def _members(text: str, start: int) -> Iterator[tuple[str | int, Span | None, int]]:

@@ -5,7 +5,8 @@
    lines, and its line ends are the error.
 3. Otherwise it was never closed. It then ends before what looks like the JSON that follows: a key's colon,
    a comma at the end of the line, closing brackets that were not opened in it.
-4. Every bad escape and every raw control character inside is an error of its own.
+4. Every bad escape and every raw control character inside is an error of its own, up to a limit that makes
+   the whole text hopeless.
 """
 
 import json
@@ -14,6 +15,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 from nexus_context.errors import Edit, Fix, Span
+from nexus_context.jsontext.problems import MOST_ERRORS
 
 QUOTES = {"'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "‘": "’", "’": "’", "«": "»"}
 """Quotation marks that are not JSON's, each with the one that closes it."""
@@ -86,6 +88,8 @@ def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     at = start + 1
     lines_end = -1  # line ends before this offset belong to the string
     while True:
+        if len(complaints) >= MOST_ERRORS:
+            return _hopeless(text, start, at, tuple(complaints))
         at = skip(_GOOD, text, at)
         character = text[at : at + 1]
         if character == '"':
@@ -101,8 +105,7 @@ def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
                 return _unterminated(text, start, at, tuple(complaints), is_key=is_key, depth=depth)
         complaints.append(_control_character(text, at))
         at = complaints[-1].end
-    content = text[start + 1 : at]
-    return Lexeme(start, at + 1, meaning(content), tuple(complaints))
+    return Lexeme(start, at + 1, meaning(text[start + 1 : at]), tuple(complaints))
 
 
 def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
@@ -122,6 +125,13 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
     fix = replace("Use double quotes", start, end, quoted(content))
     return Lexeme(start, end, meaning(content), (Complaint(start, end, "quotes", message, fix),))
+
+
+def _hopeless(text: str, start: int, at: int, complaints: tuple[Complaint, ...]) -> Lexeme:
+    """A string with too many errors to go through: it ends at the next quote."""
+    quote = text.find('"', at)
+    end = len(text) if quote < 0 else quote + 1
+    return Lexeme(start, end, text[start + 1 : end].removesuffix('"'), complaints)
 
 
 def _unterminated(

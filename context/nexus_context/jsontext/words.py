@@ -24,7 +24,7 @@ _BLANK_TO_LINE_END = re.compile(r"[ \t]*+(\r\n|\n|\r)")
 _KEY = re.compile(rf"""({_WORD}++(?:[ \t]++{_WORD}++){{0,20}})("?)[ \t\r\n]*+(=>?|:)""")
 _RUN_STOP = re.compile(r'[,\[\]{}"\r\n;]|[ \t](?://|/\*|#)')
 _VARIABLE = re.compile(r"\$\{[^{}\r\n]*+\}")
-_UNOPENED = re.compile(r'[^,\[\]{}"\r\n:;]*+"(?=[ \t]*+(?:[,:}\]\r\n]|\Z))')
+_UNOPENED = re.compile(r'[^,\[\]{}"\\\x00-\x1f:;]*+"(?=[ \t]*+(?:[,:}\]\r\n]|\Z))')
 _JUNK_STOP = re.compile(r'[,\[\]{}"\r\n]')
 _STRING = re.compile(r'"[^"\r\n]*+"')
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -90,7 +90,7 @@ def read_key(text: str, start: int) -> BareKey | None:
     end = found.end(2)
     name = found[1]
     message = f"Expecting property name enclosed in double quotes: write {shown(quoted(name))}."
-    if found[2]:
+    if found[2] and "\\" not in name:
         complaint = Complaint(
             start, end, "missing-quote", message, replace("Open the string", start, start, '"')
         )

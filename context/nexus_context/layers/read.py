@@ -5,6 +5,9 @@
 3. A packaged default counts only where the global layer has no such file.
 """
 
+# ruff: noqa: PTH118, PTH120
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
 import functools
 import os
 from collections.abc import Callable, Mapping
@@ -101,9 +104,7 @@ def with_reading(layers: Layers, reading: Reading) -> Layers:
     )
 
 
-def _places(
-    reading: Reading, folder: str, around: Surroundings
-) -> tuple[list[Place], list[JsonFile | None]]:
+def _places(reading: Reading, folder: str, around: Surroundings) -> tuple[list[Place], list[JsonFile | None]]:
     """All places in layer order and the settings file of each."""
     home = around.home
     own, skipped = local_place(folder, home, reading.real_path)
@@ -125,7 +126,12 @@ def _places(
     )
     reading.skipped.extend(skipped)
     places = [packaged, user, *above, *local]
-    configs = [packaged_config, user_config, *(_read_config(reading, place) for place in above), *local_configs]
+    configs = [
+        packaged_config,
+        user_config,
+        *(_read_config(reading, place) for place in above),
+        *local_configs,
+    ]
     for place in places[1:]:
         _watch_directories(reading, place)
     return places, configs
@@ -163,9 +169,7 @@ def _depth(configs: list[JsonFile | None]) -> int:
     return DEFAULT_DEPTH
 
 
-def _settings(
-    reading: Reading, places: list[Place], configs: list[JsonFile | None], home: str
-) -> Effective:
+def _settings(reading: Reading, places: list[Place], configs: list[JsonFile | None], home: str) -> Effective:
     layers = tuple(
         ConfigLayer(place.name, config.used)
         for place, config in zip(places, configs, strict=True)
@@ -185,7 +189,7 @@ def _instructions(
 
 
 def _watch_directories(reading: Reading, place: Place) -> None:
-    """Directories in which a file of the layer can appear, and the tools' directories that can appear themselves."""
+    """Watch the directories in which a file of the layer can appear, or which can appear themselves."""
     if place.config_directory is not None:
         reading.watch.add(place.config_directory)
     if place.in_workspace:

@@ -55,7 +55,9 @@ class Reading:
 
     def memory(self) -> Memory:
         """What the next load can use."""
-        return Memory(self.reads, self.documents, self.checked, self.good, self.refusals, self.served, self.merged)
+        return Memory(
+            self.reads, self.documents, self.checked, self.good, self.refusals, self.served, self.merged
+        )
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
         """The file's text; its problems are not reported yet."""
@@ -160,11 +162,13 @@ def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool
 
 
 def _unsaved(path: str, text: str, limit: int) -> FileRead:
-    """An editor's text, judged by the rules for files. A lone surrogate, which no file can hold, is replaced."""
+    """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced."""
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     data = text.encode()
     if len(data) > limit:
-        message = f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
+        message = (
+            f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
+        )
         problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
         return FileRead(path, "too-large", None, (problem,), UNSAVED)
     return msgspec.structs.replace(decode(path, data), stamp=UNSAVED)

@@ -9,6 +9,9 @@
 5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined.
 """
 
+# ruff: noqa: PTH118, PTH119, PTH120
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
 import os
 from collections.abc import Callable, Mapping
 
@@ -20,7 +23,7 @@ from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL,
 CONFIG_DIRECTORY = ".nexus3"
 
 RealPath = Callable[[str], str]
-"""A path with its symbolic links resolved; answers are kept for one load, in which they are asked for often."""
+"""A path with its symbolic links resolved; the answers are kept for one load, which asks often."""
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -38,7 +38,9 @@ def detect(mode: Literal["repl", "server", "editor"], *, environ: Mapping[str, s
     elif system == "Windows":
         version = platform.win32_ver()[1]
     elif system == "Linux":
-        version = next((text for path in OS_RELEASE if (text := read_text(path, limit=PROMPT_LIMIT).text)), "")
+        version = next(
+            (text for path in OS_RELEASE if (text := read_text(path, limit=PROMPT_LIMIT).text)), ""
+        )
     release = uname.release if uname else platform.release()
     return Environment(
         host=one_line(uname.nodename if uname else platform.node()) or "unknown",

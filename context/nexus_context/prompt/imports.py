@@ -4,11 +4,16 @@
    punctuation after it is not part of it. Code spans, fences and HTML comments are skipped.
 2. The path is relative to the importing file. `~/` and absolute paths count in the global layer only.
 3. A file of a workspace layer imports from beneath that layer's directory only, symbolic links resolved.
-4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows the line.
-5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep, MAX_CHARACTERS in all.
+4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows
+   the line.
+5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep and MAX_CHARACTERS
+   in all.
 6. A token whose file does not exist is reported only if it can be meant as a file (`@user`, `@decorator`,
    `@scope/package` are not): it ends in a text suffix or starts with `./`, `../` or `~/`.
 """
+
+# ruff: noqa: PTH117, PTH118, PTH120
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os
 import re
@@ -23,7 +28,7 @@ from nexus_context.prompt.texts import Piece, cut, trimmed
 
 MAX_DEPTH = 5
 MAX_CHARACTERS = 2 * 1024 * 1024  # of all imported files of a prompt
-MAX_LOOKUPS = 1000  # tokens of a prompt that are looked for on the disk
+MAX_LOOKUPS = 1000  # tokens of a prompt that are looked at
 
 _TOKEN = re.compile(r"(?<!\S)@((?:\\ |\S)+)")
 _PATH_START = re.compile(r"[\w./~-]")
@@ -49,7 +54,7 @@ class Imports:
 
 
 class _Importer(NamedTuple):
-    """The file whose tokens are looked at; `root` None: a file of the global layer, which may import anything."""
+    """The file whose tokens are looked at; `root` None: the global layer's, which may import anything."""
 
     path: str
     text: str
@@ -88,6 +93,10 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     whole = trimmed(text, Span(0, len(text)))
     position = whole.start
     for token in import_tokens(text):
+        imports.lookups += 1
+        if imports.lookups > MAX_LOOKUPS:
+            _report_limit(imports, importer, token)
+            break
         imported = _resolve(imports, importer, token)
         if imported is None:
             continue
@@ -121,14 +130,13 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
     target = _target(imports, importer, token)
     if target is None:
         return None
-    imports.lookups += 1
-    if imports.lookups > MAX_LOOKUPS:
-        return None
     if is_dir(target):
         return None
     read = imports.read(target)
     if read.status == "missing":
-        _report_if_meant(imports, importer, token, "missing", f"there is no file {target}. Create it or correct the path")
+        _report_if_meant(
+            imports, importer, token, "missing", f"there is no file {target}. Create it or correct the path"
+        )
         return None
     if read.text is None or read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else read.status
@@ -150,7 +158,7 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     home_relative = name.startswith("~/")
     if home_relative or os.path.isabs(name):
         if root is not None:
-            hint = "`~` and absolute paths work in the global instruction file only. Use a path relative to this file"
+            hint = "only the global layer may use `~` and absolute paths. Use a path relative to this file"
             _report_if_meant(imports, importer, token, "outside", hint)
             return None
         return os.path.normpath(os.path.join(imports.user_home, name[2:]) if home_relative else name)
@@ -165,14 +173,26 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
 def _refusal(imports: Imports, importer: _Importer, real: str, text: str) -> tuple[str, str] | None:
     """Code and message if an existing file is not included here."""
     if real in importer.stack:
-        return "cycle", "that file imports this one, so it is not included again. Remove one of the two imports"
+        return (
+            "cycle",
+            "that file imports this one, so it is not included again. Remove one of the two imports",
+        )
     if real in imports.included:
         return "repeated", "that file is in the prompt already and is not included twice. Remove this import"
     if len(importer.stack) > MAX_DEPTH:
-        return "depth", f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top"
+        return (
+            "depth",
+            f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top",
+        )
     if imports.characters + len(text) > MAX_CHARACTERS:
         return "size", f"the imports of one prompt are limited to {MAX_CHARACTERS} characters. Import less"
     return None
+
+
+def _report_limit(imports: Imports, importer: _Importer, token: _Token) -> None:
+    if imports.lookups == MAX_LOOKUPS + 1:
+        why = f"only the first {MAX_LOOKUPS} of a prompt are looked at. Import less"
+        _report(imports, importer, token, "limit", why)
 
 
 def _report_if_meant(imports: Imports, importer: _Importer, token: _Token, detail: str, message: str) -> None:

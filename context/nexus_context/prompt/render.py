@@ -79,20 +79,20 @@ def tiled(parts: Sequence[Part]) -> Prompt:
     fragments: list[Fragment] = []
     texts: list[str] = []
     start = 0
-    for part in parts:
-        for piece in part.pieces:
-            if not piece.text:
+    for section, layer, title, pieces in parts:
+        label = (section, layer, title)
+        for text, path, source, verbatim in pieces:
+            if not text:
                 continue
-            end = start + len(piece.text)
-            fragment = Fragment(
-                part.section, part.layer, part.title, Span(start, end), piece.path, piece.source, piece.verbatim
-            )
-            texts.append(piece.text)
-            joined = _joined(fragments[-1], fragment) if fragments else None
+            end = start + len(text)
+            before = fragments[-1] if fragments else None
+            fragment = Fragment(*label, Span(start, end), path, source, verbatim)
+            joined = _joined(before, fragment) if before is not None and before.path == path else None
             if joined is None:
                 fragments.append(fragment)
             else:
                 fragments[-1] = joined
+            texts.append(text)
             start = end
     text = "".join(texts)
     if not text.isascii():
@@ -143,17 +143,16 @@ def _length(span: Span) -> int:
 
 
 def _joined(before: Fragment, after: Fragment) -> Fragment | None:
-    """One fragment for two that follow each other in the same file or stand for the same place; else None."""
-    if before.path != after.path or before.verbatim != after.verbatim or before.title != after.title:
+    """One fragment for two of a file that follow each other there or stand for the same place; else None."""
+    if before.verbatim != after.verbatim or before.title != after.title or before.section != after.section:
         return None
-    if before.section != after.section or before.layer != after.layer:
+    source = before.source
+    if after.verbatim and source.end == after.source.start:
+        source = Span(source.start, after.source.end)
+    elif after.verbatim or source != after.source:
         return None
     span = Span(before.span.start, after.span.end)
-    if before.verbatim and before.source.end == after.source.start:
-        return msgspec.structs.replace(before, span=span, source=Span(before.source.start, after.source.end))
-    if not before.verbatim and before.source == after.source:
-        return msgspec.structs.replace(before, span=span)
-    return None
+    return Fragment(after.section, after.layer, after.title, span, after.path, source, after.verbatim)
 
 
 def _skip(text: str, source: Span, distance: int) -> int:

@@ -1,5 +1,8 @@
 """The sections of the prompt, each as parts: runs of pieces under one title (SPEC §4)."""
 
+# ruff: noqa: PTH119
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
 import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -28,7 +31,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Part(NamedTuple):
-    """A run of pieces under one title. `section` and `title` are for people and programs, not for the model."""
+    """A run of pieces under one title; `section` and `title` are not for the model."""
 
     section: str
     layer: str | None
@@ -53,7 +56,7 @@ def glued(groups: Iterable[list[Part]], separator: str) -> list[Part]:
 
 def layered(contents: Contents) -> list[Part]:
     """`# System Configuration` and the files of each layer under the layer's heading."""
-    groups = []
+    groups: list[list[Part]] = []
     for _, blocks in groupby(contents.blocks, key=lambda block: id(block.layer)):
         of_layer = list(blocks)
         groups.extend(_block(block, headed=block is of_layer[0]) for block in of_layer)
@@ -104,15 +107,13 @@ def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
     for server in servers:
         if server.shadowed_by is not None:
             continue
-        if rows:
-            rows.append(Piece("\n", server.path, Span(server.span.start, server.span.start)))
         row = texts.text("mcp_server").format(
             name=_cell(server.name),
             type=server.type,
             origin=_cell(server.origin),
             status="enabled" if server.enabled else "disabled",
         )
-        rows.append(Piece(row, server.path, server.span))
+        rows.append(Piece(f"\n{row}" if rows else row, server.path, server.span))
     if not rows:
         return []
     return [Part("mcp", None, "MCP Servers", texts.fill("mcp_servers", {"rows": rows}))]

@@ -157,7 +157,9 @@ def _load(name: str) -> _Text:
     path = str(DIRECTORY / f"{name}.md")
     content = read_text(path, limit=PROMPT_LIMIT).text
     if content is None:
-        raise FileNotFoundError(f"the installation is incomplete: {path} cannot be read; install nexusd again")
+        raise FileNotFoundError(
+            f"the installation is incomplete: {path} cannot be read; install nexusd again"
+        )
     content = content.removesuffix("\n")
     lines: list[_Line] = []
     start = 0

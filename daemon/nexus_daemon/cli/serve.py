@@ -6,6 +6,10 @@ An editor starts this command; see editors/ for how. It ends with the editor.
 import argparse
 import asyncio
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nexus_daemon.daemon import Daemon
 
 HELP = "run the language server on standard input and output (an editor starts it)"
 
@@ -23,13 +27,20 @@ def run(_: argparse.Namespace) -> int:
 async def _serve() -> int:
     from functools import partial
 
-    from nexus_daemon.cli.surroundings import surroundings
     from nexus_daemon.connection.stdio import serve_stdio
-    from nexus_daemon.daemon import Daemon
     from nexus_daemon.server import build
 
-    daemon = Daemon(surroundings())
+    started: list[Daemon] = []
+
+    def start() -> "Daemon":
+        from nexus_daemon.cli.surroundings import surroundings
+        from nexus_daemon.daemon import Daemon
+
+        started.append(Daemon(surroundings()))
+        return started[-1]
+
     try:
-        return await serve_stdio(partial(build, daemon))
+        return await serve_stdio(partial(build, start))
     finally:
-        await daemon.close()
+        for daemon in started:
+            await daemon.close()

@@ -24,7 +24,7 @@ from pygls.protocol import LanguageServerProtocol
 from nexus_daemon import messages, wire
 from nexus_daemon.connection import failures, standard
 from nexus_daemon.connection.capabilities import choose_encoding, server_capabilities
-from nexus_daemon.connection.envelope import Params, is_absent, params_of, read_envelope
+from nexus_daemon.connection.envelope import Error, Params, Result, is_absent, params_of, read_envelope
 from nexus_daemon.connection.failures import ClientError, DisconnectedError, RpcError
 
 if TYPE_CHECKING:
@@ -36,23 +36,11 @@ logger = logging.getLogger(__name__)
 class Link(Protocol):
     """The bytes' side of a connection."""
 
-    def write(self, data: bytes) -> None: ...
+    def send(self, body: bytes) -> None: ...
 
     def end(self, code: int, why: str) -> None: ...
 
     def watch(self, process_id: int) -> None: ...
-
-
-class _Result(msgspec.Struct, frozen=True):
-    jsonrpc: Literal["2.0"]
-    id: wire.Id
-    result: Any
-
-
-class _Error(msgspec.Struct, frozen=True):
-    jsonrpc: Literal["2.0"]
-    id: wire.Id | None
-    error: dict[str, Any]
 
 
 class _Call(msgspec.Struct):
@@ -111,7 +99,7 @@ class NexusProtocol(LanguageServerProtocol):
         try:
             message = read_envelope(body)
         except RpcError as failure:
-            self._send(_Error("2.0", failure.data, {"code": failure.code, "message": failure.message}))
+            self._send(Error("2.0", failure.data, {"code": failure.code, "message": failure.message}))
             return False
         if isinstance(message.method, msgspec.UnsetType):
             self._on_response(message)
@@ -213,10 +201,10 @@ class NexusProtocol(LanguageServerProtocol):
         try:
             if call.method not in self.custom_types:
                 result = standard.unstructure(result)
-            body = wire.encode(_Result("2.0", call.id, result))
+            body = wire.encode(Result("2.0", call.id, result))
         except Exception as error:
             logger.exception("the result of %s is no JSON", call.method)
-            message = f"The result of {call.method} cannot be encoded: {type(error).__name__}. See the log."
+            message = f"The result of {call.method} is no JSON: {type(error).__name__}. See the log."
             self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
         else:
             self._write(body)
@@ -237,12 +225,12 @@ class NexusProtocol(LanguageServerProtocol):
     def _send_error(self, message_id: wire.Id, failure: RpcError) -> None:
         error = {"code": failure.code, "message": failure.message}
         try:
-            body = wire.encode(_Error("2.0", message_id, {**error, "data": failure.data}))
+            body = wire.encode(Error("2.0", message_id, {**error, "data": failure.data}))
         except Exception:
             logger.exception("the data of an error is no JSON")
             body = b""
         if failure.data is None or not body:
-            body = wire.encode(_Error("2.0", message_id, error))
+            body = wire.encode(Error("2.0", message_id, error))
         self._write(body)
 
     def _trace(self, call: _Call) -> None:
@@ -256,11 +244,10 @@ class NexusProtocol(LanguageServerProtocol):
     def _write(self, body: bytes) -> None:
         if self.state == "ended":
             return
-        data = wire.frame(body)
         if threading.get_ident() == self._thread:
-            self._link.write(data)
+            self._link.send(body)
         else:
-            self._loop.call_soon_threadsafe(self._link.write, data)
+            self._loop.call_soon_threadsafe(self._link.send, body)
 
     # ------------------------------------------------------------ to the client
 
@@ -300,7 +287,7 @@ class NexusProtocol(LanguageServerProtocol):
             if message.result is msgspec.UNSET and message.error is msgspec.UNSET:
                 error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
                 known = None if isinstance(message.id, msgspec.UnsetType) else message.id
-                self._send(_Error("2.0", known, error))
+                self._send(Error("2.0", known, error))
             return
         try:
             if not is_absent(message.error):

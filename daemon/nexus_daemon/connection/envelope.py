@@ -1,6 +1,6 @@
 """A body → a JSON-RPC message, its parameters → the type that a handler takes."""
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -9,6 +9,22 @@ from nexus_daemon.connection import failures, standard
 from nexus_daemon.connection.failures import RpcError
 
 Params = msgspec.Raw | msgspec.UnsetType
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The reply to a request that went well."""
+
+    jsonrpc: Literal["2.0"]
+    id: wire.Id
+    result: Any
+
+
+class Error(msgspec.Struct, frozen=True):
+    """The reply to a request that failed, or to what is no request (`id` None)."""
+
+    jsonrpc: Literal["2.0"]
+    id: wire.Id | None
+    error: dict[str, Any]
 
 
 def read_envelope(body: bytes) -> wire.Envelope:
@@ -46,6 +62,8 @@ def params_of(raw: Params, kind: Any) -> Any:
     """Decode parameters into `kind`; missing ones count as an empty object. Raises `RpcError`."""
     if kind is None:
         return None
+    if kind is msgspec.Raw and not isinstance(raw, msgspec.UnsetType):
+        return raw  # the envelope has seen to it that it is JSON
     if is_absent(raw):
         if kind is Any:
             return None

@@ -17,6 +17,7 @@ from nexus_daemon import wire
 from nexus_daemon.connection.dispatch import NexusProtocol
 
 _BACKLOG = 1024 * 1024  # bytes of messages that may wait behind an async handler's first step
+_LONG = 64 * 1024  # bytes; from here on a second write is cheaper than a copy behind the header
 logger = logging.getLogger(__name__)
 
 
@@ -128,11 +129,14 @@ class StreamLink(asyncio.Protocol):
 
     # ------------------------------------------------------------ writing
 
-    def write(self, data: bytes) -> None:
+    def send(self, body: bytes) -> None:
+        """Write one frame."""
         if self._writer is None:
             return
-        self._written += len(data)
-        self._writer.write(data)
+        parts = (wire.header(body), body) if len(body) > _LONG else (wire.frame(body),)
+        for part in parts:
+            self._written += len(part)
+            self._writer.write(part)
         if self._writer.get_write_buffer_size() > self._limits.unread_bytes:
             self._give_up("the client does not read: too much is waiting for it")
 

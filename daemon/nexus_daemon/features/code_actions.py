@@ -1,13 +1,15 @@
 """Quick fixes: the one mend of each problem at the cursor."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Fix, Problem, Span
-from nexus_context.snapshot import Snapshot
 from nexus_daemon.convert import Locator, diagnostic
 
+if TYPE_CHECKING:
+    from nexus_context.snapshot import Snapshot
 
-def code_actions(snapshot: Snapshot, path: str, uri: str, span: Span, encoding: str) -> list[dict[str, Any]]:
+
+def code_actions(snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str) -> list[dict[str, Any]]:
     """A preferred quick fix for each mendable problem that touches `span` of the file.
 
     `uri` is the client's spelling of the file, used in the edits.

@@ -34,7 +34,7 @@ def assemble(
     began = time.perf_counter()
     context = assembly.assemble(snapshot, conversation, request, now=datetime.now().astimezone())
     context.metadata["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
-    return wire.assembled(context, snapshot, params, folder, locate)
+    return wire.assembled(context, snapshot, params, folder, locate, history=conversation.encoded())
 
 
 def usage(snapshot: Snapshot, conversation: ContextManager, locate: Locator) -> protocol.TokenUsage:

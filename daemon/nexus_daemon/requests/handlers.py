@@ -1,4 +1,8 @@
-"""The handlers of the `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread."""
+"""The handlers of the `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
+
+A method's handler has its name: `nexus/context/assemble` is `context_assemble`. A session's lock is taken
+before anything is waited for: requests about it are answered in the order in which they came.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,43 +20,56 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def assemble(client: "Client", params: protocol.AssembleParams) -> protocol.Assembled:
+async def context_assemble(client: "Client", params: protocol.AssembleParams) -> protocol.Assembled:
+    """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
+
+    Nothing is recorded: the conversation stays as it was. An unknown format and a parameter that does not
+    exist or is out of range are errors.
+    """
     folder = client.daemon.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
+        snapshot = await folder.current()
         return await client.daemon.work(
             context.assemble, snapshot, conversation.manager, params, folder.uri, _locator(client, snapshot)
         )
 
 
-async def usage(client: "Client", params: protocol.SessionParams) -> protocol.TokenUsage:
+async def context_usage(client: "Client", params: protocol.SessionParams) -> protocol.TokenUsage:
+    """What the next request of a conversation costs, before its own message and tools."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
+        snapshot = await folder.current()
         return await client.daemon.work(
             context.usage, snapshot, conversation.manager, _locator(client, snapshot)
         )
 
 
-async def preview(client: "Client", params: protocol.FolderParams) -> protocol.Preview:
+async def context_preview(client: "Client", params: protocol.FolderParams) -> protocol.Preview:
+    """The system prompt as the model sees it, with the source of every part."""
     return await _of_snapshot(client, params, context.preview)
 
 
-async def layers(client: "Client", params: protocol.FolderParams) -> protocol.LayersResult:
+async def context_layers(client: "Client", params: protocol.FolderParams) -> protocol.LayersResult:
+    """The layers of a folder, their files, what was left out and why, and every problem."""
     return await _of_snapshot(client, params, context.layers)
 
 
-async def effective(client: "Client", params: protocol.FolderParams) -> protocol.EffectiveResult:
+async def config_effective(client: "Client", params: protocol.FolderParams) -> protocol.EffectiveResult:
+    """The settings in force, the layers that set each of them, and the MCP servers."""
     return await _of_snapshot(client, params, context.effective)
 
 
-async def append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
+async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
+    """Add messages to a conversation, as one turn; an unknown session is begun.
+
+    A session opens with a message that says when it began. Conversations live as long as the daemon.
+    """
     folder = client.daemon.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
     conversation = folder.conversations.open(params.session)
     async with conversation.lock:
+        snapshot = await folder.current()
         turn = conversation.append(params.messages, params.idempotency_key)
         count = len(conversation.manager)
         spent = await client.daemon.work(
@@ -62,18 +79,21 @@ async def append(client: "Client", params: protocol.AppendParams) -> protocol.Ap
     return protocol.AppendResult(session=params.session, turn=turn, count=count, usage=spent)
 
 
-async def messages(client: "Client", params: protocol.SessionParams) -> protocol.MessagesResult:
+async def session_messages(client: "Client", params: protocol.SessionParams) -> protocol.MessagesResult:
+    """The messages of a conversation; none where nothing was appended."""
     folder = client.daemon.folders.at(params.workspace_folder)
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
-        return protocol.MessagesResult(session=params.session, messages=conversation.manager.messages)
+        encoded = await client.daemon.work(conversation.manager.encoded)
+    return protocol.MessagesResult(session=params.session, messages=encoded)
 
 
-async def clear(client: "Client", params: protocol.SessionParams) -> protocol.ClearResult:
+async def session_clear(client: "Client", params: protocol.SessionParams) -> protocol.ClearResult:
+    """Forget the messages of a conversation."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
+        snapshot = await folder.current()
         conversation.clear()
         spent = await client.daemon.work(
             context.usage, snapshot, conversation.manager, _locator(client, snapshot)
@@ -82,12 +102,14 @@ async def clear(client: "Client", params: protocol.SessionParams) -> protocol.Cl
     return protocol.ClearResult(session=params.session, usage=spent)
 
 
-async def count(client: "Client", params: protocol.CountParams) -> protocol.CountResult:
+async def tokens_count(client: "Client", params: protocol.CountParams) -> protocol.CountResult:
+    """Count the tokens of texts and files. Nothing is sent anywhere."""
     overlays = dict(client.daemon.folders.overlays)
     return await client.daemon.work(tokens.count, params, overlays)
 
 
-async def init(client: "Client", params: protocol.FolderParams) -> protocol.InitResult:
+async def workspace_init(client: "Client", params: protocol.FolderParams) -> protocol.InitResult:
+    """Write templates into the folder's `.nexus3/`. A file that exists is never touched."""
     folder = client.daemon.folders.at(params.workspace_folder)
     done = await client.daemon.work(lambda: scaffold(plan_init(folder.path)))
     folder.reload.request("layers")
@@ -98,6 +120,7 @@ async def init(client: "Client", params: protocol.FolderParams) -> protocol.Init
 
 
 async def status(client: "Client", _: protocol.NoParams) -> protocol.Status:
+    """What the daemon holds: folders, sessions, clients, memory."""
     return daemon_status.status(client.daemon)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from nexus_context import budget, errors
 from nexus_context.assembly import AssembledContext
 from nexus_context.snapshot import Snapshot
@@ -29,15 +31,22 @@ def usage(value: budget.TokenUsage, locate: Locator) -> protocol.TokenUsage:
 
 
 def assembled(
-    context: AssembledContext, snapshot: Snapshot, params: protocol.AssembleParams, folder: str, locate: Locator
+    context: AssembledContext,
+    snapshot: Snapshot,
+    params: protocol.AssembleParams,
+    folder: str,
+    locate: Locator,
+    *,
+    history: list[msgspec.Raw] | None = None,
 ) -> protocol.Assembled:
+    """The result of `nexus/context/assemble`. `history` is the context's own, where it is encoded already."""
     return protocol.Assembled(
         revision=snapshot.revision,
         workspace_folder=folder,
         session=params.session,
         agent=params.agent,
         system_prompt=context.prompt.text,
-        history=context.history,
+        history=context.history if history is None else history,
         current_message=context.current_message,
         tools=context.tools,
         parameters={n: protocol.ParameterValue(p.value, p.origin) for n, p in context.parameters.items()},

@@ -2,7 +2,7 @@
 
 local M = { seen = {} }
 
-local PATIENCE_MS = tonumber(vim.env.P) or 20000
+local PATIENCE_MS = 20000
 
 --- Wait for a condition; raises what was awaited when it doesn't come.
 function M.wait(what, condition)
@@ -52,12 +52,14 @@ function M.diagnostics(buffer)
     :totable()
 end
 
---- Wait until a buffer has this many diagnostics, then give them.
-function M.wait_diagnostics(buffer, count)
-  M.wait(('%d diagnostics in %s'):format(count, vim.api.nvim_buf_get_name(buffer)), function()
-    return #vim.diagnostic.get(buffer) == count
+--- Wait until a buffer has diagnostics of exactly these codes, in the order of the text, then give them.
+function M.wait_diagnostics(buffer, codes)
+  local found
+  M.wait(('%s in %s'):format(vim.inspect(codes), vim.api.nvim_buf_get_name(buffer)), function()
+    found = M.diagnostics(buffer)
+    return vim.deep_equal(codes, vim.tbl_map(function(each) return each.code end, found))
   end)
-  return M.diagnostics(buffer)
+  return found
 end
 
 function M.text(buffer)
@@ -77,18 +79,41 @@ function M.request(method, params)
   return answer.result
 end
 
---- Run a user command and wait for the page that it opens: its text.
-function M.page(command, view)
+--- Run a user command and wait for the page that it opens: its buffer, in the current window.
+function M.open_page(command, view)
   vim.cmd(command)
   local buffer
   M.wait('page of ' .. command, function()
     buffer = vim.fn.bufnr('^nexus://' .. view)
-    return buffer > 0
+    return buffer > 0 and buffer == vim.api.nvim_get_current_buf()
   end)
-  local text = M.text(buffer)
-  local options = { modifiable = vim.bo[buffer].modifiable, filetype = vim.bo[buffer].filetype }
-  vim.api.nvim_buf_delete(buffer, { force = true })
-  return { text = text, options = options }
+  return buffer
+end
+
+--- What a user sees of a page; closed with its own key.
+function M.read_page(command, view)
+  local buffer = M.open_page(command, view)
+  local seen = {
+    text = M.text(buffer),
+    filetype = vim.bo[buffer].filetype,
+    modifiable = vim.bo[buffer].modifiable,
+    float = vim.api.nvim_win_get_config(0).relative ~= '',
+  }
+  vim.api.nvim_feedkeys('q', 'x', false)
+  seen.closed = not vim.api.nvim_buf_is_valid(buffer)
+  return seen
+end
+
+--- Where Enter leads from the line of a page that starts with a text.
+function M.follow(command, view, start)
+  local buffer = M.open_page(command, view)
+  for number, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, -1, false)) do
+    if vim.startswith(line, start) then
+      vim.api.nvim_win_set_cursor(0, { number, 0 })
+    end
+  end
+  vim.api.nvim_feedkeys(vim.keycode('<CR>'), 'x', false)
+  return ('%s:%d'):format(vim.api.nvim_buf_get_name(0), vim.fn.line('.'))
 end
 
 --- Run the steps and write what was seen, with the failure if there was one.

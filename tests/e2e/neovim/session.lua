@@ -28,12 +28,12 @@ local function prepare()
   })
 end
 
---- The first notification about a folder with a reason; each is given once.
-local function wait_change(uri, reason)
+--- The first notification about a folder that meets a condition, other than those given before.
+local function wait_change(uri, what, condition)
   local found
-  observe.wait('nexus/context/didChange: ' .. reason, function()
+  observe.wait('nexus/context/didChange: ' .. what, function()
     for index, change in ipairs(changes) do
-      if change.workspaceFolder == uri and change.reason == reason then
+      if change.workspaceFolder == uri and condition(change) then
         found = table.remove(changes, index)
         return true
       end
@@ -42,18 +42,22 @@ local function wait_change(uri, reason)
   return found
 end
 
+local function any()
+  return true
+end
+
 --- A configuration file with nothing to say against it, broken, mended, never saved.
 local function edit_config()
   local buffer = observe.open_attached(folder .. '/.nexus3/config.json')
-  wait_change(folder_uri, 'folder')
-  local opened = observe.wait_diagnostics(buffer, 0)
+  wait_change(folder_uri, 'opened', any)
+  local opened = observe.wait_diagnostics(buffer, {})
   local text = observe.text(buffer)
   observe.replace_line(buffer, 10, '    "_comment": "naïve 🦊", "level": "sandbox",')
-  local schema = observe.wait_diagnostics(buffer, 1)
+  local schema = observe.wait_diagnostics(buffer, { 'config.enum' })
   observe.replace_line(buffer, 10, '    "level": "sandboxed"')
-  local syntax = observe.wait_diagnostics(buffer, 1)
+  local syntax = observe.wait_diagnostics(buffer, { 'json.missing-comma' })
   observe.replace_line(buffer, 10, '    "level": "sandboxed",')
-  local mended = observe.wait_diagnostics(buffer, 0)
+  local mended = observe.wait_diagnostics(buffer, {})
   seen.config = {
     opened = opened,
     schema = schema,
@@ -81,15 +85,15 @@ end
 local function fix_mcp()
   local buffer = observe.open_attached(folder .. '/.nexus3/mcp.json')
   local text = observe.text(buffer)
-  local opened = observe.wait_diagnostics(buffer, 0)
+  local opened = observe.wait_diagnostics(buffer, {})
   observe.replace_line(buffer, 9, '      "enabled": false,')
-  local broken = observe.wait_diagnostics(buffer, 1)
+  local broken = observe.wait_diagnostics(buffer, { 'json.trailing-comma' })
   vim.api.nvim_win_set_cursor(0, { 9, 22 })
   vim.lsp.buf.code_action({ apply = true, context = { only = { 'quickfix' } } })
   observe.wait('the quick fix', function()
     return observe.text(buffer) == text
   end)
-  seen.mcp = { opened = opened, broken = broken, mended = observe.wait_diagnostics(buffer, 0) }
+  seen.mcp = { opened = opened, broken = broken, mended = observe.wait_diagnostics(buffer, {}) }
   vim.bo[buffer].modified = false
 end
 
@@ -110,11 +114,16 @@ local function read_pages()
     usage = observe.request('nexus/context/usage', params),
   }
   seen.pages = {
-    context = observe.page('NexusContext', 'context'),
-    message = observe.page('NexusContext Why is the login slow?', 'context'),
-    preview = observe.page('NexusPreview', 'preview'),
-    layers = observe.page('vertical NexusLayers', 'layers'),
-    usage = observe.page('tab NexusUsage', 'usage'),
+    context = observe.read_page('NexusContext', 'context'),
+    message = observe.read_page('NexusContext Why is the login slow?', 'context'),
+    preview = observe.read_page('NexusPreview', 'preview'),
+    layers = observe.read_page('vertical NexusLayers', 'layers'),
+    usage = observe.read_page('tab NexusUsage', 'usage'),
+  }
+  seen.followed = {
+    preview = observe.follow('NexusPreview', 'preview', '## Key files'),
+    layers = observe.follow('vertical NexusLayers', 'layers', 'local             config'),
+    usage = observe.follow('NexusUsage', 'usage', 'system    Ancestor Configuration (backend)'),
   }
 end
 
@@ -124,7 +133,9 @@ local function watch_usage()
   local before = require('nexus').statusline(buffer)
   local text = ('- Sessions end after an hour.\n'):rep(100)
   vim.api.nvim_buf_set_lines(buffer, -1, -1, true, vim.split(text, '\n'))
-  local change = wait_change(folder_uri, 'instructions')
+  local change = wait_change(folder_uri, 'longer instructions', function(change)
+    return change.reason == 'instructions' and change.usage.total > 1000
+  end)
   seen.usage = {
     before = before,
     after = require('nexus').statusline(buffer),
@@ -135,11 +146,12 @@ local function watch_usage()
   vim.bo[buffer].modified = false
 end
 
---- A file of another folder joins the client that runs; other JSON and Markdown files don't.
+--- A file of another folder brings that to the client that runs, one of the global layer brings none.
 local function open_second_folder()
   observe.open_attached(company .. '/backend/AGENTS.md')
-  wait_change(vim.uri_from_fname(company .. '/backend'), 'folder')
-  local status = observe.request('nexus/status', {})
+  wait_change(vim.uri_from_fname(company .. '/backend'), 'opened', any)
+  observe.open_attached(vim.env.NEXUS_HOME .. '/NEXUS.md')
+  local status = observe.request('nexus/status', vim.empty_dict())
   seen.folders = {
     clients = #vim.lsp.get_clients({ name = 'nexus' }),
     of_client = vim.tbl_map(function(each) return each.uri end, observe.client().workspace_folders),
@@ -167,17 +179,18 @@ local function open_second_folder()
   seen.attached_to_other = #vim.lsp.get_clients({ name = 'nexus', bufnr = other })
 end
 
+--- Created, left alone, refused.
 local function create_folder()
-  local directory = company .. '/frontend'
+  local directory, linked = company .. '/frontend', company .. '/linked'
   vim.fn.mkdir(directory)
-  vim.cmd.NexusInit(directory)
-  observe.wait('the message of :NexusInit', function()
-    return #messages > 0
-  end)
-  vim.cmd.NexusInit(directory)
-  observe.wait('its second message', function()
-    return #messages > 1
-  end)
+  vim.fn.mkdir(linked)
+  vim.uv.fs_symlink('/', linked .. '/.nexus3')
+  for count, path in ipairs({ directory, directory, linked }) do
+    vim.cmd.NexusInit(path)
+    observe.wait('message of :NexusInit', function()
+      return #messages == count
+    end)
+  end
   seen.init = { messages = messages, files = vim.fn.sort(vim.fn.readdir(directory .. '/.nexus3')) }
   messages = {}
 end
@@ -197,9 +210,9 @@ observe.run(function()
   edit_config()
   edit_unsaved()
   fix_mcp()
+  open_second_folder()
   read_pages()
   watch_usage()
-  open_second_folder()
   create_folder()
   leave()
 end)

@@ -144,7 +144,8 @@ function M.open(page, options)
   vim.bo[buffer].modifiable = false
   pcall(vim.treesitter.start, buffer, 'markdown')
   decorate(buffer, page)
-  local look = { wrap = true, linebreak = true, number = false, foldcolumn = '1', conceallevel = 0, spell = false }
+  local look =
+    { wrap = true, linebreak = true, number = false, foldcolumn = '1', conceallevel = 0, spell = false, fillchars = 'eob: ' }
   for option, value in pairs(look) do
     vim.api.nvim_set_option_value(option, value, { win = window, scope = 'local' })
   end

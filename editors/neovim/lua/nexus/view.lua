@@ -131,23 +131,54 @@ function M.usage(call)
   show('usage', call, 'nexus/context/usage', {}, add_usage)
 end
 
+--- First line, from 0, of a fragment's own text: one that starts at a line's end begins on the next.
+local function first_line(lines, range)
+  local start = range.start
+  return start.character > 0 and start.character >= #lines[start.line + 1] and start.line + 1 or start.line
+end
+
+local function is_empty(range)
+  return vim.deep_equal(range.start, range['end'])
+end
+
+--- What a part costs and comes from, noted at its first line.
+local function add_notes(shown, fragments)
+  local run = {}
+  for index, fragment in ipairs(fragments) do
+    if fragment.title ~= run.title or fragment.layer ~= run.layer then
+      run = { title = fragment.title, layer = fragment.layer, tokens = 0, line = first_line(shown.lines, fragment.range) }
+    end
+    run.tokens = run.tokens + fragment.tokens
+    local source = fragment.layer and fragment.source
+    run.path = run.path or source and short_path(source.uri, shown.folder) .. ', ' or ''
+    local following = fragments[index + 1]
+    if not following or following.title ~= run.title or following.layer ~= run.layer then
+      shown.notes[run.line + 1] = run.path .. plural(run.tokens, 'token')
+    end
+  end
+end
+
+--- Where Enter leads: the same line of the source; for a line that Nexus wrote, the start of the source.
+local function add_targets(shown, fragments)
+  for _, fragment in ipairs(fragments) do
+    local source, first = fragment.source, fragment.range.start.line
+    local last = fragment.range['end'].line - (fragment.range['end'].character == 0 and 1 or 0)
+    local verbatim = source and not is_empty(source.range)
+    for line = first, source and last or -1 do
+      local at = { line = source.range.start.line + (verbatim and line - first or 0), character = 0 }
+      if verbatim or (fragment.layer and not shown.targets[line + 1]) then
+        shown.targets[line + 1] = { uri = source.uri, range = { start = at, ['end'] = at } }
+      end
+    end
+  end
+end
+
 --- :NexusPreview
 function M.preview(call)
   show('preview', call, 'nexus/context/preview', {}, function(shown, result)
     page.add(shown, result.text)
-    for _, fragment in ipairs(result.fragments) do
-      local source = fragment.source
-      if source then
-        local first, last = fragment.range.start.line, fragment.range['end'].line
-        local note = ('%s:%d, %d tokens'):format(short_path(source.uri, shown.folder), source.range.start.line + 1, fragment.tokens)
-        local before = shown.notes[first + 1]
-        shown.notes[first + 1] = before and before .. ' + ' .. note or note
-        for line = first, last - (fragment.range['end'].character == 0 and last > first and 1 or 0) do
-          local position = { line = source.range.start.line + line - first, character = 0 }
-          shown.targets[line + 1] = { uri = source.uri, range = { start = position, ['end'] = position } }
-        end
-      end
-    end
+    add_notes(shown, result.fragments)
+    add_targets(shown, result.fragments)
   end)
 end
 

@@ -1,0 +1,204 @@
+"""The library's small front: load a folder's context or prompt in one call, and fail fast.
+
+`ContextLoader` raises what is wrong with the files as one `ConfigError`; `PromptLoader` is the two-layer
+form, personal and project, on the same reading and the same texts.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from nexus_context.config.mcp import McpServer
+from nexus_context.errors import Severity, Span
+from nexus_context.files import PROMPT_LIMIT, read_text
+from nexus_context.frames import ConfigError
+from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
+from nexus_context.layers.read import Surroundings, open_layers
+from nexus_context.prompt import texts
+from nexus_context.prompt.contents import gather
+from nexus_context.prompt.environment import Environment, detect
+from nexus_context.prompt.texts import Piece
+from nexus_context.snapshot import load
+
+
+class ContextSources(msgspec.Struct, frozen=True):
+    """Where a context came from: directories of the layers, and files by kind in layer order."""
+
+    global_dir: Path | None
+    ancestor_dirs: tuple[Path, ...]
+    local_dir: Path | None
+    prompt_sources: tuple[tuple[Path, str], ...]
+    config_sources: tuple[Path, ...]
+    mcp_sources: tuple[Path, ...]
+
+
+class LoadedContext(msgspec.Struct, frozen=True):
+    """A folder's context. `config` are the merged settings with the defaults filled in."""
+
+    system_prompt: str
+    config: dict[str, Any]
+    mcp_servers: tuple[McpServer, ...]
+    sources: ContextSources
+
+
+class LoadedPrompt(msgspec.Struct, frozen=True):
+    """A prompt of two layers; a path is None where that layer has no file."""
+
+    content: str
+    personal_path: Path | None
+    project_path: Path | None
+
+
+class PromptSource(Protocol):
+    """Where a personal prompt can come from."""
+
+    def load(self) -> str | None:
+        """The text, or None if there is none here."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or None if it is no file."""
+
+
+class FilePromptSource:
+    """A prompt in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> str | None:
+        """The file's text; None if it is missing or cannot be used."""
+        read = read_text(str(self._path), limit=PROMPT_LIMIT)
+        return read.text if read.status == "loaded" else None
+
+    @property
+    def path(self) -> Path | None:
+        """The file."""
+        return self._path
+
+
+class ContextLoader:
+    """Loads folders with the user's own global directory; nothing is kept between two loads."""
+
+    def __init__(
+        self, *, environ: Mapping[str, str] | None = None, environment: Environment | None = None
+    ) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._environment = environment
+
+    def load(self, cwd: Path) -> LoadedContext:
+        """The context of a folder, which must be absolute.
+
+        Raises ConfigError with the frame of every error in the folder's configuration files.
+        """
+        snapshot = load(
+            str(cwd),
+            home=global_directory(self._environ),
+            user_home=user_home(self._environ),
+            environment=self._environment or detect("repl", environ=self._environ),
+            overlays={},
+            environ=self._environ,
+        )
+        if any(problem.severity == Severity.ERROR for problem in snapshot.problems):
+            raise ConfigError(snapshot.problems, snapshot.layers.texts)
+        layers = snapshot.layers
+        servers = tuple(server for server in layers.servers if server.shadowed_by is None)
+        return LoadedContext(snapshot.prompt.text, layers.effective.values, servers, _sources(layers))
+
+
+class PromptLoader:
+    """Combines a personal and a project prompt with facts about the system."""
+
+    def __init__(
+        self,
+        personal_sources: Sequence[PromptSource] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._personal = personal_sources
+        self._environ = os.environ if environ is None else environ
+
+    def load(self, is_repl: bool = True, cwd: Path | None = None) -> LoadedPrompt:
+        """The prompt for a folder, by default the process's own directory.
+
+        Personal: the first source that has a text; by default the global instruction file, else the
+        packaged one. Files that cannot be used count as absent.
+        """
+        folder = str(cwd or Path.cwd())
+        home = user_home(self._environ)
+        around = Surroundings(global_directory(self._environ), home, {}, self._environ)
+        layers, reading = open_layers(folder, around, None)
+        blocks = gather(layers, reading, home).blocks
+        personal, personal_path = self._personal_text(
+            [(block.pieces, block.path) for block in blocks if block.layer.name in (GLOBAL, DEFAULTS)]
+        )
+        project = [block for block in blocks if block.layer.name == LOCAL]
+        host = detect("repl" if is_repl else "server", environ=self._environ)
+        groups = [
+            texts.fill("personal", {"content": personal}) if personal else [],
+            *(texts.fill("project", {"content": block.pieces}) for block in project[:1]),
+            _system(folder, host),
+        ]
+        content = "\n\n".join("".join(piece.text for piece in group) for group in groups if group)
+        return LoadedPrompt(content, personal_path, Path(project[0].path) if project else None)
+
+    def _personal_text(
+        self, found: Sequence[tuple[Sequence[Piece], str]]
+    ) -> tuple[Sequence[Piece], Path | None]:
+        if self._personal is None:
+            return (found[0][0], Path(found[0][1])) if found else ((), None)
+        for source in self._personal:
+            text = texts.unix_lines(source.load() or "").strip()
+            if text:
+                return [Piece(text, str(source.path or ""), Span(0, 0))], source.path
+        return (), None
+
+
+def global_directory(environ: Mapping[str, str]) -> str:
+    """The global layer's directory: NEXUS_HOME if that is absolute, else `.nexus3` in the home directory."""
+    given = Path(environ.get("NEXUS_HOME", ""))
+    return str(given if given.is_absolute() else Path(user_home(environ)) / ".nexus3")
+
+
+def user_home(environ: Mapping[str, str]) -> str:
+    """The user's home directory, by the environment, else by the user database."""
+    given = Path(environ.get("HOME") or environ.get("USERPROFILE") or "")
+    return str(given if given.is_absolute() else Path.home())
+
+
+def _system(folder: str, host: Environment) -> list[Piece]:
+    values = {"folder": folder, "os": host.os, "terminal": host.terminal, "mode": host.mode}
+    return texts.fill(
+        "system", {key: None if value is None else [Piece(value)] for key, value in values.items()}
+    )
+
+
+def _sources(layers: Layers) -> ContextSources:
+    def directory(name: str) -> Path | None:
+        return next((Path(layer.config_directory) for layer in layers.layers if _is(layer, name)), None)
+
+    def paths(*kinds: str) -> list[tuple[Path, str]]:
+        return [
+            (Path(file.path), layer.name)
+            for layer in layers.layers
+            for file in layer.files
+            if file.kind in kinds and file.status == "loaded"
+        ]
+
+    return ContextSources(
+        global_dir=directory(GLOBAL),
+        ancestor_dirs=tuple(
+            Path(layer.directory) for layer in layers.layers if layer.name.startswith(ANCESTOR_PREFIX)
+        ),
+        local_dir=directory(LOCAL),
+        prompt_sources=tuple(paths("instructions", "readme")),
+        config_sources=tuple(path for path, _ in paths("config")),
+        mcp_sources=tuple(path for path, _ in paths("mcp")),
+    )
+
+
+def _is(layer: Layer, name: str) -> bool:
+    return layer.name == name and any(file.status != "missing" for file in layer.files)

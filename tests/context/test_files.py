@@ -1,0 +1,356 @@
+"""The door to the disk: decoding rules, odd things in a file's place, caching by stamp, trust."""
+
+import errno
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context import files
+from nexus_context.files import FileRead, beneath, decode, read_text, trusted_directory, trusted_file, which
+
+LONGEST_S = 0.2
+LIMIT = 1000
+
+
+def check(data: bytes, status: str, text: str | None, *problems: str) -> None:
+    """What decoding makes of bytes; a problem reads `code@start-end severity: message`."""
+    assert render(decode("/f", data)) == (status, text, list(problems))
+
+
+def render(read: FileRead) -> tuple[str, str | None, list[str]]:
+    lines = [
+        f"{each.code}@{each.span.start}-{each.span.end} {each.severity.name}: {each.message}"
+        for each in read.problems
+    ]
+    return read.status, read.text, lines
+
+
+def timed(path: Path | str, limit: int = LIMIT) -> tuple[str, str | None, list[str]]:
+    started = time.perf_counter()
+    read = read_text(str(path), limit=limit)
+    assert time.perf_counter() - started < LONGEST_S
+    return render(read)
+
+
+BOM = "layer.bom@0-0 WARNING: The file starts with a byte order mark. Save it as UTF-8 without BOM."
+
+
+def test_decoding_utf8() -> None:
+    check(b"", "loaded", "")
+    check("aé😀\n".encode(), "loaded", "aé😀\n")
+    check(b"\xef\xbb\xbf", "loaded", "", BOM)
+    check(b"\xef\xbb\xbfa\n", "loaded", "a\n", BOM)
+
+
+def test_decoding_line_ends() -> None:
+    kept = "They are kept; LF is what other tools and models expect."
+    check(b"a\nb\r\nc", "loaded", "a\nb\r\nc", f"layer.line-endings@3-5 HINT: Lines end with CRLF. {kept}")
+    check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR. {kept}")
+
+
+def test_decoding_what_is_not_utf8() -> None:
+    check(
+        "é".encode() + b"\xe9t\xe9",
+        "invalid",
+        "é\ufffdt\ufffd",
+        "layer.encoding@1-2 ERROR: The file is not UTF-8: byte 0xE9 at byte 2 (invalid continuation byte). "
+        "Save the file as UTF-8.",
+    )
+    check(
+        b"\xef\xbb\xbfa\xff",
+        "invalid",
+        "a\ufffd",
+        BOM,
+        "layer.encoding@1-2 ERROR: The file is not UTF-8: byte 0xFF at byte 4 (invalid start byte). "
+        "Save the file as UTF-8.",
+    )
+    # a surrogate in UTF-8, as some Windows programs write it
+    assert decode("/f", b"\xed\xa0\x80").status == "invalid"
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_decoding_utf16_and_utf32(encoding: str, mark: str) -> None:
+    check(
+        (mark + '{"a": 1}').encode(encoding),
+        "invalid",
+        '{"a": 1}',
+        f"layer.encoding@0-0 ERROR: The file is encoded in {encoding.upper()}, not UTF-8. Save it as UTF-8.",
+    )
+
+
+def test_decoding_nul() -> None:
+    check(
+        b"ab\0c\0\0",
+        "invalid",
+        "ab\0c\0\0",
+        "layer.nul@2-3 ERROR: The file holds 3 NUL characters (U+0000): it is no text. Remove them.",
+    )
+
+
+def test_ordinary_and_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("text")
+    assert timed(tmp_path / "a.md") == ("loaded", "text", [])
+    assert timed(tmp_path / "none" / "a.md") == ("missing", None, [])
+    assert timed(tmp_path / "a.md" / "b.md") == ("missing", None, [])
+    assert timed("") == ("missing", None, [])
+
+
+def test_not_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "null").symlink_to("/dev/null")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+    (tmp_path / "directory").mkdir()
+    found = {name: timed(tmp_path / name) for name in ("fifo", "zero", "null", "socket", "directory")}
+    assert found == {name: ("unreadable", None, [not_a_file(kind)]) for name, kind in KINDS.items()}
+
+
+KINDS = {
+    "fifo": "a named pipe (FIFO)",
+    "zero": "a device",
+    "null": "a device",
+    "socket": "a socket",
+    "directory": "a directory",
+}
+
+
+def not_a_file(kind: str) -> str:
+    return (
+        f"layer.not-a-file@0-0 ERROR: A file is expected here, this is {kind}. "
+        "Replace it by an ordinary file or remove it."
+    )
+
+
+def test_file_that_becomes_a_fifo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    before = path.stat()
+    path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(os, "stat", lambda _path: before)
+    assert timed(path) == ("unreadable", None, [not_a_file("a named pipe (FIFO)")])
+
+
+TOO_LARGE = (
+    "layer.too-large@0-0 ERROR: The file is too large: {}, and at most 1,000 bytes are read. Make it shorter."
+)
+
+
+def test_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "big"
+    path.touch()
+    os.truncate(path, 1 << 30)
+    assert timed(path) == ("too-large", None, [TOO_LARGE.format("1,073,741,824 bytes")])
+    path.write_bytes(b"x" * LIMIT)
+    assert timed(path)[0] == "loaded"
+    path.write_bytes(b"x" * (LIMIT + 1))
+    assert timed(path) == ("too-large", None, [TOO_LARGE.format("1,001 bytes")])
+
+
+def test_file_that_grows_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 10)
+    asked: list[int] = []
+
+    def endless(_descriptor: int, size: int) -> bytes:
+        asked.append(size)
+        return b"x" * min(size, 300)
+
+    monkeypatch.setattr(os, "read", endless)
+    assert timed(path)[2] == [TOO_LARGE.format("more than 1,000 bytes")]
+    assert asked == [1001, 701, 401, 101]
+
+
+def test_symlinks(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    loop = "its path is a loop of symbolic links; point the link at a real file or remove it"
+    refused = f"layer.unreadable@0-0 ERROR: Cannot read the file: {loop}."
+    assert timed(tmp_path / "a") == ("unreadable", None, [refused])
+    assert timed(tmp_path / "dangling") == ("missing", None, [])
+    assert timed(tmp_path / "link") == ("loaded", "text", [])
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [
+        (errno.EACCES, "no permission to read it; give this user read access (chmod u+r) or remove the file"),
+        (errno.EIO, "the disk reported a read error; check the disk, then save the file again"),
+        (errno.ESTALE, "Stale file handle; check that it is an ordinary, readable file"),
+    ],
+)
+@pytest.mark.parametrize("call", ["open", "read", "stat"])
+def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, cause: str) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+
+    def refuse(*_: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, refuse)
+    assert timed(path) == (
+        "unreadable",
+        None,
+        [f"layer.unreadable@0-0 ERROR: Cannot read the file: {cause}."],
+    )
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000, "\udc80"])
+def test_impossible_paths(tmp_path: Path, name: str) -> None:
+    path = f"{tmp_path}/{name}"
+    assert timed(path)[0] in ("unreadable", "missing")
+    assert not files.exists(path)
+    assert not files.is_dir(path)
+    assert trusted_directory(path) is not None
+    assert which(name) is None
+    beneath(path, str(tmp_path))
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    (tmp_path / "ok").write_text("text")
+    (tmp_path / "big").write_bytes(b"x" * (LIMIT + 1))
+    before = len(list(Path("/dev/fd").iterdir()))
+    for name in ("ok", "big"):
+        for _ in range(5):
+            read_text(str(tmp_path / name), limit=LIMIT)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_unchanged_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    monkeypatch.setattr(files, "SETTLED_NS", -(10**18))
+    first = read_text(str(path), limit=LIMIT)
+    monkeypatch.setattr(os, "open", None)
+    assert read_text(str(path), limit=LIMIT, previous=first) is first
+
+
+def test_fresh_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    first = read_text(str(path), limit=LIMIT)
+    assert read_text(str(path), limit=LIMIT, previous=first) is first
+    # the same size within the same tick of the clock: only the content tells
+    path.write_text("TEXT")
+    os.utime(path, ns=(0, (first.stamp or ())[3]))
+    assert read_text(str(path), limit=LIMIT, previous=first).text == "TEXT"
+
+
+def test_changes_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    first = read_text(str(path), limit=LIMIT)
+    assert read_text(str(path), limit=LIMIT, previous=first) is first
+    path.write_text("text")
+    second = read_text(str(path), limit=LIMIT, previous=first)
+    replacement = tmp_path / "b"
+    replacement.write_text("next")
+    replacement.replace(path)
+    third = read_text(str(path), limit=LIMIT, previous=second)
+    path.unlink()
+    fourth = read_text(str(path), limit=LIMIT, previous=third)
+    assert [each.text for each in (first, second, third, fourth)] == [None, "text", "next", None]
+
+
+class Info:
+    """What a stat call says of owner and mode."""
+
+    def __init__(self, uid: int, mode: int, inode: int = 1) -> None:
+        self.st_uid, self.st_mode, self.st_ino = uid, mode, inode
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "directory", "file"),
+    [
+        (1000, 0o40755, None, None),
+        (0, 0o40755, None, None),
+        (1001, 0o40755, "belongs to another user (uid 1001)", "belongs to another user (uid 1001)"),
+        (1000, 0o40777, "is writable for everyone and not sticky", "is writable for everyone"),
+        (0, 0o41777, None, "is writable for everyone"),
+        (1001, 0o41777, "belongs to another user (uid 1001)", "belongs to another user (uid 1001)"),
+        (1000, 0o40775, None, None),
+    ],
+)
+def test_trust(
+    monkeypatch: pytest.MonkeyPatch, owner: int, mode: int, directory: str | None, file: str | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "stat", lambda _path: Info(owner, mode))
+    monkeypatch.setattr(os, "lstat", lambda _path: Info(owner, mode))
+    monkeypatch.setattr(files, "is_dir", lambda _path: True)
+    assert (trusted_directory("/d"), trusted_file("/d")) == (directory, file)
+
+
+def test_trust_of_a_link_made_by_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "stat", lambda _path: Info(1000, 0o40755))
+    monkeypatch.setattr(os, "lstat", lambda _path: Info(1001, 0o120777, inode=2))
+    assert trusted_directory("/d") == "the symbolic link belongs to another user (uid 1001)"
+
+
+def test_trust_on_the_disk(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    (tmp_path / "file").touch()
+    assert [trusted_directory(str(tmp_path / name)) for name in (".", "open", "file", "none")] == [
+        None,
+        "is writable for everyone and not sticky",
+        "is not a directory",
+        "does not exist",
+    ]
+    open_to_all.chmod(0o1777)
+    assert trusted_directory(str(open_to_all)) is None
+
+
+def test_beneath(tmp_path: Path) -> None:
+    (tmp_path / "work" / "sub").mkdir(parents=True)
+    (tmp_path / "work2").mkdir()
+    (tmp_path / "work" / "out").symlink_to(tmp_path / "work2")
+    (tmp_path / "alias").symlink_to(tmp_path / "work")
+    found = {
+        name: beneath(f"{tmp_path}/{name}", f"{tmp_path}/work")
+        for name in (
+            "work",
+            "work/sub",
+            "work/none/x",
+            "work2",
+            "work/out/x",
+            "work/../work2",
+            "alias/sub",
+            ".",
+        )
+    }
+    assert [name for name, inside in found.items() if inside] == [
+        "work",
+        "work/sub",
+        "work/none/x",
+        "alias/sub",
+    ]
+    assert beneath(str(tmp_path), "/")
+    assert not beneath("/a\0", "/")
+
+
+def test_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [which(name) for name in ("tool", "./tool", str(tool), "none", "")] == [
+        str(tool),
+        None,
+        str(tool),
+        None,
+        None,
+    ]
+    assert which("tool", search="/none") is None
+    assert which("tool", search=".") is None

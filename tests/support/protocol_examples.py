@@ -1,0 +1,198 @@
+"""Real examples of the `nexus/*` protocol: asked of a daemon, with what differs between machines evened out.
+
+1. The daemon runs as if on Ana's computer: a copy of `examples/` is her home directory, and what the prompt
+   says about the host is invented. Everything else is the real thing.
+2. Paths, times, ids, hashes and process figures get stable values; nothing else is touched.
+"""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nexus_context
+from nexus_daemon.convert import path_to_uri
+from nexus_daemon.version import __version__
+from support.client import Client, ReplyError
+
+Json = Any
+Examples = dict[str, Any]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORDED = REPOSITORY / "docs" / "protocol.examples.json"
+PACKAGE = str(Path(nexus_context.__file__ or "").resolve().parent)
+HOME = "/home/ana"
+INSTALLED = "/opt/nexus/nexus_context"
+STEADY: dict[str, Any] = {
+    "assemblyMs": 1.5,
+    "memory": 67_108_864,
+    "processId": 4242,
+    "turn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
+    "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    "uptime": 93.5,
+}
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+NOON = "2026-11-20 12:00"
+
+DAEMON = """
+from nexus_context.prompt import environment
+facts = environment.Environment("workstation", "Debian GNU/Linux 12", "x86_64", None, "Editor (language server)")
+environment.detect = lambda mode, *, environ: facts
+from nexus_daemon.cli import main
+raise SystemExit(main(["serve"]))
+"""
+QUESTION = "May a session token be compared with == in auth/sessions.py?"
+TURN = [
+    {"role": "user", "content": "Who calls sign() in auth/tokens.py?"},
+    {
+        "role": "assistant",
+        "content": "I look for the callers.",
+        "toolCalls": [{"id": "call_1", "name": "search", "arguments": {"pattern": "sign("}}],
+    },
+    {"role": "tool", "toolCallId": "call_1", "content": "auth/sessions.py:41", "meta": {"ms": 12}},
+]
+SEARCH = {
+    "name": "search",
+    "description": "Find a text in the workspace.",
+    "inputSchema": {"type": "object", "properties": {"pattern": {"type": "string"}}},
+}
+
+
+def record(home: Path) -> Examples:
+    """Ask a daemon everything once. `home` is made, and becomes the user's home directory."""
+    shutil.copytree(REPOSITORY / "examples" / "home", home)
+    shutil.copytree(REPOSITORY / "examples" / "company", home / "company")
+    (home / "company" / "web").mkdir()
+    with Client([sys.executable, "-c", DAEMON], cwd=home, env=environ(home)) as client:
+        recorder = _Recorder(client, home)
+        recorder.introduce()
+        recorder.ask_all()
+        client.stop()
+    return recorder.examples
+
+
+def environ(home: Path) -> dict[str, str]:
+    """The variables that a daemon may look at."""
+    return {"HOME": str(home), "NEXUS_HOME": str(home / ".nexus3"), "TZ": "UTC", "TICKETS_TOKEN": ""}
+
+
+class _Recorder:
+    def __init__(self, client: Client, home: Path) -> None:
+        self.client = client
+        self.steady = steadier(home)
+        self.service = path_to_uri(str(home / "company" / "backend" / "auth-service"))
+        self.web = path_to_uri(str(home / "company" / "web"))
+        self.config = home / "company" / "backend" / "auth-service" / ".nexus3" / "config.json"
+        self.examples: Examples = {"requests": {}, "notifications": {}, "errors": {}}
+
+    def introduce(self) -> None:
+        params = {
+            "processId": None,
+            "capabilities": {"general": {"positionEncodings": ["utf-8", "utf-16"]}},
+            "workspaceFolders": [
+                {"uri": self.service, "name": "auth-service"},
+                {"uri": self.web, "name": "web"},
+            ],
+        }
+        result = self.client.request("initialize", params)
+        self.examples["initialize"] = self.steady({"params": params, "result": result})
+        self.client.notify("initialized", {})
+        for uri in (self.service, self.web):
+            self.told(uri, "folder")
+
+    def ask_all(self) -> None:
+        folder, main = {"workspaceFolder": self.service}, {"workspaceFolder": self.service, "session": "main"}
+        self.ask("nexus/context/preview", folder)
+        self.ask("nexus/config/effective", folder)
+        self.ask("nexus/session/append", {**main, "messages": TURN, "idempotencyKey": "turn-1"})
+        self.examples["notifications"]["nexus/context/didChange"] = self.told(self.service, "session")
+        self.ask("nexus/session/messages", main)
+        self.ask("nexus/context/usage", main)
+        options = {"additionalTools": [SEARCH], "parameters": {"temperature": 0}}
+        turn = {"message": QUESTION, "event": {"platform": "editor"}, "format": "openai", "options": options}
+        self.ask("nexus/context/assemble", {**main, **turn})
+        readme = path_to_uri(str(self.config.with_name("NEXUS.md")))
+        self.ask("nexus/tokens/count", {"texts": [QUESTION, ""], "uris": [readme], "model": "gpt-4.1"})
+        self.ask("nexus/status", {})
+        self.command("nexus.tokens.count", {"texts": [QUESTION], "encoding": "cl100k_base"})
+        self.fail(
+            "a folder that nobody opened", "nexus/context/usage", {"workspaceFolder": f"file://{HOME}/mail"}
+        )
+        self.fail("a field is missing", "nexus/session/append", {"workspaceFolder": self.service})
+        self.mistype('"ancestor_depth"', '"ancestor_dept"')
+        self.ask("nexus/context/layers", folder)
+        self.ask("nexus/session/clear", main)
+        self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
+
+    def ask(self, method: str, params: Json) -> None:
+        result = self.client.request(method, params)
+        self.examples["requests"][method] = self.steady({"params": params, "result": result})
+
+    def command(self, command: str, argument: Json) -> None:
+        params = {"command": command, "arguments": [argument]}
+        result = self.client.request("workspace/executeCommand", params)
+        self.examples["command"] = self.steady({"params": params, "result": result})
+
+    def fail(self, name: str, method: str, params: Json) -> None:
+        try:
+            self.client.request(method, params)
+        except ReplyError as reply:
+            example = {"method": method, "params": params, "error": reply.error}
+            self.examples["errors"][name] = self.steady(example)
+        else:
+            raise AssertionError(f"{method} should have failed")
+
+    def mistype(self, right: str, wrong: str) -> None:
+        """Edit the service's configuration in the editor only: unsaved text counts."""
+        text = self.config.read_text(encoding="utf-8")
+        document = {"uri": path_to_uri(str(self.config)), "languageId": "json", "version": 1}
+        opened = {"textDocument": {**document, "text": text.replace(right, wrong)}}
+        self.client.notify("textDocument/didOpen", opened)
+
+    def told(self, uri: str, reason: str) -> Json:
+        """The parameters of the next didChange about a folder for a reason."""
+        seen = self.client.wait_for(
+            lambda message: (
+                message.get("method") == "nexus/context/didChange"
+                and (message["params"]["workspaceFolder"], message["params"]["reason"]) == (uri, reason)
+            )
+        )
+        return self.steady(seen["params"])
+
+
+def steadier(home: Path) -> Callable[[Json], Json]:
+    """A function that gives a value with everything in it that differs from run to run replaced."""
+
+    def steady(value: Json) -> Json:
+        if isinstance(value, dict):
+            return {key: _figure(key, item, steady) for key, item in value.items()}
+        if isinstance(value, list):
+            return [steady(item) for item in value]
+        return text_of(value) if isinstance(value, str) else value
+
+    def text_of(text: str) -> str:
+        return TIME.sub(NOON, text.replace(str(home), HOME).replace(PACKAGE, INSTALLED))
+
+    return steady
+
+
+def _figure(key: str, value: Json, steady: Callable[[Json], Json]) -> Json:
+    if key == "version" and value == __version__:
+        return "0.1.0"
+    if key in STEADY and isinstance(value, (int, float, str)):
+        return STEADY[key]
+    return steady(value)
+
+
+def load() -> Examples:
+    """The examples as they were recorded last."""
+    examples: Examples = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return examples
+
+
+def save(examples: Examples) -> None:
+    text = json.dumps(examples, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
+    RECORDED.write_text(text, encoding="utf-8", newline="\n")

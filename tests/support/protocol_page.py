@@ -1,0 +1,333 @@
+"""docs/protocol.md: the structs of protocol.py, the handlers' docstrings and the recorded examples as one page.
+
+`python -m support.protocol_page`, with `tests` on the path, records the examples again and writes the page.
+"""
+
+import inspect
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_daemon import protocol
+from nexus_daemon.connection import failures
+from nexus_daemon.requests import handlers
+from nexus_daemon.server import handler_name
+from support import protocol_examples
+from support.protocol_examples import Examples, Json
+from support.protocol_source import Field, StructType, fields, structs_in
+
+PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
+NOTIFICATIONS: dict[str, StructType] = {"nexus/context/didChange": protocol.ContextDidChange}
+MOST_LINES = 40
+WIDTH = 108
+# how much of an example is shown, from all to little: items of a list, keys of an inner object, characters
+ROOM = (
+    (99, 99, 600),
+    (6, 99, 400),
+    (4, 12, 240),
+    (3, 8, 160),
+    (2, 6, 120),
+    (2, 4, 90),
+    (1, 3, 90),
+    (1, 2, 60),
+)
+
+JSONRPC = {
+    failures.PARSE_ERROR: "The message is not JSON.",
+    failures.INVALID_REQUEST: "The message is not JSON-RPC 2.0, or came before `initialize` or after `shutdown`.",
+    failures.METHOD_NOT_FOUND: "There is no such method.",
+    failures.INVALID_PARAMS: "The parameters do not fit, or there is no such command; the message names the field.",
+    failures.INTERNAL_ERROR: "A bug; the log says more.",
+    failures.NOT_INITIALIZED: "The first request was not `initialize`.",
+    failures.REQUEST_CANCELLED: "The client cancelled the request.",
+    failures.SERVER_CANCELLED: "The connection ended first.",
+    failures.REQUEST_FAILED: "The request cannot be answered; `data` says why.",
+}
+CODES = {
+    "bad-parameter": "a model parameter of the request does not exist or is out of range",
+    "folder-unreadable": "the folder could not be read at all",
+    "init-failed": "a template could not be written",
+    "init-link": "`.nexus3` is a symbolic link",
+    "not-a-file-uri": "a URI does not start with `file:`",
+    "unknown-encoding": "no such encoding; the message lists them",
+    "unknown-folder": "the URI is in no workspace folder; the message lists them",
+    "unknown-format": "no such format; the message lists them",
+    "unreadable": "a file to count is missing, too large or not text",
+}
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Something left out of an example."""
+
+    text: str
+
+
+def page(examples: Examples) -> str:
+    """The whole of docs/protocol.md."""
+    shared = shared_shapes()
+    parts = [
+        INTRODUCTION,
+        *_beginning(examples),
+        "## Requests\n",
+        _overview(),
+        *(_request(method, examples["requests"][method], shared) for method in protocol.METHODS),
+        "## Notifications\n",
+        *(_notification(method, examples["notifications"][method], shared) for method in NOTIFICATIONS),
+        *_errors(examples["errors"]),
+        SHAPES,
+        *(_shape(kind) for kind in shared),
+        VERSIONS,
+    ]
+    return "\n".join(parts)
+
+
+def shared_shapes() -> list[StructType]:
+    """The structs that more than one method or notification speaks of, in the order of protocol.py."""
+    uses: dict[StructType, int] = {}
+    for params, result in protocol.METHODS.values():
+        for kind in {*structs_in(params)[1:], *structs_in(result)[1:]}:
+            uses[kind] = uses.get(kind, 0) + 1
+        uses[result] = uses.get(result, 0) + 1
+    for notification in NOTIFICATIONS.values():
+        for kind in structs_in(notification)[1:]:
+            uses[kind] = uses.get(kind, 0) + 1
+    order = [*structs_in(Message), *vars(protocol).values()]
+    return sorted((kind for kind, count in uses.items() if count > 1), key=order.index)
+
+
+# ---------------------------------------------------------------- sections
+
+
+def _beginning(examples: Examples) -> list[str]:
+    hello = examples["initialize"]
+    commands = hello["result"]["capabilities"]["executeCommandProvider"]["commands"]
+    command = examples["command"]
+    return [
+        "## First contact\n",
+        _block(("initialize", hello["params"]), ("result", hello["result"])),
+        "## Commands\n",
+        COMMANDS.format(count=len(commands)),
+        _block(("workspace/executeCommand", command["params"]), ("result", command["result"])),
+    ]
+
+
+def _overview() -> str:
+    rows = [
+        f"| [`{method}`](#{_anchor(method)}) | {_first_sentence(_docstring(method))} |"
+        for method in protocol.METHODS
+    ]
+    return "\n".join(["| Request | What it gives |", "|---|---|", *rows]) + "\n"
+
+
+def _request(method: str, example: Json, shared: list[StructType]) -> str:
+    params, result = protocol.METHODS[method]
+    own = [kind for kind in _inner(params, result) if kind not in shared]
+    parts = [f"### {method}\n", _docstring(method) + "\n"]
+    if fields(params):
+        parts += ["Parameters:\n", _given(fields(params))]
+    else:
+        parts.append("Parameters: none, or an empty object.\n")
+    if result in shared:
+        parts.append(f"Result: a [{result.__name__}](#{result.__name__.lower()}).\n")
+    else:
+        parts += ["Result:\n", _told(fields(result))]
+    inputs = structs_in(params)
+    parts += [_shape(kind, level=4, given=kind in inputs) for kind in own]
+    parts.append(_block(("params", example["params"]), ("result", example["result"])))
+    return "\n".join(parts)
+
+
+def _notification(method: str, params: Json, shared: list[StructType]) -> str:
+    kind = NOTIFICATIONS[method]
+    own = [one for one in _inner(kind) if one not in shared]
+    parts = [f"### {method}\n", _doc(kind) + "\n", _told(fields(kind))]
+    parts += [_shape(one, level=4) for one in own]
+    return "\n".join([*parts, _block(("params", params))])
+
+
+def _errors(examples: Json) -> list[str]:
+    codes = [f"| {code} | {meaning} |" for code, meaning in sorted(JSONRPC.items())]
+    reasons = [f"| `{code}` | {meaning} |" for code, meaning in sorted(CODES.items())]
+    parts = [ERRORS]
+    parts.append("\n".join(["| `code` | Meaning |", "|---|---|", *codes]) + "\n")
+    parts.append("`data.code` of a request that cannot be answered:\n")
+    parts.append("\n".join(["| `data.code` | Meaning |", "|---|---|", *reasons]) + "\n")
+    for name, example in examples.items():
+        parts.append(f"An example: {name}.\n")
+        parts.append(_block((example["method"], example["params"]), ("error", example["error"])))
+    return parts
+
+
+def _shape(kind: StructType, *, level: int = 3, given: bool = False) -> str:
+    table = _given(fields(kind)) if given else _told(fields(kind))
+    return f"{'#' * level} {kind.__name__}\n\n{_doc(kind)}\n\n{table}"
+
+
+def _inner(*kinds: StructType) -> list[StructType]:
+    """The structs inside some structs, without these."""
+    return list(dict.fromkeys(inner for kind in kinds for inner in structs_in(kind) if inner not in kinds))
+
+
+def _given(rows: list[Field]) -> str:
+    lines = ["| Field | Type | Default | Meaning |", "|---|---|---|---|"]
+    for row in rows:
+        default = "required" if row.default is None else f"`{row.default}`"
+        lines.append(f"| `{row.name}` | {row.type} | {default} | {row.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _told(rows: list[Field]) -> str:
+    lines = ["| Field | Type | Meaning |", "|---|---|---|"]
+    for row in rows:
+        name = row.name if row.default is None else f"{row.name}?"
+        kind = row.type if row.default is None else row.type.removesuffix(" or null")
+        lines.append(f"| `{name}` | {kind} | {row.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(method: str) -> str:
+    return inspect.getdoc(getattr(handlers, handler_name(method))) or ""
+
+
+def _doc(kind: StructType) -> str:
+    return inspect.cleandoc(kind.__doc__ or "")
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _anchor(heading: str) -> str:
+    """GitHub's anchor of a heading."""
+    return heading.lower().replace("/", "")
+
+
+# ---------------------------------------------------------------- examples
+
+
+def _block(*named: tuple[str, Json]) -> str:
+    """JSON values under their names, as much of each as fits into MOST_LINES together."""
+    lines: list[str] = []
+    for items, keys, characters in ROOM:
+        lines = []
+        for name, value in named:
+            lines += [f"// {name}", *_lines(_shorten(value, items, keys, characters))]
+        if len(lines) <= MOST_LINES:
+            break
+    return "\n".join(["```jsonc", *lines, "```", ""])
+
+
+def _shorten(value: Json, items: int, keys: int, characters: int, depth: int = 0) -> Any:
+    def inner(one: Json) -> Any:
+        return _shorten(one, items, keys, characters, depth + 1)
+
+    if isinstance(value, str) and len(value) > characters + 20:
+        return f"{value[:characters]}… {len(value) - characters} more characters"
+    if isinstance(value, list):
+        rest = [Mark(f"// … {len(value) - items} more")] if len(value) > items else []
+        return [*(inner(one) for one in value[:items]), *rest]
+    if isinstance(value, dict):
+        most = 99 if depth == 0 else keys
+        shown = {key: inner(one) for key, one in list(value.items())[:most]}
+        return shown | ({"": Mark(f"// … {len(value) - most} more")} if len(value) > most else {})
+    return value
+
+
+def _lines(value: Any, head: str = "", indent: str = "") -> list[str]:
+    """JSON, an array or object on one line where it fits."""
+    line = f"{indent}{head}{_one_line(value)}"
+    if not isinstance(value, (dict, list)) or not value or (len(line) < WIDTH and not _marked(value)):
+        return [line]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    entries = value.items() if isinstance(value, dict) else (("", one) for one in value)
+    found = [f"{indent}{head}{opening}"]
+    for key, one in entries:
+        if isinstance(one, Mark):
+            found.append(f"{indent}  {one.text}")
+            continue
+        label = f"{json.dumps(key)}: " if isinstance(value, dict) else ""
+        found += _lines(one, label, f"{indent}  ")
+        found[-1] += ","
+    if not found[-1].lstrip().startswith("//"):
+        found[-1] = found[-1].removesuffix(",")
+    return [*found, f"{indent}{closing}"]
+
+
+def _one_line(value: Any) -> str:
+    return "" if _marked(value) else json.dumps(value, ensure_ascii=False)
+
+
+def _marked(value: Any) -> bool:
+    """Whether something inside was left out, which takes a line of its own."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Mark) or any(_marked(one) for one in inner)
+
+
+# ---------------------------------------------------------------- text
+
+INTRODUCTION = """\
+# Protocol
+
+<!-- Generated by `make generate` from protocol.py, the handlers and a real daemon's answers: do not edit. -->
+
+`nexus serve` is a language server: plain LSP 3.17 for all that an editor can show by itself, and the requests
+`nexus/*` below for the rest. Every example is what a real daemon answered in the folder
+`examples/company/backend/auth-service`; only paths, times, ids and process figures are invented, and long
+parts are cut where a `…` says so.
+
+- **Transport.** Standard input and output, one client a process. The daemon ends with its client.
+- **Framing.** As in LSP: `Content-Length: <bytes>`, an empty line, then JSON-RPC 2.0 in UTF-8. A header may
+  have 8 KiB, a body 32 MiB; a malformed header ends the connection.
+- **Names.** Fields are camelCase. In results, a field written `field?` is left out where it has nothing to
+  say. Unknown fields of parameters are ignored.
+- **Positions.** Ranges are LSP's: lines and characters from 0, the end not included. The daemon takes the first
+  of the client's `general.positionEncodings` that it knows (`utf-8`, `utf-16`, `utf-32`), else `utf-16`, and
+  says so in `positionEncoding`.
+- **Folders.** `workspaceFolder` is the URI of a workspace folder or of anything inside one; the innermost
+  folder that contains it answers. Folders come with `initialize` and `workspace/didChangeWorkspaceFolders`.
+- **Sessions.** `session` names a conversation of that folder; without it, `main` is meant.
+- **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the disk.
+- **Cancelling.** `$/cancelRequest` works for every request.
+"""
+COMMANDS = """\
+Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one argument.
+For editors that cannot send requests of their own, `nexus.context.assemble` is `nexus/context/assemble`.
+"""
+ERRORS = """\
+## Errors
+
+An error is a JSON-RPC error: `code`, a `message` that says what to do, and, where a request was understood but cannot
+be answered, `data` with a `code` for programs and the `problems` of the files behind it (see [Problem](#problem)).
+"""
+SHAPES = """\
+## Shapes
+
+What several requests speak of.
+"""
+VERSIONS = """\
+## Versions
+
+Fields may be added to parameters and results, and values to lists such as `reason` or `status`; none is renamed or
+gets another meaning. A client ignores fields that it does not know. `serverInfo.version` is the daemon's version.
+"""
+
+
+def main() -> None:
+    """Record the examples again and write both files."""
+    # as long as the home that it is renamed to, and as many tokens: the figures of the examples are true
+    home = Path(tempfile.gettempdir()) / "anas"
+    try:
+        examples = protocol_examples.record(home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    protocol_examples.save(examples)
+    PAGE.write_text(page(examples), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What protocol.py says about itself: fields with types, defaults and meanings, read from structs and comments.
+
+1. A field's meaning is the comment behind it, or the comment line above it where the line is too short.
+2. Types are said in words of JSON. `Raw` is JSON made earlier: the other form of the same field says its type.
+3. `strict` gives a twin of a struct that refuses unknown fields, also inside: what decodes into it is no lie.
+"""
+
+import ast
+import inspect
+import tokenize
+import types
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+StructType = type[msgspec.Struct]
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field as it is on the wire. `default` is JSON; None where the field is required."""
+
+    name: str
+    type: str
+    default: str | None
+    meaning: str
+
+
+def fields(kind: StructType) -> list[Field]:
+    """The fields of a struct, inherited ones first."""
+    return [
+        Field(field.encode_name, words(field.type), _default(field), _meaning(kind, field.name))
+        for field in msgspec.structs.fields(kind)
+    ]
+
+
+def structs_in(kind: Any) -> list[StructType]:
+    """Every struct that a value of this type can hold, itself first, each once, in reading order."""
+    found: dict[StructType, None] = {}
+
+    def visit(one: Any) -> None:
+        if is_struct(one):
+            if one not in found:
+                found[one] = None
+                for field in msgspec.structs.fields(one):
+                    visit(field.type)
+            return
+        for part in get_args(one):
+            visit(part)
+
+    visit(kind)
+    return list(found)
+
+
+def is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def words(kind: Any) -> str:
+    """A type in words of JSON; structs as links."""
+    plain = {
+        str: "string",
+        int: "integer",
+        float: "number",
+        bool: "boolean",
+        types.NoneType: "null",
+        Any: "any JSON",
+    }
+    if kind in plain:
+        return plain[kind]
+    if is_struct(kind):
+        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(f'`"{part}"`' for part in parts)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(words(part) for part in parts if not _is_raw(part)))
+    if origin in (list, tuple):
+        return "array" if parts[0] is Any else f"array of {words(parts[0])}"
+    if origin is dict:
+        return "object" if parts[1] is Any else f"object of {words(parts[1])}"
+    raise TypeError(f"protocol.md has no words for {kind}")
+
+
+def strict(kind: Any) -> Any:
+    """The same type, with structs that refuse unknown fields."""
+    if is_struct(kind):
+        return _strict_struct(kind)
+    origin, parts = get_origin(kind), [strict(part) for part in get_args(kind) if not _is_raw(part)]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(parts)]  # noqa: UP007 - made at run time
+    if origin in (list, dict):
+        return origin[tuple(parts)]
+    if origin is tuple:
+        return tuple[parts[0], ...]  # type: ignore[valid-type]
+    return kind
+
+
+@cache
+def _strict_struct(kind: StructType) -> StructType:
+    config = kind.__struct_config__
+    listed: list[Any] = []
+    for field in msgspec.structs.fields(kind):
+        default = msgspec.field(name=field.encode_name)
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = msgspec.field(name=field.encode_name, default_factory=field.default_factory)
+        elif field.default is not msgspec.NODEFAULT:
+            default = msgspec.field(name=field.encode_name, default=field.default)
+        listed.append((field.name, strict(field.type), default))
+    return msgspec.defstruct(
+        kind.__name__, listed, kw_only=True, omit_defaults=config.omit_defaults, forbid_unknown_fields=True
+    )
+
+
+def _is_raw(kind: Any) -> bool:
+    return kind is msgspec.Raw or msgspec.Raw in get_args(kind)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str | None:
+    value = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        value = field.default_factory()
+    if value is msgspec.NODEFAULT:
+        return None
+    return "{}" if isinstance(value, msgspec.Struct) else msgspec.json.encode(value).decode()
+
+
+def _meaning(kind: StructType, name: str) -> str:
+    owner = next(one for one in kind.__mro__ if name in one.__dict__.get("__annotations__", {}))
+    return _comments(inspect.getsourcefile(owner) or "").get(f"{owner.__name__}.{name}", "")
+
+
+@cache
+def _comments(path: str) -> dict[str, str]:
+    """`Class.field` → the comment behind it or right above it, for every class of a file."""
+    with tokenize.open(path) as file:
+        text = file.read()
+    lines = text.splitlines(keepends=True)
+    said = {
+        token.start[0]: token.string.removeprefix("#").strip()
+        for token in tokenize.generate_tokens(iter(lines).__next__)
+        if token.type == tokenize.COMMENT
+    }
+    found = {}
+    for node in ast.parse(text).body:
+        for item in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                above = item.lineno - 1
+                whole_line = lines[above - 1].lstrip().startswith("#")
+                found[f"{node.name}.{item.target.id}"] = said.get(item.end_lineno or item.lineno) or (
+                    said.get(above, "") if whole_line else ""
+                )
+    return found

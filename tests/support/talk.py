@@ -1,0 +1,85 @@
+"""A connection in memory: a server, its link, and a transport that keeps what is written."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from nexus_daemon import wire
+from nexus_daemon.connection.link import Limits, StreamLink
+from nexus_daemon.connection.server import NexusServer
+from support.client import frame
+from support.server import build
+
+Message = dict[str, Any]
+SILENT = Limits(poll_seconds=1000)
+
+
+class Writer:
+    """A transport that keeps what is written; `stuck` makes it look unread."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.stuck = False
+        self.closed = ""
+        self.lost: Callable[[], None] = lambda: None
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.data += data
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.data) if self.stuck else 0
+
+    def close(self) -> None:
+        self.closed = "closed"
+        asyncio.get_running_loop().call_soon(self.lost)
+
+    def abort(self) -> None:
+        self.closed = "aborted"
+        asyncio.get_running_loop().call_soon(self.lost)
+
+    def messages(self) -> list[Message]:
+        reader = wire.FrameReader()
+        reader.feed(self.data)
+        return [json.loads(body) for body in iter(reader.next, None)]
+
+
+class Talk:
+    """A server, its link and a writer; use inside a running loop."""
+
+    def __init__(self, register: Callable[[NexusServer], None] = build, limits: Limits = SILENT) -> None:
+        self.server = NexusServer("test", "1")
+        register(self.server)
+        self.writer = Writer()
+        self.link = StreamLink(self.server.protocol, limits)
+        self.link.use_writer(self.writer)
+        self.writer.lost = self.link.writer_lost
+        self.server.protocol.attach(self.link)
+
+    def send(self, *messages: object) -> None:
+        """All messages arrive in one chunk; bytes are sent as they are."""
+        self.link.data_received(b"".join(m if isinstance(m, bytes) else frame(m) for m in messages))
+
+    async def settle(self) -> list[Message]:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        while self.server.protocol._running:
+            await asyncio.sleep(0.001)
+        return self.writer.messages()
+
+
+def call(message_id: object, method: str, *params: object) -> Message:
+    message: Message = {"jsonrpc": "2.0", "id": message_id, "method": method}
+    return {**message, "params": params[0]} if params else message
+
+
+def tell(method: str, *params: object) -> Message:
+    return {key: value for key, value in call(0, method, *params).items() if key != "id"}
+
+
+HELLO = call(0, "initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+
+
+def result(message_id: object, value: object) -> Message:
+    return {"jsonrpc": "2.0", "id": message_id, "result": value}
