@@ -29,6 +29,7 @@ from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count
 
 Format = Literal["neutral", "openai", "anthropic"]
 FORMATS: tuple[Format, ...] = ("neutral", "openai", "anthropic")
+DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is not known
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -243,6 +244,6 @@ def _body(
         return formats.openai(model.name, prompt.text, messages, tools, values)
     if form == "anthropic":
         return formats.anthropic(
-            model.name, prompt.text, messages, tools, values, max_output=model.max_output
+            model.name, prompt.text, messages, tools, values, max_output=model.max_output or DEFAULT_MAX_OUTPUT
         )
     return None

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from nexus_context.errors import Problem, Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.messages import Location, Position, Range
+from nexus_daemon.protocol import Location, Position, Range
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")

@@ -27,7 +27,8 @@ T = TypeVar("T")
 class Client(Protocol):
     """What the daemon needs of a connection."""
 
-    position_encoding: str
+    @property
+    def position_encoding(self) -> str: ...
 
     def swap(self, folder: Folder, snapshot: Snapshot | None) -> None: ...
 

@@ -14,7 +14,8 @@ from itertools import islice
 import msgspec
 
 from nexus_daemon import convert
-from nexus_daemon.messages import ContentChange, Position, TextDocumentItem
+from nexus_daemon.messages import ContentChange, TextDocumentItem
+from nexus_daemon.protocol import Position
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from nexus_daemon import wire
+from nexus_daemon.protocol import Range
 
 
 class Value(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,21 +46,6 @@ class InitializeParams(Value, frozen=True):
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         return value
-
-
-class Position(Value, frozen=True):
-    line: int
-    character: int
-
-
-class Range(Value, frozen=True):
-    start: Position
-    end: Position
-
-
-class Location(Value, frozen=True):
-    uri: str
-    range: Range
 
 
 class TextDocumentItem(Value, frozen=True):

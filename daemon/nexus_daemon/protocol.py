@@ -76,7 +76,7 @@ class Problem(Sparse, frozen=True):
     uri: str  # the file that has it
     range: Range  # where in the file
     severity: int  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
-    code: str  # stable name: json.*, config.*, mcp.*, layer.* or prompt.*
+    code: str  # stable name: `json.…`, `config.…`, `mcp.…`, `layer.…` or `prompt.…`
     message: str  # what is wrong and what to do
     fix: Fix | None = None  # edits that mend it, where there is one sure way
 
@@ -87,14 +87,14 @@ class Problem(Sparse, frozen=True):
 class Counter(Wire, frozen=True):
     """Which counter made the figures, and whether it is the model's own."""
 
-    name: str  # an encoding such as o200k_base, or the name of an estimate
+    name: str  # an encoding such as `o200k_base`, or the name of an estimate
     exact: bool  # false: the figures are an estimate
 
 
 class UsageRow(Sparse, frozen=True):
     """One thing that tokens are spent on."""
 
-    category: str  # system, tools, history, memory or event
+    category: str  # `system`, `tools`, `history`, `memory` or `event`
     label: str  # what it is, for people
     tokens: int  # its tokens
     exact: bool  # false: an estimate
@@ -126,7 +126,7 @@ class AssembleOptions(Wire, frozen=True):
     parameters: dict[str, Any] = {}  # model parameters by name; they win over the configured ones
     additional_system_prompt: str | None = None  # text that is added to the system prompt
     additional_tools: list[dict[str, Any]] = []  # tool definitions, in the form of any provider
-    disabled_tools: list[str] = []  # names or patterns such as browser.*, beside the configured ones
+    disabled_tools: list[str] = []  # names or patterns such as `browser.*`, beside the configured
     max_context_tokens: int | None = None  # a smaller window than the model's
     reserve_tokens: int | None = None  # instead of the configured reserve
 
@@ -138,7 +138,7 @@ class AssembleParams(SessionParams, frozen=True):
     # what the user says: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
-    format: str = "neutral"  # neutral, or the provider's body in `request`: openai, anthropic
+    format: str = "neutral"  # `neutral`, or with a body to send: `openai`, `anthropic`
     options: AssembleOptions = AssembleOptions()  # what is different for this one request
 
 
@@ -146,7 +146,7 @@ class ParameterValue(Wire, frozen=True):
     """A model parameter and where its value comes from."""
 
     value: Any  # the value that wins
-    origin: str  # request, the layer that sets it, or built-in
+    origin: str  # `request`, the layer that sets it, or `built-in`
 
 
 class Assembled(Sparse, frozen=True):
@@ -163,7 +163,7 @@ class Assembled(Sparse, frozen=True):
     model: str  # the model's name
     provider: str  # the configured provider
     usage: TokenUsage  # what all of it costs
-    # tokens by category, tokens and hash of the part that providers can cache, milliseconds
+    # `tokens` by category; `stablePrefixTokens` and `prefixHash` of what providers can cache; `assemblyMs`
     metadata: dict[str, Any]
     problems: list[Problem]  # what is wrong in the folder's files
     agent: str | None = None  # the agent that was asked for
@@ -193,16 +193,16 @@ class Preview(Wire, frozen=True):
 class LayerFile(Sparse, frozen=True):
     """One file that a layer has or may have."""
 
-    kind: str  # instructions, config, mcp or readme
+    kind: str  # `instructions`, `config`, `mcp` or `readme`
     uri: str  # the file, also where it is missing
-    status: str  # loaded, missing, stale, invalid, unreadable or too-large
+    status: str  # `loaded`, `missing`, `stale`, `invalid`, `unreadable` or `too-large`
     tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
 
 
 class Layer(Wire, frozen=True):
     """One directory's say in the context."""
 
-    name: str  # defaults, global, ancestor:<directory> or local
+    name: str  # `defaults`, `global`, `ancestor:<directory>` or `local`
     path: str  # the directory of its configuration
     files: list[LayerFile]  # the files that it may have
 
@@ -228,7 +228,8 @@ class ContextDidChange(Wire, frozen=True):
 
     workspace_folder: str  # URI of the folder
     revision: int  # revision of its snapshot now
-    reason: str  # folder (was added), config, mcp, instructions, layers, disk or session
+    # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk` or `session`
+    reason: str
     usage: TokenUsage  # what the session `main` costs now
 
 
@@ -238,7 +239,7 @@ class ContextDidChange(Wire, frozen=True):
 class Provenance(Wire, frozen=True):
     """One value that a layer sets."""
 
-    layer: str  # the layer that sets the value
+    layer: str  # the layer that sets the value; `built-in` for a default
     uri: str  # its file
     range: Range  # the value in the file
     value: Any  # the value as it stands there
@@ -249,8 +250,8 @@ class McpServer(Sparse, frozen=True):
     """One MCP server that a file names. No server is started."""
 
     name: str  # the server's name
-    type: str  # stdio, http or sse
-    origin: str  # the layer whose file it is in; project for .mcp.json, vscode for its own
+    type: str  # `stdio`, `http` or `sse`
+    origin: str  # the layer of its file; `project` for `.mcp.json`, `vscode` for `.vscode/mcp.json`
     uri: str  # that file
     range: Range  # its entry in the file
     enabled: bool  # false: switched off in its file
@@ -275,13 +276,13 @@ class CountParams(Wire, frozen=True):
     texts: list[str] = []  # texts to count
     uris: list[str] = []  # files to count; the unsaved text of an open one
     model: str | None = None  # count as this model does
-    encoding: str | None = None  # count with this encoding, where no model is given; else o200k_base
+    encoding: str | None = None  # without a model: count with this encoding, else `o200k_base`
 
 
 class CountResult(Wire, frozen=True):
     """Token counts, in the order of the parameters."""
 
-    encoding: str  # an encoding such as o200k_base, or the name of an estimate
+    encoding: str  # an encoding such as `o200k_base`, or the name of an estimate
     exact: bool  # false: an estimate
     counts: list[int]  # tokens of each text, then of each file
     total: int  # their sum

@@ -78,11 +78,10 @@ CASES: list[tuple[str, str, str, Any]] = [
         {"a": True, "b": None, "c": None, "d": None},
     ),
     (
-        '{"a": +1, "b": 01, "c": .5, "d": 5., "e": 0x1F, "f": 1_000, "g": -.5, "h": -Infinity}',
-        "number@6-8 number@15-17 number@24-26 number@33-35 number@42-46 number@53-58 number@65-68 "
-        "number@75-84",
-        '{"a": 1, "b": 1, "c": 0.5, "d": 5.0, "e": 31, "f": 1000, "g": -0.5, "h": -Infinity}',
-        {"a": 1, "b": 1, "c": 0.5, "d": 5.0, "e": 31, "f": 1000, "g": -0.5, "h": None},
+        '{"a": +1, "b": 01, "c": .5, "d": 5., "e": 0x1F, "f": 1_000, "g": -.5}',
+        "number@6-8 number@15-17 number@24-26 number@33-35 number@42-46 number@53-58 number@65-68",
+        '{"a": 1, "b": 1, "c": 0.5, "d": 5.0, "e": 31, "f": 1000, "g": -0.5}',
+        {"a": 1, "b": 1, "c": 0.5, "d": 5.0, "e": 31, "f": 1000, "g": -0.5},
     ),
     (
         '{"a": hello world, "b": 2024-01-01}',

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.lines import LineIndex
 from nexus_daemon import convert, wire
-from nexus_daemon.messages import Position
+from nexus_daemon.protocol import Position
 
 TEXT = st.text(st.sampled_from("ab é\u2028\u0085\f😀𝒳\r\n"), max_size=30)
 ENCODING = st.sampled_from(convert.ENCODINGS)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_daemon.documents import Document, OpenDocuments, apply_change
-from nexus_daemon.messages import ContentChange, Position, Range, TextDocumentItem
+from nexus_daemon.messages import ContentChange, TextDocumentItem
+from nexus_daemon.protocol import Position, Range
 
 TEXT = st.text(st.sampled_from("ab é\u2028\u0085\f\v😀𝒳\r\n"), max_size=25)
 ENCODING = st.sampled_from(["utf-8", "utf-16", "utf-32"])

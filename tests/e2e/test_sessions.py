@@ -86,7 +86,9 @@ def test_messages_come_back_exactly(editor: Editor, folder: str) -> None:
 
 def test_numbers_keep_their_digits(editor: Editor, folder: str) -> None:
     """What Python's own parser would round or rewrite."""
-    reply = append_raw(editor, folder, b'{"role": "user", "content": "n", "meta": [1e2, 12345678901234567890123, -0.0]}')
+    reply = append_raw(
+        editor, folder, b'{"role": "user", "content": "n", "meta": [1e2, 12345678901234567890123, -0.0]}'
+    )
     assert reply["result"]["count"] == 2
     (message,) = held(editor, folder)[1:]
     assert repr(message["meta"]) == "[100.0, 12345678901234567890123, -0.0]"

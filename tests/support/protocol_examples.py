@@ -39,7 +39,10 @@ NOON = "2026-11-20 12:00"
 
 DAEMON = """
 from nexus_context.prompt import environment
-facts = environment.Environment("workstation", "Debian GNU/Linux 12", "x86_64", None, "Editor (language server)")
+facts = environment.Environment(
+    host="workstation", os="Debian GNU/Linux 12", arch="x86_64", terminal=None,
+    mode="Editor (language server)",
+)
 environment.detect = lambda mode, *, environ: facts
 from nexus_daemon.cli import main
 raise SystemExit(main(["serve"]))
@@ -62,7 +65,7 @@ SEARCH = {
 
 
 def record(home: Path) -> Examples:
-    """Ask a daemon everything once. `home` is made, and becomes the user's home directory."""
+    """Ask a daemon everything once. `home`, a real path, is made and becomes the user's home directory."""
     shutil.copytree(REPOSITORY / "examples" / "home", home)
     shutil.copytree(REPOSITORY / "examples" / "company", home / "company")
     (home / "company" / "web").mkdir()

@@ -1,4 +1,4 @@
-"""docs/protocol.md: the structs of protocol.py, the handlers' docstrings and the recorded examples as one page.
+"""docs/protocol.md: protocol.py's structs, the handlers' docstrings and recorded examples as one page.
 
 `python -m support.protocol_page`, with `tests` on the path, records the examples again and writes the page.
 """
@@ -30,18 +30,21 @@ ROOM = (
     (99, 99, 600),
     (6, 99, 400),
     (4, 12, 240),
-    (3, 8, 160),
-    (2, 6, 120),
-    (2, 4, 90),
-    (1, 3, 90),
-    (1, 2, 60),
+    (3, 99, 160),
+    (2, 99, 120),
+    (1, 99, 90),
+    (2, 6, 90),
+    (1, 6, 90),
+    (2, 4, 36),
+    (1, 3, 36),
+    (1, 2, 36),
 )
 
 JSONRPC = {
     failures.PARSE_ERROR: "The message is not JSON.",
-    failures.INVALID_REQUEST: "The message is not JSON-RPC 2.0, or came before `initialize` or after `shutdown`.",
+    failures.INVALID_REQUEST: "The message is not JSON-RPC 2.0, or it may not come now.",
     failures.METHOD_NOT_FOUND: "There is no such method.",
-    failures.INVALID_PARAMS: "The parameters do not fit, or there is no such command; the message names the field.",
+    failures.INVALID_PARAMS: "The parameters do not fit, or there is no such command.",
     failures.INTERNAL_ERROR: "A bug; the log says more.",
     failures.NOT_INITIALIZED: "The first request was not `initialize`.",
     failures.REQUEST_CANCELLED: "The client cancelled the request.",
@@ -62,9 +65,9 @@ CODES = {
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Something left out of an example."""
+    """So many items or fields are left out of an example here."""
 
-    text: str
+    count: int
 
 
 def page(examples: Examples) -> str:
@@ -136,18 +139,23 @@ def _request(method: str, example: Json, shared: list[StructType]) -> str:
         parts.append(f"Result: a [{result.__name__}](#{result.__name__.lower()}).\n")
     else:
         parts += ["Result:\n", _told(fields(result))]
+    parts += ["Example:\n", _block(("params", example["params"]), ("result", example["result"]))]
     inputs = structs_in(params)
     parts += [_shape(kind, level=4, given=kind in inputs) for kind in own]
-    parts.append(_block(("params", example["params"]), ("result", example["result"])))
     return "\n".join(parts)
 
 
 def _notification(method: str, params: Json, shared: list[StructType]) -> str:
     kind = NOTIFICATIONS[method]
     own = [one for one in _inner(kind) if one not in shared]
-    parts = [f"### {method}\n", _doc(kind) + "\n", _told(fields(kind))]
-    parts += [_shape(one, level=4) for one in own]
-    return "\n".join([*parts, _block(("params", params))])
+    parts = [
+        f"### {method}\n",
+        _doc(kind) + "\n",
+        _told(fields(kind)),
+        "Example:\n",
+        _block(("params", params)),
+    ]
+    return "\n".join([*parts, *(_shape(one, level=4) for one in own)])
 
 
 def _errors(examples: Json) -> list[str]:
@@ -185,7 +193,7 @@ def _told(rows: list[Field]) -> str:
     lines = ["| Field | Type | Meaning |", "|---|---|---|"]
     for row in rows:
         name = row.name if row.default is None else f"{row.name}?"
-        kind = row.type if row.default is None else row.type.removesuffix(" or null")
+        kind = row.type.removesuffix(" or null") if row.default == "null" else row.type
         lines.append(f"| `{name}` | {kind} | {row.meaning} |")
     return "\n".join(lines) + "\n"
 
@@ -229,43 +237,43 @@ def _shorten(value: Json, items: int, keys: int, characters: int, depth: int = 0
     if isinstance(value, str) and len(value) > characters + 20:
         return f"{value[:characters]}… {len(value) - characters} more characters"
     if isinstance(value, list):
-        rest = [Mark(f"// … {len(value) - items} more")] if len(value) > items else []
+        rest = [Mark(len(value) - items)] if len(value) > items else []
         return [*(inner(one) for one in value[:items]), *rest]
     if isinstance(value, dict):
-        most = 99 if depth == 0 else keys
+        most = keys if depth else len(value)
         shown = {key: inner(one) for key, one in list(value.items())[:most]}
-        return shown | ({"": Mark(f"// … {len(value) - most} more")} if len(value) > most else {})
+        return shown | ({"": Mark(len(value) - most)} if len(value) > most else {})
     return value
 
 
 def _lines(value: Any, head: str = "", indent: str = "") -> list[str]:
     """JSON, an array or object on one line where it fits."""
     line = f"{indent}{head}{_one_line(value)}"
-    if not isinstance(value, (dict, list)) or not value or (len(line) < WIDTH and not _marked(value)):
+    if not isinstance(value, (dict, list)) or not value or len(line) < WIDTH:
         return [line]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    entries = value.items() if isinstance(value, dict) else (("", one) for one in value)
-    found = [f"{indent}{head}{opening}"]
-    for key, one in entries:
+    entries = list(value.items()) if isinstance(value, dict) else [("", one) for one in value]
+    found = [f"{indent}{head}{'{' if isinstance(value, dict) else '['}"]
+    for place, (key, one) in enumerate(entries, 1):
         if isinstance(one, Mark):
-            found.append(f"{indent}  {one.text}")
+            found.append(f"{indent}  // … {one.count} more")
             continue
-        label = f"{json.dumps(key)}: " if isinstance(value, dict) else ""
-        found += _lines(one, label, f"{indent}  ")
-        found[-1] += ","
-    if not found[-1].lstrip().startswith("//"):
-        found[-1] = found[-1].removesuffix(",")
-    return [*found, f"{indent}{closing}"]
+        found += _lines(one, f"{json.dumps(key)}: " if isinstance(value, dict) else "", f"{indent}  ")
+        found[-1] += "," if place < len(entries) else ""
+    return [*found, f"{indent}{'}' if isinstance(value, dict) else ']'}"]
 
 
 def _one_line(value: Any) -> str:
-    return "" if _marked(value) else json.dumps(value, ensure_ascii=False)
-
-
-def _marked(value: Any) -> bool:
-    """Whether something inside was left out, which takes a line of its own."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return isinstance(value, Mark) or any(_marked(one) for one in inner)
+    if isinstance(value, Mark):
+        return f"/* … {value.count} more */"
+    if isinstance(value, list):
+        return f"[{', '.join(_one_line(one) for one in value)}]"
+    if isinstance(value, dict):
+        parts = (
+            _one_line(one) if isinstance(one, Mark) else f"{json.dumps(key)}: {_one_line(one)}"
+            for key, one in value.items()
+        )
+        return f"{{{', '.join(parts)}}}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- text
@@ -283,26 +291,29 @@ parts are cut where a `…` says so.
 - **Transport.** Standard input and output, one client a process. The daemon ends with its client.
 - **Framing.** As in LSP: `Content-Length: <bytes>`, an empty line, then JSON-RPC 2.0 in UTF-8. A header may
   have 8 KiB, a body 32 MiB; a malformed header ends the connection.
-- **Names.** Fields are camelCase. In results, a field written `field?` is left out where it has nothing to
-  say. Unknown fields of parameters are ignored.
-- **Positions.** Ranges are LSP's: lines and characters from 0, the end not included. The daemon takes the first
-  of the client's `general.positionEncodings` that it knows (`utf-8`, `utf-16`, `utf-32`), else `utf-16`, and
-  says so in `positionEncoding`.
+- **Names.** Fields are camelCase. A field written `field?` may be left out. Unknown fields of parameters are
+  ignored.
+- **Positions.** Ranges are LSP's: lines and characters from 0, the end not included. The daemon takes the
+  first of the client's `general.positionEncodings` that it knows (`utf-8`, `utf-16`, `utf-32`), else
+  `utf-16`, and says so in `positionEncoding`.
 - **Folders.** `workspaceFolder` is the URI of a workspace folder or of anything inside one; the innermost
   folder that contains it answers. Folders come with `initialize` and `workspace/didChangeWorkspaceFolders`.
 - **Sessions.** `session` names a conversation of that folder; without it, `main` is meant.
-- **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the disk.
+- **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the
+  disk.
 - **Cancelling.** `$/cancelRequest` works for every request.
 """
 COMMANDS = """\
-Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one argument.
-For editors that cannot send requests of their own, `nexus.context.assemble` is `nexus/context/assemble`.
+Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one
+argument. For editors that cannot send requests of their own, `nexus.context.assemble` is
+`nexus/context/assemble`.
 """
 ERRORS = """\
 ## Errors
 
-An error is a JSON-RPC error: `code`, a `message` that says what to do, and, where a request was understood but cannot
-be answered, `data` with a `code` for programs and the `problems` of the files behind it (see [Problem](#problem)).
+An error is a JSON-RPC error: `code`, a `message` that says what to do, and, where a request was understood
+but cannot be answered, `data` with a `code` for programs and the `problems` of the files behind it (see
+[Problem](#problem)).
 """
 SHAPES = """\
 ## Shapes
@@ -312,8 +323,9 @@ What several requests speak of.
 VERSIONS = """\
 ## Versions
 
-Fields may be added to parameters and results, and values to lists such as `reason` or `status`; none is renamed or
-gets another meaning. A client ignores fields that it does not know. `serverInfo.version` is the daemon's version.
+Fields may be added to parameters and results, and values to lists such as `reason` or `status`; none is
+renamed or gets another meaning. A client ignores fields that it does not know. `serverInfo.version` is the
+daemon's version.
 """
 
 

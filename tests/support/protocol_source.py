@@ -1,7 +1,7 @@
-"""What protocol.py says about itself: fields with types, defaults and meanings, read from structs and comments.
+"""What protocol.py says about itself: fields with types, defaults and meanings, from structs and comments.
 
 1. A field's meaning is the comment behind it, or the comment line above it where the line is too short.
-2. Types are said in words of JSON. `Raw` is JSON made earlier: the other form of the same field says its type.
+2. Types are said in words of JSON. `Raw` is JSON made earlier: the field's other form says its type.
 3. `strict` gives a twin of a struct that refuses unknown fields, also inside: what decodes into it is no lie.
 """
 
@@ -74,7 +74,8 @@ def words(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(f'`"{part}"`' for part in parts)
     if origin in (Union, types.UnionType):
-        return " or ".join(dict.fromkeys(words(part) for part in parts if not _is_raw(part)))
+        names = list(dict.fromkeys(words(part) for part in parts if not _is_raw(part)))
+        return " or ".join(name for name in names if name != "integer" or "number" not in names)
     if origin in (list, tuple):
         return "array" if parts[0] is Any else f"array of {words(parts[0])}"
     if origin is dict:
@@ -126,7 +127,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
 
 
 def _meaning(kind: StructType, name: str) -> str:
-    owner = next(one for one in kind.__mro__ if name in one.__dict__.get("__annotations__", {}))
+    owner = next(one for one in kind.__mro__ if name in inspect.get_annotations(one))
     return _comments(inspect.getsourcefile(owner) or "").get(f"{owner.__name__}.{name}", "")
 
 
@@ -142,12 +143,11 @@ def _comments(path: str) -> dict[str, str]:
         if token.type == tokenize.COMMENT
     }
     found = {}
-    for node in ast.parse(text).body:
-        for item in node.body if isinstance(node, ast.ClassDef) else ():
+    for owner in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
+        for item in owner.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 above = item.lineno - 1
-                whole_line = lines[above - 1].lstrip().startswith("#")
-                found[f"{node.name}.{item.target.id}"] = said.get(item.end_lineno or item.lineno) or (
-                    said.get(above, "") if whole_line else ""
-                )
+                alone = lines[above - 1].lstrip().startswith("#")
+                behind = said.get(item.end_lineno or item.lineno)
+                found[f"{owner.name}.{item.target.id}"] = behind or (said[above] if alone else "")
     return found

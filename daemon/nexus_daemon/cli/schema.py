@@ -6,8 +6,7 @@ The schemas are generated from the models that check the files; each is the one 
 import argparse
 import sys
 
-from nexus_context.config.check import CONFIG_SCHEMA, schema_text
-from nexus_context.config.mcp import MCP_SCHEMA
+from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, schema_text
 
 HELP = "print the JSON Schema of config.json or mcp.json"
 

@@ -97,7 +97,7 @@ class NexusProtocol(LanguageServerProtocol):
         if self.state == "ended":
             return False
         try:
-            message = read_envelope(body)
+            message, decoded = read_envelope(body, self.custom_types)
         except RpcError as failure:
             self._send(Error("2.0", failure.data, {"code": failure.code, "message": failure.message}))
             return False
@@ -107,11 +107,12 @@ class NexusProtocol(LanguageServerProtocol):
         if isinstance(message.id, msgspec.UnsetType):
             return self._on_notification(message.method, message.params)
         assert message.id is not None  # noqa: S101 - _`read_envelope` saw to it
-        return self._on_request(_Call(message.id, message.method, time.perf_counter()), message.params)
+        call = _Call(message.id, message.method, time.perf_counter())
+        return self._on_request(call, message.params, decoded)
 
-    def _on_request(self, call: _Call, raw: Params) -> bool:
+    def _on_request(self, call: _Call, raw: Params, decoded: msgspec.Struct | None) -> bool:
         try:
-            outcome = self._answer(call.method, raw)
+            outcome = self._answer(call.method, raw, decoded)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every request gets a reply
             self._fail(call, error)
             return False
@@ -123,7 +124,7 @@ class NexusProtocol(LanguageServerProtocol):
         task.add_done_callback(self._finished)
         return True
 
-    def _answer(self, method: str, raw: Params) -> Any:
+    def _answer(self, method: str, raw: Params, decoded: msgspec.Struct | None) -> Any:
         if self.state == "new" and method != "initialize":
             raise RpcError(failures.NOT_INITIALIZED, "The first request must be `initialize`.")
         if self.state != "new" and method == "initialize":
@@ -138,7 +139,7 @@ class NexusProtocol(LanguageServerProtocol):
         handler = self.fm.features.get(method)
         if handler is None:
             raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
-        return _invoke(handler, params_of(raw, self._params_type(method)))
+        return _invoke(handler, decoded or params_of(raw, self._params_type(method)))
 
     def _on_notification(self, method: str, raw: Params) -> bool:
         if method == "exit":

@@ -1,5 +1,12 @@
-"""A body → a JSON-RPC message, its parameters → the type that a handler takes."""
+"""A body → a JSON-RPC message, its parameters → the type that a handler takes.
 
+A long body whose method can be told from its start is decoded in one pass, parameters and all: going over
+two megabytes twice takes half as long again.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, cast
 
 import msgspec
@@ -7,6 +14,10 @@ import msgspec
 from nexus_daemon import wire
 from nexus_daemon.connection import failures, standard
 from nexus_daemon.connection.failures import RpcError
+
+LONG_BODY = 64 * 1024  # bytes
+_HEAD = 256  # bytes; what comes before the parameters is short
+_METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z/]+)"')
 
 Params = msgspec.Raw | msgspec.UnsetType
 
@@ -27,12 +38,17 @@ class Error(msgspec.Struct, frozen=True):
     error: dict[str, Any]
 
 
-def read_envelope(body: bytes) -> wire.Envelope:
-    """Decode a message; raise `RpcError`, whose data is the id to answer with."""
+def read_envelope(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct | None]:
+    """Decode a message; raise `RpcError`, whose data is the id to answer with.
+
+    `types` has the types of our own methods' parameters, by method. The second value are the parameters
+    where they were decoded in the same pass.
+    """
     try:
         if not body.isascii():
             body.decode()
-        message: wire.Envelope = wire.decode(body, wire.Envelope)
+        whole = _in_one_pass(body, types)
+        message: wire.Envelope = whole[0] if whole else wire.decode(body, wire.Envelope)
     except msgspec.ValidationError as error:
         raise RpcError(failures.INVALID_REQUEST, f"Not a JSON-RPC message: {error}", _id_of(body)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -42,7 +58,30 @@ def read_envelope(body: bytes) -> wire.Envelope:
         raise RpcError(failures.INVALID_REQUEST, 'A message needs `"jsonrpc": "2.0"`.', known)
     if message.id is None and not isinstance(message.method, msgspec.UnsetType):
         raise RpcError(failures.INVALID_REQUEST, "The id of a request must be a number or a string.")
-    return message
+    return message, whole[1] if whole else None
+
+
+def _in_one_pass(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct] | None:
+    """The message without its parameters, and these decoded; None where that is not possible or does not pay."""
+    if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
+        return None
+    method = named[1].decode()
+    kind = types.get(method)
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return None
+    try:
+        found = wire.decode(body, _typed(kind))
+    except msgspec.DecodeError:
+        return None  # the usual way finds out what is wrong, and whom to tell
+    if found.method != method:
+        return None  # the name stood inside the parameters
+    return wire.Envelope(jsonrpc=found.jsonrpc, id=found.id, method=method), found.params
+
+
+@cache
+def _typed(kind: type[msgspec.Struct]) -> Any:
+    fields = [("jsonrpc", str), ("id", wire.Id), ("method", str), ("params", kind)]
+    return msgspec.defstruct("Typed", fields, frozen=True)
 
 
 def _id_of(body: bytes) -> wire.Id | None:

@@ -64,7 +64,8 @@ async def config_effective(client: "Client", params: protocol.FolderParams) -> p
 async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
     """Add messages to a conversation, as one turn; an unknown session is begun.
 
-    A session opens with a message that says when it began. Conversations live as long as the daemon.
+    A session opens with a message of Nexus that says when it began; `count` includes it. Conversations live
+    as long as the daemon.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     conversation = folder.conversations.open(params.session)

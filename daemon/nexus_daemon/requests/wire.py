@@ -60,18 +60,19 @@ def assembled(
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:
-    fix = problem.fix and protocol.Fix(
-        problem.fix.title,
-        [protocol.FixEdit(locate.range(problem.path, edit.span), edit.text) for edit in problem.fix.edits],
-    )
     return protocol.Problem(
         uri=locate.uri(problem.path),
         range=locate.range(problem.path, problem.span),
         severity=int(problem.severity),
         code=problem.code,
         message=problem.message,
-        fix=fix,
+        fix=_fix(problem.path, problem.fix, locate) if problem.fix else None,
     )
+
+
+def _fix(path: str, fix: errors.Fix, locate: Locator) -> protocol.Fix:
+    edits = [protocol.FixEdit(locate.range(path, edit.span), edit.text) for edit in fix.edits]
+    return protocol.Fix(fix.title, edits)
 
 
 def _row(row: budget.UsageRow, locate: Locator) -> protocol.UsageRow:

@@ -6,7 +6,10 @@ end
 vim.g.loaded_nexus = true
 
 if vim.fn.has('nvim-0.11') == 0 then
-  vim.notify('nexus: Neovim 0.11 or later is needed; this is ' .. tostring(vim.version()), vim.log.levels.ERROR)
+  vim.notify(
+    'nexus: Neovim 0.11 or later is needed; this is ' .. tostring(vim.version()),
+    vim.log.levels.ERROR
+  )
   return
 end
 

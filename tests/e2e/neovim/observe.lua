@@ -57,7 +57,12 @@ function M.wait_diagnostics(buffer, codes)
   local found
   M.wait(('%s in %s'):format(vim.inspect(codes), vim.api.nvim_buf_get_name(buffer)), function()
     found = M.diagnostics(buffer)
-    return vim.deep_equal(codes, vim.tbl_map(function(each) return each.code end, found))
+    return vim.deep_equal(
+      codes,
+      vim.tbl_map(function(each)
+        return each.code
+      end, found)
+    )
   end)
   return found
 end

@@ -101,9 +101,11 @@ local function read_pages()
   vim.cmd.edit(folder .. '/.nexus3/NEXUS.md')
   local params = { workspaceFolder = folder_uri }
   local executed
-  observe.client():exec_cmd({ command = 'nexus.context.assemble', arguments = { params } }, nil, function(err, result)
-    executed = { err = err, result = result }
-  end)
+  observe
+    .client()
+    :exec_cmd({ command = 'nexus.context.assemble', arguments = { params } }, nil, function(err, result)
+      executed = { err = err, result = result }
+    end)
   observe.wait('executeCommand', function()
     return executed
   end)
@@ -154,8 +156,12 @@ local function open_second_folder()
   local status = observe.request('nexus/status', vim.empty_dict())
   seen.folders = {
     clients = #vim.lsp.get_clients({ name = 'nexus' }),
-    of_client = vim.tbl_map(function(each) return each.uri end, observe.client().workspace_folders),
-    of_daemon = vim.tbl_map(function(each) return each.uri end, status.folders),
+    of_client = vim.tbl_map(function(each)
+      return each.uri
+    end, observe.client().workspace_folders),
+    of_daemon = vim.tbl_map(function(each)
+      return each.uri
+    end, status.folders),
   }
   local reads = {}
   for _, name in ipairs({

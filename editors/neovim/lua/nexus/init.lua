@@ -106,7 +106,9 @@ end
 local function add_folder(client, path)
   local folder = { uri = vim.uri_from_fname(path), name = path }
   local folders = client.workspace_folders or {}
-  if vim.iter(folders):any(function(known) return known.uri == folder.uri end) then
+  if vim.iter(folders):any(function(known)
+    return known.uri == folder.uri
+  end) then
     return
   end
   client.workspace_folders = vim.list_extend(folders, { folder })
@@ -134,6 +136,11 @@ end
 ---@param on_result fun(result: table, client: vim.lsp.Client)
 function M.request(method, folder, params, on_result)
   local config = vim.deepcopy(vim.lsp.config.nexus)
+  if type(config.cmd) == 'table' and vim.fn.executable(config.cmd[1]) == 0 then
+    local what =
+      'nexus: %s cannot be run. Install it (uv tool install nexusd) or say where it is: :help nexus-options'
+    return vim.notify(what:format(config.cmd[1]), vim.log.levels.ERROR)
+  end
   config.root_dir = folder
   local id = vim.lsp.start(config, { attach = false, reuse_client = config.reuse_client })
   local client = id and vim.lsp.get_client_by_id(id)

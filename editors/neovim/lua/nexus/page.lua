@@ -77,7 +77,13 @@ function M.table(page, columns, rows)
     end
     return (table.concat(texts, '  '):gsub(' +$', ''))
   end
-  M.add(page, line(vim.tbl_map(function(column) return column.title end, columns)), 'Comment')
+  M.add(
+    page,
+    line(vim.tbl_map(function(column)
+      return column.title
+    end, columns)),
+    'Comment'
+  )
   for _, row in ipairs(rows) do
     M.add(page, line(row.cells), row.group, row.target)
   end
@@ -105,7 +111,13 @@ end
 local function decorate(buffer, page)
   for index in ipairs(page.lines) do
     if page.groups[index] then
-      vim.api.nvim_buf_set_extmark(buffer, NAMESPACE, index - 1, 0, { line_hl_group = page.groups[index], priority = 200 })
+      vim.api.nvim_buf_set_extmark(
+        buffer,
+        NAMESPACE,
+        index - 1,
+        0,
+        { line_hl_group = page.groups[index], priority = 200 }
+      )
     end
     if page.notes[index] then
       vim.api.nvim_buf_set_extmark(buffer, NAMESPACE, index - 1, 0, {
@@ -144,8 +156,15 @@ function M.open(page, options)
   vim.bo[buffer].modifiable = false
   pcall(vim.treesitter.start, buffer, 'markdown')
   decorate(buffer, page)
-  local look =
-    { wrap = true, linebreak = true, number = false, foldcolumn = '1', conceallevel = 0, spell = false, fillchars = 'eob: ' }
+  local look = {
+    wrap = true,
+    linebreak = true,
+    number = false,
+    foldcolumn = '1',
+    conceallevel = 0,
+    spell = false,
+    fillchars = 'eob: ',
+  }
   for option, value in pairs(look) do
     vim.api.nvim_set_option_value(option, value, { win = window, scope = 'local' })
   end

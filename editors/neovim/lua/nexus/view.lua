@@ -38,21 +38,23 @@ local function add_usage(shown, usage)
     ),
     usage.over and 'DiagnosticError' or 'Bold'
   )
-  page.add(
-    shown,
-    ('Window %s, of which %s are kept free. Counted with %s, %s.'):format(
-      grouped(usage.limit),
-      grouped(usage.reserved),
-      usage.counter.name,
-      usage.counter.exact and 'exactly' or 'an estimate'
-    ),
-    'Comment'
+  local counted = (usage.counter.exact and 'Counted exactly with %s.' or 'An estimate from %s.'):format(
+    usage.counter.name
   )
+  local window = ('Window %s, of which %s are kept free. '):format(
+    grouped(usage.limit),
+    grouped(usage.reserved)
+  )
+  page.add(shown, window .. counted, 'Comment')
   page.add(shown, '')
   local rows = {}
   local function row(category, label, tokens, exact, group, source)
     local share = usage.total > 0 and ('%.1f %%'):format(100 * tokens / usage.total) or ''
-    table.insert(rows, { cells = { category, label, grouped(tokens), share, exact and 'exact' or '≈' }, group = group, target = source })
+    rows[#rows + 1] = {
+      cells = { category, label, grouped(tokens), share, exact and 'exact' or '≈' },
+      group = group,
+      target = source,
+    }
   end
   local exact = true
   for _, each in ipairs(usage.rows) do
@@ -60,8 +62,13 @@ local function add_usage(shown, usage)
     exact = exact and each.exact
   end
   row('total', '', usage.total, exact, 'Bold')
-  local columns =
-    { { title = 'category' }, { title = 'label' }, { title = 'tokens', right = true }, { title = 'share', right = true }, { title = 'count' } }
+  local columns = {
+    { title = 'category' },
+    { title = 'label' },
+    { title = 'tokens', right = true },
+    { title = 'share', right = true },
+    { title = 'count' },
+  }
   page.table(shown, columns, rows)
 end
 
@@ -75,7 +82,13 @@ local function add_problems(shown, problems)
     local start = problem.range.start
     page.add(
       shown,
-      ('%s  %s:%d:%d  %s'):format(SEVERITIES[problem.severity], short_path(problem.uri, shown.folder), start.line + 1, start.character + 1, problem.message),
+      ('%s  %s:%d:%d  %s'):format(
+        SEVERITIES[problem.severity],
+        short_path(problem.uri, shown.folder),
+        start.line + 1,
+        start.character + 1,
+        problem.message
+      ),
       GROUPS[problem.severity],
       problem
     )
@@ -86,7 +99,12 @@ local function text_of(content)
   if type(content) == 'string' then
     return content
   end
-  return vim.iter(content or {}):map(function(part) return part.text or ('[%s]'):format(part.type) end):join('\n')
+  return vim
+    .iter(content or {})
+    :map(function(part)
+      return part.text or ('[%s]'):format(part.type)
+    end)
+    :join('\n')
 end
 
 local function add_message(shown, title, message)
@@ -146,7 +164,12 @@ local function add_notes(shown, fragments)
   local run = {}
   for index, fragment in ipairs(fragments) do
     if fragment.title ~= run.title or fragment.layer ~= run.layer then
-      run = { title = fragment.title, layer = fragment.layer, tokens = 0, line = first_line(shown.lines, fragment.range) }
+      run = {
+        title = fragment.title,
+        layer = fragment.layer,
+        tokens = 0,
+        line = first_line(shown.lines, fragment.range),
+      }
     end
     run.tokens = run.tokens + fragment.tokens
     local source = fragment.layer and fragment.source
@@ -188,14 +211,27 @@ function M.layers(call)
     local rows = {}
     for _, layer in ipairs(result.layers) do
       for _, file in ipairs(layer.files) do
-        local group = file.status == 'missing' and 'Comment' or file.status ~= 'loaded' and 'DiagnosticWarn' or nil
+        local group = file.status == 'missing' and 'Comment'
+          or file.status ~= 'loaded' and 'DiagnosticWarn'
+          or nil
         local target = file.status ~= 'missing' and { uri = file.uri } or nil
-        local cells = { layer.name, file.kind, file.status, file.tokens and grouped(file.tokens) or '', short_path(file.uri, shown.folder) }
+        local cells = {
+          layer.name,
+          file.kind,
+          file.status,
+          file.tokens and grouped(file.tokens) or '',
+          short_path(file.uri, shown.folder),
+        }
         table.insert(rows, { cells = cells, group = group, target = target })
       end
     end
-    local columns =
-      { { title = 'layer' }, { title = 'kind' }, { title = 'status' }, { title = 'tokens', right = true }, { title = 'file', tail = true } }
+    local columns = {
+      { title = 'layer' },
+      { title = 'kind' },
+      { title = 'status' },
+      { title = 'tokens', right = true },
+      { title = 'file', tail = true },
+    }
     page.table(shown, columns, rows)
     if #result.skipped > 0 then
       page.add(shown, '')
@@ -213,7 +249,12 @@ function M.init(call)
   local folder = vim.fs.normalize(vim.fs.abspath(call.args ~= '' and call.args or vim.fn.getcwd()))
   nexus.request('nexus/workspace/init', folder, {}, function(result)
     local function list(uris)
-      return vim.iter(uris):map(function(uri) return short_path(uri, folder) end):join(', ')
+      return vim
+        .iter(uris)
+        :map(function(uri)
+          return short_path(uri, folder)
+        end)
+        :join(', ')
     end
     local made = #result.created > 0 and 'created ' .. list(result.created) or 'nothing to create'
     local kept = #result.existing > 0 and '; already there: ' .. list(result.existing) or ''

@@ -1,0 +1,142 @@
+"""docs/protocol.md is what protocol.py, the handlers and a real daemon say."""
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nexus_daemon import protocol, server
+from nexus_daemon.connection.server import NexusServer
+from nexus_daemon.requests import handlers
+from support.protocol_examples import REPOSITORY, Examples, load, record
+from support.protocol_page import CODES, MOST_LINES, NOTIFICATIONS, PAGE, page
+from support.protocol_source import fields, strict, structs_in
+
+EXAMPLES = load()
+METHODS = list(protocol.METHODS)
+REMEDY = "run `make generate` and look at the difference"
+PARAMS = [
+    *((protocol.METHODS[method][0], example["params"]) for method, example in EXAMPLES["requests"].items()),
+    (protocol.CountParams, EXAMPLES["command"]["params"]["arguments"][0]),
+    (protocol.SessionParams, EXAMPLES["errors"]["a folder that nobody opened"]["params"]),
+]
+RESULTS = [
+    *((protocol.METHODS[method][1], example["result"]) for method, example in EXAMPLES["requests"].items()),
+    *((NOTIFICATIONS[method], params) for method, params in EXAMPLES["notifications"].items()),
+    (protocol.CountResult, EXAMPLES["command"]["result"]),
+]
+SPOKEN = {
+    kind
+    for types in (*protocol.METHODS.values(), tuple(NOTIFICATIONS.values()))
+    for one in types
+    for kind in structs_in(one)
+}
+
+
+def check(kind: type[msgspec.Struct], recorded: Any) -> Any:
+    """Decode what was recorded, refusing unknown fields, and say what it is as JSON again."""
+    return msgspec.json.decode(msgspec.json.encode(msgspec.convert(recorded, strict(kind))))
+
+
+@pytest.mark.parametrize(("kind", "recorded"), RESULTS)
+def test_a_recorded_result_is_its_struct_and_nothing_else(kind: type[msgspec.Struct], recorded: Any) -> None:
+    assert check(kind, recorded) == recorded
+
+
+@pytest.mark.parametrize(("kind", "recorded"), PARAMS)
+def test_recorded_parameters_have_no_unknown_field(kind: type[msgspec.Struct], recorded: Any) -> None:
+    assert recorded.keys() <= check(kind, recorded).keys()
+
+
+def test_a_field_that_no_struct_has_is_refused() -> None:
+    usage = EXAMPLES["requests"]["nexus/context/usage"]["result"]
+    lie = {**usage, "rows": [{**usage["rows"][0], "colour": "red"}]}
+    with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
+        check(protocol.TokenUsage, lie)
+
+
+def test_every_method_has_an_example_and_nothing_else_has() -> None:
+    assert sorted(EXAMPLES["requests"]) == sorted(METHODS)
+    assert sorted(EXAMPLES["notifications"]) == sorted(NOTIFICATIONS)
+
+
+def test_a_daemon_answers_as_recorded(tmp_path: Path) -> None:
+    live = record(tmp_path.resolve() / "ana")
+    for part, examples in EXAMPLES.items():
+        for name in examples:
+            assert sketch(live[part][name]) == sketch(examples[name]), f"{part} {name}: {REMEDY}"
+    assert live.keys() == EXAMPLES.keys()
+
+
+def test_the_page_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(EXAMPLES), REMEDY
+
+
+def test_examples_on_the_page_are_short() -> None:
+    blocks = PAGE.read_text(encoding="utf-8").split("```jsonc\n")[1:]
+    lengths = [len(block.split("\n```")[0].splitlines()) for block in blocks]
+    assert max(lengths) <= MOST_LINES
+
+
+def test_every_field_struct_and_handler_says_what_it_means() -> None:
+    silent = [
+        f"{kind.__name__}.{field.name}" for kind in SPOKEN for field in fields(kind) if not field.meaning
+    ]
+    undocumented = [kind.__name__ for kind in SPOKEN if not (kind.__doc__ or "").strip()]
+    mute = [
+        method for method in METHODS if not inspect.getdoc(getattr(handlers, server.handler_name(method)))
+    ]
+    assert (silent, undocumented, mute) == ([], [], [])
+
+
+def test_links_of_the_page_lead_somewhere() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    headings = [line.lstrip("#").strip() for line in text.splitlines() if line.startswith("#")]
+    anchors = [heading.lower().replace("/", "").replace(" ", "-") for heading in headings]
+    linked = {part.split(")")[0] for part in text.split("](#")[1:]}
+    assert linked - set(anchors) == set()
+    assert len(set(anchors)) == len(anchors)
+
+
+def test_every_method_is_registered_and_a_command() -> None:
+    connection = NexusServer()
+    server.build(no_daemon, connection)
+    table = connection.protocol.fm
+    commands = [method.replace("/", ".") for method in METHODS]
+    assert {name for name in table.features if name.startswith("nexus/")} == set(METHODS)
+    assert {name for name in table.commands if name.startswith("nexus.")} == set(commands)
+    told = EXAMPLES["initialize"]["result"]["capabilities"]["executeCommandProvider"]["commands"]
+    assert told == sorted(commands)
+
+
+def test_every_reason_for_a_refusal_is_on_the_page() -> None:
+    assert set(CODES) == set(refusals())
+
+
+def no_daemon() -> Any:
+    raise AssertionError("nothing needs a daemon yet")
+
+
+def sketch(value: Examples | Any) -> Any:
+    """A value without its figures: they differ between machines, because paths have other lengths."""
+    if isinstance(value, dict):
+        return {key: sketch(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [sketch(item) for item in value]
+    return "a number" if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def refusals() -> list[str]:
+    """The `code` of every RequestError that the library or the daemon raises; the command line has its own."""
+    found = []
+    for package in ("context", "daemon"):
+        for path in (REPOSITORY / package).rglob("*.py"):
+            for node in (
+                ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path.parent.name != "cli" else ()
+            ):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RequestError":
+                    found += [ast.literal_eval(word.value) for word in node.keywords if word.arg == "code"]
+    return found
