@@ -102,10 +102,14 @@ def main() -> None:
     console = Console(highlight=False, width=min(Console().width, 110))
     editor = Editor()
     folder = {"uri": FOLDER.as_uri(), "name": FOLDER.name}
-    answer = editor.request("initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": [folder]})
+    answer = editor.request(
+        "initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": [folder]}
+    )
     ready = (time.perf_counter() - editor.started) * 1000
     info = answer["serverInfo"]
-    console.print(Text.assemble(("Nexus ", "bold"), f"{info['version']}: the daemon answered after {ready:.0f} ms\n"))
+    console.print(
+        Text.assemble(("Nexus ", "bold"), f"{info['version']}: the daemon answered after {ready:.0f} ms\n")
+    )
     editor.notify("initialized", {})
 
     show_layers(console, editor)
@@ -124,7 +128,9 @@ def show_layers(console: Console, editor: Editor) -> None:
 
 def show_typing(console: Console, editor: Editor) -> None:
     good = CONFIG.read_text()
-    broken = good.replace('"ancestor_depth": 2,', '"ancestor_dept": 12,').replace('0.2\n  }\n', '0.2,\n  },\n')
+    broken = good.replace('"ancestor_depth": 2,', '"ancestor_dept": 12,').replace(
+        "0.2\n  }\n", "0.2,\n  },\n"
+    )
     uri = CONFIG.as_uri()
     document = {"uri": uri, "languageId": "json", "version": 1, "text": good}
     editor.notify("textDocument/didOpen", {"textDocument": document})
@@ -134,13 +140,21 @@ def show_typing(console: Console, editor: Editor) -> None:
     change(editor, uri, 2, broken)
     found = editor.diagnostics(uri, 2)
     took = (time.perf_counter() - began) * 1000
-    console.print(Panel(frames(broken, found), title=f"You type: {len(found)} problems after {took:.1f} ms", **look("red")))
+    console.print(
+        Panel(
+            frames(broken, found), title=f"You type: {len(found)} problems after {took:.1f} ms", **look("red")
+        )
+    )
 
     began = time.perf_counter()
     change(editor, uri, 3, good)
     left = editor.diagnostics(uri, 3)
     took = (time.perf_counter() - began) * 1000
-    console.print(Panel(f"{len(left)} problems left", title=f"You mend it: cleared after {took:.1f} ms", **look("green")))
+    console.print(
+        Panel(
+            f"{len(left)} problems left", title=f"You mend it: cleared after {took:.1f} ms", **look("green")
+        )
+    )
     console.print()
 
 

@@ -35,7 +35,17 @@ ORDER = [
     "init",
 ]
 # methods that open, list or write something on the disk; `files.read_text` is called by its bare name
-DISK = {"open", "scandir", "listdir", "read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
+DISK = {
+    "open",
+    "scandir",
+    "listdir",
+    "read_text",
+    "read_bytes",
+    "write_text",
+    "write_bytes",
+    "unlink",
+    "mkdir",
+}
 MAX_LINES = 400
 
 
@@ -72,7 +82,12 @@ def test_imports_of_the_library_point_one_way() -> None:
         place = ORDER.index(name.split(".")[0]) if name else len(ORDER)
         for imported in imports(tree):
             parts = imported.split(".")
-            if parts[0] == "nexus_context" and len(parts) > 1 and parts[1] in ORDER and ORDER.index(parts[1]) > place:
+            if (
+                parts[0] == "nexus_context"
+                and len(parts) > 1
+                and parts[1] in ORDER
+                and ORDER.index(parts[1]) > place
+            ):
                 wrong.append(f"{name} imports {imported}")
     assert wrong == []
 
@@ -132,29 +147,48 @@ def test_the_working_directory_never_matters_below_the_command_line() -> None:
         for package in (CONTEXT, DAEMON)
         for name, _, tree in modules(package)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in ("cwd", "getcwd", "chdir") and not name.startswith("cli")
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("cwd", "getcwd", "chdir")
+        and not name.startswith("cli")
     ]
     assert found == [("loader", line) for name, line in found if name == "loader"]
 
 
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
 def test_no_module_grows_past_what_a_reader_holds(package: Path) -> None:
-    long = {name: count for name, path, _ in modules(package) if (count := len(path.read_text().splitlines())) > MAX_LINES}
+    long = {
+        name: count
+        for name, path, _ in modules(package)
+        if (count := len(path.read_text().splitlines())) > MAX_LINES
+    }
     assert long == {}
 
 
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
 def test_every_module_says_in_one_line_what_it_is(package: Path) -> None:
-    silent = [name for name, path, tree in modules(package) if path.read_text() and not ast.get_docstring(tree)]
+    silent = [
+        name for name, path, tree in modules(package) if path.read_text() and not ast.get_docstring(tree)
+    ]
     assert silent == []
 
 
 def test_context_and_daemon_are_no_packages_themselves() -> None:
-    assert [str(path) for path in (CONTEXT.parent / "__init__.py", DAEMON.parent / "__init__.py") if path.exists()] == []
+    assert [
+        str(path) for path in (CONTEXT.parent / "__init__.py", DAEMON.parent / "__init__.py") if path.exists()
+    ] == []
 
 
 def test_serving_starts_without_what_it_does_not_need() -> None:
-    heavy = ["pydantic", "rich", "tiktoken", "watchfiles", "anyio", "difflib", "websockets", "nexus_context.config.schema"]
+    heavy = [
+        "pydantic",
+        "rich",
+        "tiktoken",
+        "watchfiles",
+        "anyio",
+        "difflib",
+        "websockets",
+        "nexus_context.config.schema",
+    ]
     code = f"import sys, nexus_daemon.cli.serve, nexus_daemon.server; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,14 +17,17 @@ from support.protocol_source import fields, strict, structs_in
 
 EXAMPLES = load()
 METHODS = list(protocol.METHODS)
+RECORDED = [
+    (protocol.METHODS[method], one) for method, one in EXAMPLES["requests"].items() if method in METHODS
+]
 REMEDY = "run `make generate` and look at the difference"
 PARAMS = [
-    *((protocol.METHODS[method][0], example["params"]) for method, example in EXAMPLES["requests"].items()),
+    *((params, example["params"]) for (params, _), example in RECORDED),
     (protocol.CountParams, EXAMPLES["command"]["params"]["arguments"][0]),
     (protocol.SessionParams, EXAMPLES["errors"]["a folder that nobody opened"]["params"]),
 ]
 RESULTS = [
-    *((protocol.METHODS[method][1], example["result"]) for method, example in EXAMPLES["requests"].items()),
+    *((result, example["result"]) for (_, result), example in RECORDED),
     *((NOTIFICATIONS[method], params) for method, params in EXAMPLES["notifications"].items()),
     (protocol.CountResult, EXAMPLES["command"]["result"]),
 ]
@@ -130,13 +133,12 @@ def sketch(value: Examples | Any) -> Any:
 
 
 def refusals() -> list[str]:
-    """The `code` of every RequestError that the library or the daemon raises; the command line has its own."""
+    """The `code` of every RequestError of library and daemon; the command line has its own."""
     found = []
     for package in ("context", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):
-            for node in (
-                ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if path.parent.name != "cli" else ()
-            ):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(tree) if path.parent.name != "cli" else ():
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RequestError":
                     found += [ast.literal_eval(word.value) for word in node.keywords if word.arg == "code"]
     return found

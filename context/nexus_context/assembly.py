@@ -18,7 +18,7 @@ from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.budget import TokenUsage, UsageRow, usage
 from nexus_context.conversation import formats
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, content_of
 from nexus_context.errors import Problem, RequestError, Span
 from nexus_context.manager import ContextManager
 from nexus_context.parameters import Parameter
@@ -164,10 +164,8 @@ def current_message(snapshot: Snapshot, request: Request, *, now: datetime) -> M
         return Message("user", head)
     if not head:
         return message
-    if isinstance(message.content, list):
-        content: str | list[Any] = [{"type": "text", "text": head}, *message.content]
-    else:
-        content = f"{head}\n\n{message.content or ''}"
+    said = content_of(message)
+    content = f"{head}\n\n{said}" if isinstance(said, str) else [{"type": "text", "text": head}, *said]
     return msgspec.structs.replace(message, content=content)
 
 
@@ -191,7 +189,7 @@ def _history_rows(conversation: ContextManager, counter: TokenCounter) -> list[U
 def _event_rows(current: Message | None, counter: TokenCounter) -> list[UsageRow]:
     if current is None:
         return []
-    tokens = count_message(counter, current.content, current.tool_calls)
+    tokens = count_message(counter, content_of(current), current.tool_calls)
     return [UsageRow("event", "current message", tokens, counter.exact)]
 
 
@@ -244,6 +242,11 @@ def _body(
         return formats.openai(model.name, prompt.text, messages, tools, values)
     if form == "anthropic":
         return formats.anthropic(
-            model.name, prompt.text, messages, tools, values, max_output=model.max_output or DEFAULT_MAX_OUTPUT
+            model.name,
+            prompt.text,
+            messages,
+            tools,
+            values,
+            max_output=model.max_output or DEFAULT_MAX_OUTPUT,
         )
     return None

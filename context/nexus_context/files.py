@@ -268,7 +268,7 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
     end = re.search(r"\r\n?", text)
     if end:
         name = "CRLF" if end.group() == "\r\n" else "CR"
-        message = f"Lines end with {name}. They are kept; LF is what other tools and models expect."
+        message = f"Lines end with {name}, which the prompt is given as LF. Save with LF to see what the model sees."
         problems.append(
             _problem(path, "layer.line-endings", message, span=Span(*end.span()), severity=Severity.HINT)
         )

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, content_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 
@@ -44,6 +44,11 @@ class ContextManager:
         self._counts.clear()
         self._total = 0
 
+    @property
+    def all_encoded(self) -> bool:
+        """Whether `encoded` has nothing left to do."""
+        return len(self._encoded) == len(self._messages)
+
     def encoded(self) -> list[msgspec.Raw]:
         """The messages as JSON, oldest first. Each is encoded once in its life: a long history is sent often."""
         fresh = self._messages[len(self._encoded) :]
@@ -57,7 +62,7 @@ class ContextManager:
             self._total = 0
             self._counter = counter.name
         for message in self._messages[len(self._counts) :]:
-            tokens = count_message(counter, message.content, message.tool_calls)
+            tokens = count_message(counter, content_of(message), message.tool_calls)
             self._counts.append(tokens)
             self._total += tokens
         return self._total

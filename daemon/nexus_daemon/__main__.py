@@ -1,6 +1,8 @@
 """`python -m nexus_daemon`: the same as the command `nexus`."""
 
+import sys
+
 from nexus_daemon.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

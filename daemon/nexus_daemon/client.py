@@ -66,7 +66,7 @@ class Client:
         self.server.notify(method, params)
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
-        self.publisher.swap(folder.uri, snapshot)
+        self.publisher.swap(folder.uri, snapshot, folder.overlays)
 
     def add_folder(self, uri: str, name: str) -> None:
         self.daemon.add_folder(uri, name=name, listed=True)

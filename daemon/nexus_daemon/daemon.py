@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from nexus_context import assembly
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import get_token_counter, is_loaded
+from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
@@ -20,6 +20,8 @@ from nexus_daemon.watcher import Watcher
 
 WORKERS = 16
 NEXUS_DIRECTORY = ".nexus3"
+REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "session", "tokens")
+"""What can move a context; of several at once the first is told."""
 
 T = TypeVar("T")
 
@@ -49,8 +51,15 @@ class Daemon:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run `job` in a worker thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.executor, partial(job, *args, **kwargs))
+        """Run `job` in a worker thread. Where it was the first to count, estimates become exact: tell so."""
+        known = loaded_encodings()
+        result = await asyncio.get_running_loop().run_in_executor(
+            self.executor, partial(job, *args, **kwargs)
+        )
+        if loaded_encodings() != known:
+            for folder in self.folders:
+                self.announce(folder, "tokens")
+        return result
 
     def announce(self, folder: Folder, reason: str) -> None:
         """Tell every client what the folder's context costs now; several reasons in a row are told once."""
@@ -87,7 +96,7 @@ class Daemon:
         if old is None or old.layers.watch != new.layers.watch:
             self.watcher.refresh()
         if old is None or old.revision != new.revision:
-            self.announce(folder, min(reasons))
+            self.announce(folder, min(reasons, key=REASONS.index))
         self.watcher.start()
 
     async def _tell(self, folder: Folder) -> None:

@@ -27,7 +27,10 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class Folder:
-    """One workspace folder. `listed` is false for the folder of a lone file that a client opened."""
+    """One workspace folder. `listed` is false for the folder of a lone file that a client opened.
+
+    `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with.
+    """
 
     def __init__(self, uri: str, path: str, *, name: str, listed: bool) -> None:
         self.uri = uri
@@ -36,6 +39,7 @@ class Folder:
         self.listed = listed
         self.conversations = Conversations()
         self.watched: frozenset[str] = frozenset()
+        self.overlays: Mapping[str, str] = {}
         self.reload: Reload
 
     @property
@@ -47,7 +51,8 @@ class Folder:
         await self.reload.settled()
         if self.reload.snapshot is None:
             raise RequestError(
-                f"The folder {self.uri} could not be read; the daemon's log says why.", code="folder-unreadable"
+                f"The folder {self.uri} could not be read; the daemon's log says why.",
+                code="folder-unreadable",
             )
         return self.reload.snapshot
 
@@ -85,7 +90,7 @@ class FolderTable:
         if path is None:
             return None
         folder = Folder(uri, path, name=name or Path(path).name, listed=listed)
-        folder.reload = Reload(self._preparer(path), self._swapper(folder), self._executor)
+        folder.reload = Reload(self._preparer(folder), self._swapper(folder), self._executor)
         self._folders[_key(uri)] = folder
         folder.reload.request("folder")
         return folder
@@ -122,7 +127,9 @@ class FolderTable:
     def reading(self, path: str) -> Iterator[Folder]:
         """The folders whose snapshot depends on a path, the innermost that contain it first."""
         caring = [folder for folder in self._folders.values() if folder.cares_about(path)]
-        yield from sorted(caring, key=lambda folder: len(folder.path) * _contains(folder.path, path), reverse=True)
+        yield from sorted(
+            caring, key=lambda folder: len(folder.path) * _contains(folder.path, path), reverse=True
+        )
 
     def set_overlay(self, path: str, text: str | None, reason: str) -> None:
         """Set or drop the unsaved text of a file, and rebuild the folders that read it."""
@@ -137,17 +144,18 @@ class FolderTable:
         for folder in self.reading(path):
             folder.reload.request(reason)
 
-    def _preparer(self, path: str) -> Callable[[Snapshot | None], Callable[[], Snapshot]]:
+    def _preparer(self, folder: Folder) -> Callable[[Snapshot | None], Callable[[], Snapshot]]:
         around = self.surroundings
 
         def prepare(previous: Snapshot | None) -> Callable[[], Snapshot]:
+            folder.overlays = dict(self.overlays)
             return partial(
                 snapshots.load,
-                path,
+                folder.path,
                 home=around.nexus_home,
                 user_home=around.user_home,
                 environment=around.environment,
-                overlays=dict(self.overlays),
+                overlays=folder.overlays,
                 environ=around.environ,
                 previous=previous,
             )

@@ -139,7 +139,7 @@ class AssembleParams(SessionParams, frozen=True):
     message: str | list[Any] | Message | None = None
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
     format: str = "neutral"  # `neutral`, or with a body to send: `openai`, `anthropic`
-    options: AssembleOptions = AssembleOptions()  # what is different for this one request
+    options: AssembleOptions | None = None  # what is different for this one request
 
 
 class ParameterValue(Wire, frozen=True):
@@ -179,6 +179,7 @@ class Fragment(Wire, frozen=True):
     range: Range  # its place in the prompt's text
     source: Location | None  # its place in a file; an empty range where the text itself is not there
     tokens: int  # its share of the prompt's tokens
+    verbatim: bool  # the source's text word for word, but for line ends; else made from what stands there
 
 
 class Preview(Wire, frozen=True):

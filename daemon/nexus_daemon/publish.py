@@ -8,7 +8,7 @@
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,14 +40,17 @@ class Publisher:
         self._documents = documents
         self._encoding = encoding
         self._notify = notify
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[str, tuple[Snapshot, Mapping[str, str]]] = {}
         self._told: dict[str, PublishDiagnosticsParams] = {}
 
-    def swap(self, folder: str, snapshot: "Snapshot | None") -> None:
-        """A folder has a new snapshot, or None when it is gone: tell the client what changed."""
-        old = self._snapshots.pop(folder, None)
+    def swap(self, folder: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]) -> None:
+        """A folder has a new snapshot, or None when it is gone: tell the client what changed.
+
+        `overlays` are the unsaved texts that the snapshot was made with.
+        """
+        old, _ = self._snapshots.pop(folder, (None, {}))
         if snapshot is not None:
-            self._snapshots[folder] = snapshot
+            self._snapshots[folder] = snapshot, overlays
         self.refresh({*_paths(old), *_paths(snapshot)})
 
     def refresh(self, paths: Iterable[str]) -> None:
@@ -56,15 +59,14 @@ class Publisher:
             self._publish(path, self._documents.by_path(path))
 
     def _publish(self, path: str, document: Document | None) -> None:
-        reading = list(self._snapshots.values())
+        reading = [one for one in self._snapshots.values() if path in _paths(one[0])]
         if document is not None:
-            reading = [snapshot for snapshot in reading if path in snapshot.layers.texts]
-            current = [snapshot for snapshot in reading if snapshot.layers.texts[path] == document.text]
+            current = [one for one in reading if one[1].get(path) == document.text]
             if reading and not current:
                 return
             reading = current
         found: list[dict[str, Any]] = []
-        for snapshot in reading:
+        for snapshot, _ in reading:
             found += [one for one in diagnostics(snapshot, path, self._encoding) if one not in found]
         uri = document.uri if document else convert.path_to_uri(path)
         params = PublishDiagnosticsParams(uri, found, document.version if document else None)
@@ -80,7 +82,8 @@ class Publisher:
         self._notify(PUBLISH, params)
 
 
-def _paths(snapshot: "Snapshot | None") -> Iterable[str]:
+def _paths(snapshot: "Snapshot | None") -> set[str]:
+    """The files that a snapshot says something about."""
     if snapshot is None:
-        return ()
+        return set()
     return {*snapshot.layers.texts, *(problem.path for problem in snapshot.problems)}

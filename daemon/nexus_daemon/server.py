@@ -88,7 +88,9 @@ async def _answer(client: Client, method: str, params: protocol.Wire) -> protoco
     """Answer a request of ours with the function of its name in `requests.handlers`."""
     from nexus_daemon.requests import handlers  # 100 ms that the reply to initialize must not wait for
 
-    answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(handlers, handler_name(method))
+    answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(
+        handlers, handler_name(method)
+    )
     return await answer(client, params)
 
 

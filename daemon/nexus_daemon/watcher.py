@@ -31,7 +31,9 @@ class Watcher:
     paths that moved, or with None when anything may have.
     """
 
-    def __init__(self, wanted: Callable[[], Iterable[str]], changed: Callable[[set[str] | None], None]) -> None:
+    def __init__(
+        self, wanted: Callable[[], Iterable[str]], changed: Callable[[set[str] | None], None]
+    ) -> None:
         self._wanted = wanted
         self._changed = changed
         self._task: asyncio.Task[None] | None = None

@@ -47,9 +47,9 @@ def test_decoding_utf8() -> None:
 
 
 def test_decoding_line_ends() -> None:
-    kept = "They are kept; LF is what other tools and models expect."
-    check(b"a\nb\r\nc", "loaded", "a\nb\r\nc", f"layer.line-endings@3-5 HINT: Lines end with CRLF. {kept}")
-    check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR. {kept}")
+    told = "which the prompt is given as LF. Save with LF to see what the model sees."
+    check(b"a\nb\r\nc", "loaded", "a\nb\r\nc", f"layer.line-endings@3-5 HINT: Lines end with CRLF, {told}")
+    check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR, {told}")
 
 
 def test_decoding_what_is_not_utf8() -> None:

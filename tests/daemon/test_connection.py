@@ -118,7 +118,7 @@ def test_bad_params() -> None:
                 -32602,
                 "Invalid params: invalid literal for int() with base 10: 'x': attribute line (HoverParams)",
             ),
-            (9, -32602, "Invalid params: Expected `object`, got `array`"),
+            (9, -32602, "Invalid params: missing 'textDocument': attribute text_document (HoverParams)"),
             (10, -32602, "Invalid params: Object missing required field `command`"),
             (11, -32602, "There is no command nexus.unknown."),
             (12, -32602, "Invalid params: Object missing required field `workspaceFolder`"),
@@ -157,7 +157,11 @@ def test_handlers_that_fail() -> None:
             {
                 "jsonrpc": "2.0",
                 "id": 2,
-                "error": {"code": -32603, "message": "nexus/crash failed: ZeroDivisionError. See the log."},
+                "error": {
+                    "code": -32603,
+                    "message": "nexus/crash failed: ZeroDivisionError. See the log.",
+                    "data": {"code": "internal-error", "problems": []},
+                },
             },
             {
                 "jsonrpc": "2.0",
@@ -165,6 +169,7 @@ def test_handlers_that_fail() -> None:
                 "error": {
                     "code": -32603,
                     "message": "The result of nexus/rubbish is no JSON: TypeError. See the log.",
+                    "data": {"code": "internal-error", "problems": []},
                 },
             },
             {
@@ -173,6 +178,7 @@ def test_handlers_that_fail() -> None:
                 "error": {
                     "code": -32603,
                     "message": "The result of textDocument/completion is no JSON: TypeError. See the log.",
+                    "data": {"code": "internal-error", "problems": []},
                 },
             },
         ]
@@ -242,7 +248,11 @@ def test_order_of_life() -> None:
             {
                 "jsonrpc": "2.0",
                 "id": 0,
-                "error": {"code": -32600, "message": "`initialize` may be sent only once."},
+                "error": {
+                    "code": -32600,
+                    "message": "`initialize` may be sent only once.",
+                    "data": {"code": "invalid-request", "problems": []},
+                },
             },
             {"jsonrpc": "2.0", "id": 1, "result": None},
             {
@@ -251,6 +261,7 @@ def test_order_of_life() -> None:
                 "error": {
                     "code": -32600,
                     "message": "shutdown came after `shutdown`; only `exit` may follow.",
+                    "data": {"code": "invalid-request", "problems": []},
                 },
             },
             {
@@ -259,6 +270,7 @@ def test_order_of_life() -> None:
                 "error": {
                     "code": -32600,
                     "message": "nexus/echo came after `shutdown`; only `exit` may follow.",
+                    "data": {"code": "invalid-request", "problems": []},
                 },
             },
         ]
@@ -308,8 +320,24 @@ def test_open_requests_are_answered_at_the_end() -> None:
     assert asyncio.run(run())[1:] == snapshot(
         [
             {"jsonrpc": "2.0", "id": 1, "method": "workspace/configuration", "params": {"items": []}},
-            {"jsonrpc": "2.0", "id": 1, "error": {"code": -32802, "message": "nexus/wait was cancelled."}},
-            {"jsonrpc": "2.0", "id": 2, "error": {"code": -32802, "message": "nexus/ask was cancelled."}},
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "error": {
+                    "code": -32802,
+                    "message": "nexus/wait was cancelled.",
+                    "data": {"code": "cancelled", "problems": []},
+                },
+            },
+            {
+                "jsonrpc": "2.0",
+                "id": 2,
+                "error": {
+                    "code": -32802,
+                    "message": "nexus/ask was cancelled.",
+                    "data": {"code": "cancelled", "problems": []},
+                },
+            },
         ]
     )
 

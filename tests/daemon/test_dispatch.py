@@ -68,7 +68,15 @@ def test_order_and_cancelling() -> None:
 
     received = asyncio.run(run())
     assert sorted(received, key=lambda m: int(m["id"])) == [
-        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32800, "message": "t/slow was cancelled."}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "error": {
+                "code": -32800,
+                "message": "t/slow was cancelled.",
+                "data": {"code": "cancelled", "problems": []},
+            },
+        },
         result(2, "finished anyway"),
     ]
     assert seen == ["slow starts", "opened u", "closed with new", "slow ends"]

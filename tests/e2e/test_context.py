@@ -304,7 +304,12 @@ def test_fragments_tile_the_prompt_and_point_at_their_source(tmp_path: Path, enc
             piece = slice_of(text, fragment["range"], encoding)
             pieces.append(piece)
             source = fragment["source"]
-            if source and source["range"]["start"] != source["range"]["end"]:
+            # a section of Nexus's own has an empty source; a line about a setting points at its value
+            if (
+                source
+                and source["uri"].endswith(".md")
+                and source["range"]["start"] != source["range"]["end"]
+            ):
                 path = Path(unquote(source["uri"].removeprefix("file://")))
                 assert slice_of(path.read_text(), source["range"], encoding) == piece
         assert "".join(pieces) == text
@@ -400,7 +405,9 @@ def test_a_workspace_may_only_tighten(editor: Editor) -> None:
     assert config["permissions"]["level"] == "trusted"
     assert (config["provider"].get("base_url"), config["provider"]["headers"]) == (None, {})
     assert "ledger" not in config
-    assert editor.codes(tree.path("/a/.nexus3/config.json")) == snapshot()
+    assert editor.codes(tree.path("/a/.nexus3/config.json")) == snapshot(
+        ["config.scope", "config.scope", "config.scope", "config.scope", "config.scope"]
+    )
     assert "config.json" in editor.shown(tree.path("/a/.nexus3/config.json"))[0]["message"]
     assert editor.ask("config/effective", tree.path("/b"))["config"]["permissions"]["level"] == "sandboxed"
 

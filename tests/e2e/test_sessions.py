@@ -26,7 +26,7 @@ ODD = {
     "empty": {},
     "list": [[], [None], {"workspace_folder": 1, "workspaceFolder": 2}],
     "true": True,
-    "漢字 😀\u0000\u2028": '\ud83d\ude00 \u0007\t"\\/é',
+    "漢字 😀\u0000\u2028": '\u00a0 \u0007\t"\\/é',
     "a": "keys stay in their order",
 }
 MESSAGES = [
@@ -67,7 +67,7 @@ def check(editor: Editor, folder: str, messages: list[Any], **more: object) -> l
     return held(editor, folder, **more)[1:]
 
 
-def held(editor: Editor, folder: str, *, session: str = "main", **_: object) -> list[Any]:
+def held(editor: Editor, folder: str, *, session: object = "main", **_: object) -> list[Any]:
     messages: list[Any] = editor.ask("session/messages", folder, session=session)["messages"]
     return messages
 
@@ -96,8 +96,8 @@ def test_numbers_keep_their_digits(editor: Editor, folder: str) -> None:
 
 def append_raw(editor: Editor, folder: str, message: bytes) -> Any:
     """The reply to an append of one message, given as the very bytes."""
-    head = b'{"jsonrpc": "2.0", "id": "raw", "method": "nexus/session/append", "params": {"workspaceFolder": "%b", '
-    body = head % uri_of(folder).encode() + b'"messages": [%b]}}' % message
+    params = b'{"workspaceFolder": "%b", "messages": [%b]}' % (uri_of(folder).encode(), message)
+    body = b'{"jsonrpc": "2.0", "id": "raw", "method": "nexus/session/append", "params": %b}' % params
     editor.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
     return editor.wait_reply("raw")
 

@@ -29,7 +29,6 @@ INSTALLED = "/opt/nexus/nexus_context"
 STEADY: dict[str, Any] = {
     "assemblyMs": 1.5,
     "memory": 67_108_864,
-    "processId": 4242,
     "turn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "uptime": 93.5,

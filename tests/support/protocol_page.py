@@ -25,7 +25,8 @@ PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
 NOTIFICATIONS: dict[str, StructType] = {"nexus/context/didChange": protocol.ContextDidChange}
 MOST_LINES = 40
 WIDTH = 108
-# how much of an example is shown, from all to little: items of a list, keys of an inner object, characters
+# how much of an example is shown, from all to little: items of a list or of an object by JSON pointer,
+# keys of an inner object, characters of a text
 ROOM = (
     (99, 99, 600),
     (6, 99, 400),
@@ -52,11 +53,14 @@ JSONRPC = {
     failures.REQUEST_FAILED: "The request cannot be answered; `data` says why.",
 }
 CODES = {
+    "bad-option": "a limit of the request is too small; the message names it",
     "bad-parameter": "a model parameter of the request does not exist or is out of range",
+    "empty-append": "there is no message to append",
     "folder-unreadable": "the folder could not be read at all",
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
     "not-a-file-uri": "a URI does not start with `file:`",
+    "not-a-workspace-folder": "the URI lies inside a workspace folder, and the request writes only into one itself",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
     "unknown-format": "no such format; the message lists them",
@@ -240,7 +244,7 @@ def _shorten(value: Json, items: int, keys: int, characters: int, depth: int = 0
         rest = [Mark(len(value) - items)] if len(value) > items else []
         return [*(inner(one) for one in value[:items]), *rest]
     if isinstance(value, dict):
-        most = keys if depth else len(value)
+        most = items if all(key.startswith("/") for key in value) else keys if depth else len(value)
         shown = {key: inner(one) for key, one in list(value.items())[:most]}
         return shown | ({"": Mark(len(value) - most)} if len(value) > most else {})
     return value
@@ -311,9 +315,9 @@ argument. For editors that cannot send requests of their own, `nexus.context.ass
 ERRORS = """\
 ## Errors
 
-An error is a JSON-RPC error: `code`, a `message` that says what to do, and, where a request was understood
-but cannot be answered, `data` with a `code` for programs and the `problems` of the files behind it (see
-[Problem](#problem)).
+An error is a JSON-RPC error: `code`, a `message` that says what to do, and `data` with a `code` for programs
+and the `problems` of the files behind it (see [Problem](#problem)). Where the message itself is wrong, `data.code`
+is the JSON-RPC code in words, such as `invalid-params`.
 """
 SHAPES = """\
 ## Shapes

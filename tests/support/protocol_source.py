@@ -74,7 +74,7 @@ def words(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(f'`"{part}"`' for part in parts)
     if origin in (Union, types.UnionType):
-        names = list(dict.fromkeys(words(part) for part in parts if not _is_raw(part)))
+        names = list(dict.fromkeys(words(part) for part in parts if not _is_silent(part)))
         return " or ".join(name for name in names if name != "integer" or "number" not in names)
     if origin in (list, tuple):
         return "array" if parts[0] is Any else f"array of {words(parts[0])}"
@@ -113,6 +113,11 @@ def _strict_struct(kind: StructType) -> StructType:
     )
 
 
+def _is_silent(kind: Any) -> bool:
+    """Raw JSON stands for a type that is named beside it; an absent field is said by its default."""
+    return _is_raw(kind) or kind is msgspec.UnsetType
+
+
 def _is_raw(kind: Any) -> bool:
     return kind is msgspec.Raw or msgspec.Raw in get_args(kind)
 
@@ -123,6 +128,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
         value = field.default_factory()
     if value is msgspec.NODEFAULT:
         return None
+    if value is msgspec.UNSET:
+        return "absent"
     return "{}" if isinstance(value, msgspec.Struct) else msgspec.json.encode(value).decode()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.message import Message, content_of, text_of
 
 Body = dict[str, Any]
 Block = dict[str, Any]
@@ -26,7 +26,13 @@ def openai(
     """The body of `POST /v1/chat/completions`."""
     sent: list[Body] = [{"role": "system", "content": system}] if system else []
     for message in messages:
-        sent += _openai_message(message)
+        made = _openai_message(message)
+        if made is None:
+            continue
+        if sent and made["role"] == sent[-1]["role"] == "user":
+            sent[-1]["content"] = _joined(sent[-1]["content"], made["content"])
+        else:
+            sent.append(made)
     body: Body = {"model": model, "messages": sent}
     if tools:
         body["tools"] = [_openai_tool(tool) for tool in tools]
@@ -74,10 +80,12 @@ def anthropic(
     return body
 
 
-def _openai_message(message: Message) -> list[Body]:
+def _openai_message(message: Message) -> Body | None:
+    """The message; None when it says nothing."""
     if message.role == "tool":
-        return [{"role": "tool", "tool_call_id": message.tool_call_id or "", "content": text_of(message)}]
-    sent: Body = {"role": message.role, "content": message.content}
+        return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": text_of(message)}
+    content = content_of(message)
+    sent: Body = {"role": message.role, "content": content or None}
     if message.tool_calls:
         sent["tool_calls"] = [
             {
@@ -87,9 +95,20 @@ def _openai_message(message: Message) -> list[Body]:
             }
             for call in message.tool_calls
         ]
-    elif not message.content:
-        return []
-    return [sent]
+    elif not content:
+        return None
+    return sent
+
+
+def _joined(before: str | list[Any], after: str | list[Any]) -> str | list[Any]:
+    """The contents of two messages of one role as that of one message."""
+    if isinstance(before, str) and isinstance(after, str):
+        return f"{before}\n\n{after}"
+    return [*_parts(before), *_parts(after)]
+
+
+def _parts(content: str | list[Any]) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _openai_tool(tool: Mapping[str, Any]) -> Body:
@@ -118,9 +137,10 @@ def _anthropic_blocks(message: Message) -> tuple[str, list[Block]]:
 
 
 def _content_blocks(message: Message) -> list[Block]:
-    if isinstance(message.content, list):
-        return [part for part in message.content if isinstance(part, dict) and part.get("text") != ""]
-    return [{"type": "text", "text": message.content}] if message.content and message.content.strip() else []
+    content = content_of(message)
+    if isinstance(content, list):
+        return [part for part in content if isinstance(part, dict) and part.get("text") != ""]
+    return [{"type": "text", "text": content}] if content.strip() else []
 
 
 def _anthropic_tool(tool: Mapping[str, Any]) -> Body:

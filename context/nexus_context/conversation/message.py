@@ -24,21 +24,27 @@ class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """
 
     role: Role  # who speaks
-    # text, a list of parts, or null beside tool calls
-    content: str | list[Any] | None = msgspec.field(default="")
+    # text, a list of parts, or null or nothing beside tool calls
+    content: str | list[Any] | None | msgspec.UnsetType = msgspec.UNSET
     tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant asks for
     tool_call_id: str | None = None  # the call that a tool's message answers
     name: str | None = None  # name of the speaker or of the tool
-    meta: Any = None  # anything that the client wants to find again
+    meta: Any = msgspec.UNSET  # anything that the client wants to find again
     timestamp: str | float | int | None = None  # whatever the client counts time in
     tokens: int | None = None  # filled in by whoever counted
 
 
+def content_of(message: Message) -> str | list[Any]:
+    """Text or parts; empty text where there is no content."""
+    return (
+        "" if message.content is None or isinstance(message.content, msgspec.UnsetType) else message.content
+    )
+
+
 def text_of(message: Message) -> str:
     """The text of a message: its content, or its text parts joined by newlines."""
-    if message.content is None:
-        return ""
-    if isinstance(message.content, str):
-        return message.content
-    texts = (part.get("text") for part in message.content if isinstance(part, dict))
+    content = content_of(message)
+    if isinstance(content, str):
+        return content
+    texts = (part.get("text") for part in content if isinstance(part, dict))
     return "\n".join(text for text in texts if isinstance(text, str))

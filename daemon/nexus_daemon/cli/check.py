@@ -16,13 +16,22 @@ from nexus_daemon.cli.surroundings import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
 
-LEVELS = {"error": Severity.ERROR, "warning": Severity.WARNING, "information": Severity.INFORMATION, "hint": Severity.HINT}
+LEVELS = {
+    "error": Severity.ERROR,
+    "warning": Severity.WARNING,
+    "information": Severity.INFORMATION,
+    "hint": Severity.HINT,
+}
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("path", nargs="?", default=".", help="a folder, or a file of its configuration (default: .)")
+    command.add_argument(
+        "path", nargs="?", default=".", help="a folder, or a file of its configuration (default: .)"
+    )
     command.add_argument("--format", choices=("text", *reports.FORMATS), default="text", help="default: text")
-    command.add_argument("--level", choices=tuple(LEVELS), default="warning", help="least severity shown (default: warning)")
+    command.add_argument(
+        "--level", choices=tuple(LEVELS), default="warning", help="least severity shown (default: warning)"
+    )
     command.add_argument("--strict", action="store_true", help="warnings fail, too")
 
 
@@ -65,7 +74,9 @@ def read(folder: Path) -> Snapshot:
 def _text(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
     parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in shown]
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
-    layers = [layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)]
+    layers = [
+        layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
+    ]
     return "".join(parts) + f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}.\n"
 
 

@@ -13,8 +13,18 @@ from nexus_daemon.convert import Locator, path_to_uri
 from nexus_daemon.requests import wire
 from nexus_daemon.version import __version__
 
-SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "note", Severity.HINT: "note"}
-GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFORMATION: "notice", Severity.HINT: "notice"}
+SARIF_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFORMATION: "note",
+    Severity.HINT: "note",
+}
+GITHUB_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFORMATION: "notice",
+    Severity.HINT: "notice",
+}
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -78,7 +88,12 @@ def _region(snapshot: Snapshot, problem: Problem) -> dict[str, int]:
     index = LineIndex(snapshot.layers.texts.get(problem.path, ""))
     line, column = index.position(problem.span.start)
     end_line, end_column = index.position(problem.span.end)
-    return {"startLine": line + 1, "startColumn": column + 1, "endLine": end_line + 1, "endColumn": end_column + 1}
+    return {
+        "startLine": line + 1,
+        "startColumn": column + 1,
+        "endLine": end_line + 1,
+        "endColumn": end_column + 1,
+    }
 
 
 def _relative(path: str) -> str:

@@ -12,7 +12,9 @@ HELP = "print the JSON Schema of config.json or mcp.json"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", nargs="?", choices=("config", "mcp"), default="config", help="default: config")
+    command.add_argument(
+        "file", nargs="?", choices=("config", "mcp"), default="config", help="default: config"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

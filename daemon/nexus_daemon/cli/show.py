@@ -24,8 +24,12 @@ HELP = "print what the model will see in a folder"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
     command.add_argument("--tokens", action="store_true", help="a table of what each token is spent on")
-    command.add_argument("--source", action="store_true", help="before each part, the file and lines that it comes from")
-    command.add_argument("--layers", action="store_true", help="a table of the layers, their files and skipped places")
+    command.add_argument(
+        "--source", action="store_true", help="before each part, the file and lines that it comes from"
+    )
+    command.add_argument(
+        "--layers", action="store_true", help="a table of the layers, their files and skipped places"
+    )
     command.add_argument("--message", help="assemble with this message of the user's")
     command.add_argument("--model", help="for this model instead of the configured one")
     command.add_argument(
@@ -62,8 +66,12 @@ def _request(options: argparse.Namespace, form: str = "neutral") -> assembly.Req
     return assembly.Request(message=message, format=form, options=assembly.Options(model=options.model))
 
 
-def _context(snapshot: Snapshot, options: argparse.Namespace, form: str = "neutral") -> assembly.AssembledContext:
-    return assembly.assemble(snapshot, ContextManager(), _request(options, form), now=datetime.now().astimezone())
+def _context(
+    snapshot: Snapshot, options: argparse.Namespace, form: str = "neutral"
+) -> assembly.AssembledContext:
+    return assembly.assemble(
+        snapshot, ContextManager(), _request(options, form), now=datetime.now().astimezone()
+    )
 
 
 def _assembled(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> Any:

@@ -28,7 +28,9 @@ def print_usage(usage: protocol.TokenUsage) -> None:
         share = row.tokens / max(usage.total, 1)
         bar = "█" * max(1, round(BAR * share))
         style = COLOURS[row.category]
-        table.add_row(row.category, row.label, f"{mark}{row.tokens:,}", f"{share:.0%}", Text(bar), style=style)
+        table.add_row(
+            row.category, row.label, f"{mark}{row.tokens:,}", f"{share:.0%}", Text(bar), style=style
+        )
     console().print(table)
 
 

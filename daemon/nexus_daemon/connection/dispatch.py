@@ -99,7 +99,7 @@ class NexusProtocol(LanguageServerProtocol):
         try:
             message, decoded = read_envelope(body, self.custom_types)
         except RpcError as failure:
-            self._send(Error("2.0", failure.data, {"code": failure.code, "message": failure.message}))
+            self._send_error(failure.data, RpcError(failure.code, failure.message))
             return False
         if isinstance(message.method, msgspec.UnsetType):
             self._on_response(message)
@@ -223,15 +223,15 @@ class NexusProtocol(LanguageServerProtocol):
         self._send_error(call.id, failure)
         self._trace(call)
 
-    def _send_error(self, message_id: wire.Id, failure: RpcError) -> None:
+    def _send_error(self, message_id: wire.Id | None, failure: RpcError) -> None:
+        plain = {"code": failures.NAMES.get(failure.code, "error"), "problems": []}
         error = {"code": failure.code, "message": failure.message}
         try:
-            body = wire.encode(Error("2.0", message_id, {**error, "data": failure.data}))
+            data = plain if failure.data is None else failure.data
+            body = wire.encode(Error("2.0", message_id, {**error, "data": data}))
         except Exception:
             logger.exception("the data of an error is no JSON")
-            body = b""
-        if failure.data is None or not body:
-            body = wire.encode(Error("2.0", message_id, error))
+            body = wire.encode(Error("2.0", message_id, {**error, "data": plain}))
         self._write(body)
 
     def _trace(self, call: _Call) -> None:

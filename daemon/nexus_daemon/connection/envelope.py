@@ -97,6 +97,10 @@ def is_absent(raw: Params) -> bool:
     return isinstance(raw, msgspec.UnsetType) or bytes(memoryview(raw)[:5]) == b"null"
 
 
+def _is_empty_array(raw: Params) -> bool:
+    return not isinstance(raw, msgspec.UnsetType) and bytes(memoryview(raw)[:16]).replace(b" ", b"") == b"[]"
+
+
 def params_of(raw: Params, kind: Any) -> Any:
     """Decode parameters into `kind`; missing ones count as an empty object. Raises `RpcError`."""
     if kind is None:
@@ -107,6 +111,8 @@ def params_of(raw: Params, kind: Any) -> Any:
         if kind is Any:
             return None
         raw = msgspec.Raw(b"{}")  # so that the message names what is missing
+    elif kind is not Any and _is_empty_array(raw):
+        raw = msgspec.Raw(b"{}")  # what a Lua client makes of an empty table
     try:
         return standard.structure(cast("wire.Json", raw), kind)
     except msgspec.DecodeError as error:

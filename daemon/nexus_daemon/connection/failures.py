@@ -23,6 +23,18 @@ REQUEST_CANCELLED = -32800
 SERVER_CANCELLED = -32802
 REQUEST_FAILED = -32803
 
+NAMES = {
+    PARSE_ERROR: "parse-error",
+    INVALID_REQUEST: "invalid-request",
+    METHOD_NOT_FOUND: "method-not-found",
+    INVALID_PARAMS: "invalid-params",
+    INTERNAL_ERROR: "internal-error",
+    NOT_INITIALIZED: "not-initialized",
+    REQUEST_CANCELLED: "cancelled",
+    SERVER_CANCELLED: "cancelled",
+}
+"""The word in `data.code` for errors that are not about what was asked but how."""
+
 
 class RpcError(NexusError):
     """A JSON-RPC error reply; a handler may raise it when no other exception fits."""

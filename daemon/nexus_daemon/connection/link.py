@@ -193,7 +193,8 @@ class StreamLink(asyncio.Protocol):
     def _poll(self) -> None:
         self._tick = self._loop.call_later(self._limits.poll_seconds, self._poll)
         if self._process_id is not None and not process_alive(self._process_id):
-            self.end(1, f"process {self._process_id} of the client is dead")
+            logger.warning("process %d of the client is dead", self._process_id)
+            self.end(1, "the client is dead")
             return
         if self._writer is None:
             return

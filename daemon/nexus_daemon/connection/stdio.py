@@ -13,6 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 from nexus_daemon.connection.link import Limits, StreamLink
+from nexus_daemon.connection.pipe import PipeWriter
 from nexus_daemon.connection.server import NexusServer
 
 _PIPE_SIZE = 1024 * 1024  # bytes; the usual 64 KiB cost 16 times as many switches for a long message
@@ -74,8 +75,7 @@ async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
     pollable = os.name != "nt" and not os.path.sameopenfile(stdin, stdout)
     if pollable and _is_stream(stdout):
         _enlarge(stdout)
-        writer, _ = await loop.connect_write_pipe(lambda: _WriteSide(link), os.fdopen(stdout, "wb", 0))
-        link.use_writer(writer)
+        link.use_writer(PipeWriter(stdout, link, loop))
     else:
         link.use_writer(_ThreadWriter(stdout, link, loop))
     if pollable and _is_stream(stdin):
@@ -98,18 +98,6 @@ def _enlarge(descriptor: int) -> None:
 
         with contextlib.suppress(OSError):  # a socket, or the user's share of pipe memory is used up
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-
-
-class _WriteSide(asyncio.streams.FlowControlMixin):
-    """The protocol of the writing transport: only its end matters."""
-
-    def __init__(self, link: StreamLink) -> None:
-        super().__init__()
-        self._link = link
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._link.writer_lost()
 
 
 class _ThreadReader:
@@ -202,7 +190,7 @@ def _logging_to(server: NexusServer) -> Iterator[None]:
     for handler in handlers:
         root.addHandler(handler)
     for name in ("nexus_daemon", "nexus_context"):
-        logging.getLogger(name).setLevel(logging.INFO)
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         yield
     finally:

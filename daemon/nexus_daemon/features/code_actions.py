@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
 
 
-def code_actions(snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str) -> list[dict[str, Any]]:
+def code_actions(
+    snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str
+) -> list[dict[str, Any]]:
     """A preferred quick fix for each mendable problem that touches `span` of the file.
 
     `uri` is the client's spelling of the file, used in the edits.
@@ -26,7 +28,8 @@ def code_actions(snapshot: "Snapshot", path: str, uri: str, span: Span, encoding
         for problem in snapshot.problems
         if problem.path == path
         and problem.fix is not None
-        and problem.span.start <= span.end and span.start <= problem.span.end
+        and problem.span.start <= span.end
+        and span.start <= problem.span.end
     ]
 
 

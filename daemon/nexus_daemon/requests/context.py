@@ -2,10 +2,12 @@
 
 import time
 from datetime import datetime
+from typing import Any
 
 from nexus_context import assembly
 from nexus_context.config import merge
 from nexus_context.conversation.message import Message
+from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import count_spans
@@ -15,20 +17,26 @@ from nexus_daemon.requests import wire
 
 
 def assemble(
-    snapshot: Snapshot, conversation: ContextManager, params: protocol.AssembleParams, folder: str, locate: Locator
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    params: protocol.AssembleParams,
+    folder: str,
+    locate: Locator,
 ) -> protocol.Assembled:
+    options = params.options or protocol.AssembleOptions()
+    _check_limits(options)
     request = assembly.Request(
         message=_message(params.message),
         event=params.event,
         format=params.format,
         options=assembly.Options(
-            model=params.options.model,
-            parameters=params.options.parameters,
-            additional_system_prompt=params.options.additional_system_prompt,
-            additional_tools=params.options.additional_tools,
-            disabled_tools=params.options.disabled_tools,
-            max_context_tokens=params.options.max_context_tokens,
-            reserve_tokens=params.options.reserve_tokens,
+            model=options.model,
+            parameters=options.parameters,
+            additional_system_prompt=options.additional_system_prompt,
+            additional_tools=options.additional_tools,
+            disabled_tools=options.disabled_tools,
+            max_context_tokens=options.max_context_tokens,
+            reserve_tokens=options.reserve_tokens,
         ),
     )
     began = time.perf_counter()
@@ -57,6 +65,7 @@ def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
                 range=locate.range_in(prompt.text, fragment.span),
                 source=locate.location(fragment.path, fragment.source) if fragment.path else None,
                 tokens=tokens,
+                verbatim=fragment.verbatim,
             )
             for fragment, tokens in zip(prompt.fragments, counts, strict=True)
         ],
@@ -121,7 +130,16 @@ def _provenance(entry: merge.Provenance, locate: Locator) -> protocol.Provenance
     )
 
 
-def _message(given: object) -> Message | None:
+def _check_limits(options: protocol.AssembleOptions) -> None:
+    for name, given, least in (
+        ("maxContextTokens", options.max_context_tokens, 1),
+        ("reserveTokens", options.reserve_tokens, 0),
+    ):
+        if given is not None and given < least:
+            raise RequestError(f"{name} is {given}; it must be at least {least}.", code="bad-option")
+
+
+def _message(given: str | list[Any] | Message | None) -> Message | None:
     if given is None or isinstance(given, Message):
         return given
-    return Message("user", given)  # type: ignore[arg-type]
+    return Message("user", given)

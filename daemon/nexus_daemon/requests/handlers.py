@@ -7,6 +7,7 @@ before anything is waited for: requests about it are answered in the order in wh
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
@@ -68,6 +69,8 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
     as long as the daemon.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
+    if not params.messages:
+        raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
     conversation = folder.conversations.open(params.session)
     async with conversation.lock:
         snapshot = await folder.current()
@@ -85,7 +88,8 @@ async def session_messages(client: "Client", params: protocol.SessionParams) -> 
     folder = client.daemon.folders.at(params.workspace_folder)
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
-        encoded = await client.daemon.work(conversation.manager.encoded)
+        manager = conversation.manager
+        encoded = manager.encoded() if manager.all_encoded else await client.daemon.work(manager.encoded)
     return protocol.MessagesResult(session=params.session, messages=encoded)
 
 
@@ -112,6 +116,12 @@ async def tokens_count(client: "Client", params: protocol.CountParams) -> protoc
 async def workspace_init(client: "Client", params: protocol.FolderParams) -> protocol.InitResult:
     """Write templates into the folder's `.nexus3/`. A file that exists is never touched."""
     folder = client.daemon.folders.at(params.workspace_folder)
+    if folder is not client.daemon.folders.get(params.workspace_folder):
+        raise RequestError(
+            f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name a workspace folder itself, "
+            "or add this one to the workspace first.",
+            code="not-a-workspace-folder",
+        )
     done = await client.daemon.work(lambda: scaffold(plan_init(folder.path)))
     folder.reload.request("layers")
     return protocol.InitResult(

@@ -1,0 +1,272 @@
+"""`nexus check`: the frames of SPEC §1, exit codes, and the formats for machines."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from nexus_daemon.cli import main
+from support.fixture import Fixture, write_fixture
+
+BROKEN = """
+//- /home/a/.nexus3/config.json
+{
+  "_comment": "the example of the documentation",
+  "_comment3": "",
+  "_comment4": "",
+  "_comment5": "",
+  "_comment6": "",
+  "_comment7": "",
+  "_comment8": "",
+  "_comment9": "",
+  "_comment10": "",
+  "_comment11": "",
+  "_comment12": "",
+  "_comment13": "",
+  "model": "claude-3",
+  trailing_comma: true,
+}
+"""
+FRAME = """\
+Configuration Error: Invalid JSON in /home/a/.nexus3/config.json
+
+  Line 15, Column 3: Expecting property name enclosed in double quotes
+
+  14 |   "model": "claude-3",
+  15 |   trailing_comma: true,
+     |   ^
+  16 | }
+
+Fix the JSON syntax error and try again.
+"""
+MIXED = """
+//- /home/a/.nexus3/config.json
+{
+  "permissions": {"level": "trusted"},
+  "tools": {"summery": true}
+}
+//- /home/a/.nexus3/mcp.json
+{"servers": [{"name": "one", "command": ["no-such-program-1"]}]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("NEXUS_HOME", raising=False)
+
+
+def check(
+    fixture: str, root: Path, capsys: pytest.CaptureFixture[str], *arguments: str, at: str = "/home/a"
+) -> tuple[int, str]:
+    """Exit code and output of `nexus check`, the root's path left out."""
+    tree = write_fixture(fixture, root)
+    code = main(["check", tree.path(at), *arguments])
+    return code, capsys.readouterr().out.replace(tree.root, "")
+
+
+def test_the_frame_of_a_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SPEC §1 to the letter; after its sentence the message may go on with the mend."""
+    code, shown = check(BROKEN, tmp_path, capsys)
+    frame, second, last, end = (
+        shown.split("\n\nConfiguration Error: ", 1)[0] + "\n",
+        *shown.split("\n\n")[-3:],
+    )
+    message = "Expecting property name enclosed in double quotes"
+    (said,) = [line for line in frame.splitlines() if message in line]
+    assert frame.replace(said, said[: said.index(message) + len(message)]) == FRAME
+    assert (code, last, end) == (1, "Fix the JSON syntax error and try again.", snapshot())
+    assert "  15 |   trailing_comma: true," in second
+
+
+def test_everything_is_reported_not_only_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(MIXED, tmp_path, capsys) == snapshot(
+        (
+            1,
+            """\
+Configuration Error: Invalid setting in /home/a/.nexus3/config.json
+
+  Line 3, Column 13: Unknown key "summery" in "tools": did you mean "summary"?
+
+  2 |   "permissions": {"level": "yolo"},
+  3 |   "tools": {"summery": true}
+    |             ^
+  4 | }
+
+Fix the setting and try again.
+
+Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
+
+  Line 1, Column 42: There is no program "no-such-program-1": install it, or give its full path.
+
+  1 | {"servers": [{"name": "one", "command": ["no-such-program-1"]}]}
+    |                                          ^
+
+Fix the MCP server and try again.
+
+1 error and 1 warning in 5 files of 2 layers.
+""",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("fixture", "arguments", "code"),
+    [
+        ("//- /home/a/NEXUS.md\nFine.\n", [], 0),
+        ("//- /home/a/main.py\n", [], 0),
+        ("//- /home/a/.nexus3/config.json\n{]\n", [], 1),
+        ("//- /home/a/NEXUS.md\n@missing.md\n", [], 0),
+        ("//- /home/a/NEXUS.md\n@missing.md\n", ["--strict"], 1),
+        ("//- /home/.nexus3/config.json\n[]\n//- /home/a/x\n", [], 1),
+        ("//- /home/b/x\n", [], 2),
+    ],
+)
+def test_exit_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fixture: str, arguments: list[str], code: int
+) -> None:
+    assert check(fixture, tmp_path, capsys, *arguments)[0] == code
+
+
+def test_a_wrong_argument_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["check", "--format", "xml"], ["check", "a", "b"], ["chekc"], []):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("at", ["/home/a", "/home/a/.nexus3", "/home/a/.nexus3/config.json"])
+def test_a_folder_or_one_of_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str) -> None:
+    code, shown = check(BROKEN, tmp_path, capsys, at=at)
+    assert (code, shown.count("Configuration Error")) == (1, 2)
+
+
+def test_the_current_directory_is_the_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write_fixture(BROKEN, tmp_path)
+    monkeypatch.chdir(tree.path("/home/a"))
+    assert main(["check"]) == 1
+    assert "Line 15, Column 3" in capsys.readouterr().out
+
+
+def test_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {
+        level: check(MIXED, tmp_path, capsys, "--level", level)[1].count("Configuration ")
+        for level in ("error", "warning", "information", "hint")
+    }
+    assert shown["error"] < shown["warning"] <= shown["information"] <= shown["hint"]
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown = check(MIXED, tmp_path, capsys, "--format", "json")
+    problems = json.loads(shown)["problems"]
+    assert code == 1
+    assert [(one["severity"], one["code"], one["range"]["start"]) for one in problems] == snapshot(
+        [
+            (1, "config.unknown-key", {"line": 2, "character": 12}),
+            (2, "mcp.command-not-found", {"line": 0, "character": 41}),
+        ]
+    )
+    assert problems[0]["uri"] == "file:///home/a/.nexus3/config.json"
+    assert all(one["message"] for one in problems)
+
+
+def test_json_of_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown = check("//- /home/a/NEXUS.md\nFine.\n", tmp_path, capsys, "--format", "json")
+    assert (code, json.loads(shown)) == (0, {"problems": []})
+
+
+@pytest.mark.parametrize("fixture", [MIXED, BROKEN, "//- /home/a/NEXUS.md\nFine.\n"])
+def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str], fixture: str) -> None:
+    """What the SARIF 2.1.0 schema and GitHub's upload require."""
+    log = json.loads(check(fixture, tmp_path, capsys, "--format", "sarif")[1])
+    assert (log["version"], log["$schema"].endswith("sarif-2.1.0.json")) == ("2.1.0", True)
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "nexus"
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert len(rules) == len(set(rules))
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        place = location["physicalLocation"]
+        assert place["artifactLocation"]["uri"].startswith("file:///")
+        region = place["region"]
+        assert all(region[key] >= 1 for key in ("startLine", "startColumn", "endLine", "endColumn"))
+        start, end = (region["startLine"], region["startColumn"]), (region["endLine"], region["endColumn"])
+        assert start <= end
+    expected: dict[str, Any] = {MIXED: 2, BROKEN: 2}
+    assert len(run["results"]) == expected.get(fixture, 0)
+
+
+def test_github(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = write_fixture(MIXED, tmp_path)
+    monkeypatch.chdir(tree.path("/home/a"))
+    main(["check", "--format", "github"])
+    assert capsys.readouterr().out.splitlines() == snapshot(
+        [
+            '::error file=.nexus3/config.json,line=3,col=13,endLine=3,endColumn=22,title=config.unknown-key::Unknown key "summery" in "tools": did you mean "summary"?',
+            '::warning file=.nexus3/mcp.json,line=1,col=42,endLine=1,endColumn=61,title=mcp.command-not-found::There is no program "no-such-program-1": install it, or give its full path.',
+        ]
+    )
+
+
+def test_github_escapes_what_could_end_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fixture = '//- /home/a/.nexus3/config.json\n{"50%\\n::error::x": 1}\n'
+    for line in check(fixture, tmp_path, capsys, "--format", "github")[1].splitlines():
+        assert line.startswith("::error file=")
+        assert line.count("::") <= 2 or "::error::x" in line.split("::", 2)[2]
+
+
+def test_a_secret_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = "sk-proj-" + "a1B2c3D4" * 5
+    server = f'{{"name": "x", "env": {{"OPENAI_API_KEY": "{secret}"}}}}'
+    tree = write_fixture(f'//- /home/a/.nexus3/mcp.json\n{{"servers": [{server}]}}\n', tmp_path)
+    for form in ("text", "json", "sarif", "github"):
+        main(["check", tree.path("/home/a"), "--format", form])
+        assert secret not in capsys.readouterr().out
+
+
+def run(tree: Fixture, *command: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A real process, its output piped, with the user's directory in the fixture."""
+    env = {**os.environ, "HOME": tree.path("/home"), "COLUMNS": "100", "TERM": "xterm-256color"}
+    return subprocess.run(
+        [sys.executable, "-m", "nexus_daemon", *command],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        **options,
+    )
+
+
+def test_a_real_process(tmp_path: Path) -> None:
+    tree = write_fixture(BROKEN, tmp_path)
+    done = run(tree, "check", cwd=tree.path("/home/a"))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "\x1b" not in done.stdout
+    assert done.stdout.startswith("Configuration Error: Invalid JSON in ")
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+    tree = write_fixture(MIXED, tmp_path)
+    env = {**os.environ, "HOME": tree.path("/home")}
+    command = [sys.executable, "-m", "nexus_daemon", "show", tree.path("/home/a"), "--format", "json"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()

@@ -1,0 +1,189 @@
+"""`nexus tokens`, `init`, `schema`, and the command line as a whole."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from nexus_daemon.cli import COMMANDS, main
+from nexus_daemon.version import __version__
+
+NAMES = ["NEXUS.md", "config.json", "mcp.json"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    return home
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    code = main(arguments)
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ([], "        2  {one}\n        6  {two}\n        8  total\ncounted with o200k_base\n"),
+        (
+            ["--encoding", "cl100k_base"],
+            "        2  {one}\n        6  {two}\n        8  total\ncounted with cl100k_base\n",
+        ),
+    ],
+)
+def test_tokens_of_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], shown: str
+) -> None:
+    one, two = tmp_path / "one.md", tmp_path / "two.md"
+    one.write_text("hello world")
+    two.write_text("tiktoken is great!")
+    expected = shown.format(one=one, two=two)
+    assert check(capsys, "tokens", *arguments, str(one), str(two)) == (0, expected, "")
+
+
+def test_tokens_of_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hello world")))
+    assert check(capsys, "tokens", "-") == (0, "        2  -\ncounted with o200k_base\n", "")
+
+
+def test_an_estimate_says_that_it_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text("hello world")
+    code, shown, _ = check(capsys, "tokens", "--model", "claude-sonnet-4-5", str(file))
+    assert (code, shown[0], "an estimate for this model" in shown) == (0, "≈", True)
+
+
+def test_a_file_that_cannot_be_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fine = tmp_path / "fine"
+    fine.write_text("hello world")
+    code, shown, errors = check(capsys, "tokens", str(tmp_path / "missing"), str(tmp_path), str(fine))
+    assert code == 1
+    assert "        2  " in shown
+    assert len(errors.splitlines()) == 2
+
+
+# ---------------------------------------------------------------- init
+
+
+def test_init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / ".nexus3" / name for name in NAMES]
+    assert check(capsys, "init", str(tmp_path)) == (0, "".join(f"created  {path}\n" for path in paths), "")
+    paths[0].write_text("Mine.")
+    assert check(capsys, "init", str(tmp_path)) == (0, "".join(f"exists   {path}\n" for path in paths), "")
+    assert paths[0].read_text() == "Mine."
+    assert check(capsys, "check", str(tmp_path))[0] == 0
+
+
+def test_init_of_what_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, errors = check(capsys, "init", str(tmp_path / "missing"))
+    assert (code, "is not a directory" in errors) == (2, True)
+    (tmp_path / ".nexus3").write_text("a file")
+    code, _, errors = check(capsys, "init", str(tmp_path))
+    assert (code, str(tmp_path / ".nexus3") in errors) == (1, True)
+
+
+@pytest.mark.parametrize("command", [["init", "--global"], ["--init-global"]])
+def test_init_global(home: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    directory = home / ".nexus3"
+    code, shown, _ = check(capsys, *command)
+    assert (code, shown) == (0, "".join(f"created  {directory / name}\n" for name in NAMES))
+    (directory / "NEXUS.md").write_text("Mine.")
+    code, shown, errors = check(capsys, *command)
+    assert (code, shown) == (1, "")
+    assert "--force" in errors
+    assert (directory / "NEXUS.md").read_text() == "Mine."
+    (directory / "more.md").write_text("Kept.")
+    code, shown, _ = check(capsys, *command, "--force")
+    assert (code, shown.count("created")) == (0, 3)
+    assert "Mine." not in (directory / "NEXUS.md").read_text()
+    assert (directory / "more.md").read_text() == "Kept."
+
+
+def test_init_global_where_nexus_home_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXUS_HOME", str(tmp_path / "elsewhere"))
+    assert check(capsys, "init", "--global")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == sorted(NAMES)
+
+
+def test_force_is_for_the_global_directory_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, errors = check(capsys, "init", "--force", str(tmp_path))
+    assert (code, "--global" in errors) == (2, True)
+    assert not (tmp_path / ".nexus3").exists()
+
+
+# ---------------------------------------------------------------- schema, help
+
+
+@pytest.mark.parametrize("arguments", [[], ["config"], ["mcp"]])
+def test_schema(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    code, shown, _ = check(capsys, "schema", *arguments)
+    schema = json.loads(shown)
+    assert (code, "json-schema.org" in schema["$schema"]) == (0, True)
+    known = {"servers", "mcpServers"} if arguments == ["mcp"] else {"provider", "context", "tools"}
+    assert known <= {key for part in [schema, *schema.get("anyOf", [])] for key in part.get("properties", {})}
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    listed = [
+        line.split()[0] for line in shown.splitlines() if line.startswith("    ") and line[4:5].isalpha()
+    ]
+    assert [name for name in listed if name in COMMANDS] == list(COMMANDS)
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: nexus {command}")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"nexus {__version__}\n"
+
+
+def test_the_installed_command(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello world")
+    nexus = Path(sys.executable).parent / "nexus"
+    done = subprocess.run(
+        [str(nexus), "tokens", "file", "-"],
+        cwd=tmp_path,
+        input="hello",
+        env={**os.environ, "TERM": "xterm-256color"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == snapshot("""\
+        2  file
+        1  -
+        3  total
+counted with o200k_base
+""")

@@ -1,0 +1,131 @@
+"""`nexus show`: what the model will see, what it costs and where it comes from."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_daemon.cli import main
+from support.fixture import Fixture, write_fixture
+
+FIXTURE = """
+//- /home/.nexus3/NEXUS.md
+Global rules.
+//- /home/a/.nexus3/NEXUS.md
+Project rules.
+See @more.md here.
+//- /home/a/.nexus3/more.md
+More rules.
+//- /home/a/.nexus3/config.json
+{"provider": {"model": "gpt-4o"}, "parameters": {"temperature": 0.5}}
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    return write_fixture(FIXTURE, tmp_path)
+
+
+def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The output of `nexus show /home/a`, which must succeed, the root's path left out."""
+    code = main(["show", tree.path("/home/a"), *arguments])
+    shown = capsys.readouterr()
+    assert (code, shown.err) == (0, "")
+    assert "\x1b" not in shown.out
+    return shown.out.replace(tree.root, "")
+
+
+def test_the_prompt(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = check(tree, capsys)
+    order = ["# System Configuration", "## Global Configuration", "Global rules.", "## Project Configuration"]
+    order += ["Source: /home/a/.nexus3/NEXUS.md", "Project rules.", "More rules.", "## Environment"]
+    places = [shown.index(text) for text in order]
+    assert places == sorted(places)
+    assert check(tree, capsys) == shown
+
+
+def test_the_prompt_is_what_the_formats_hold(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = check(tree, capsys).removesuffix("\n")
+    neutral = json.loads(check(tree, capsys, "--format", "json"))
+    openai = json.loads(check(tree, capsys, "--format", "openai"))
+    anthropic = json.loads(check(tree, capsys, "--format", "anthropic", "--message", "Why?"))
+    assert neutral["systemPrompt"] == shown
+    assert openai["messages"] == [{"role": "system", "content": shown}]
+    assert "".join(block["text"] for block in anthropic["system"]) == shown
+    assert anthropic["messages"][0]["content"][-1]["text"].endswith("Why?")
+    assert neutral["usage"]["total"] == sum(row["tokens"] for row in neutral["usage"]["rows"])
+    assert (openai["model"], openai["temperature"]) == ("gpt-4o", 0.5)
+
+
+def test_tokens(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = check(tree, capsys, "--tokens")
+    usage: Any = json.loads(check(tree, capsys, "--format", "json"))["usage"]
+    assert f"{usage['total']:,} of {usage['available']:,} tokens for gpt-4o" in shown
+    for row in usage["rows"]:
+        assert any(row["label"] in line and f" {row['tokens']:,} " in line for line in shown.splitlines())
+
+
+def test_an_estimate_is_marked(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Path(tree.path("/home/a/.nexus3/config.json"))
+    config.write_text('{"provider": {"model": "claude-sonnet-4-5"}}')
+    assert "≈" in check(tree, capsys, "--tokens")
+
+
+def test_layers(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = check(tree, capsys, "--layers")
+    rows = [line.split() for line in shown.splitlines() if "missing" not in line]
+    assert ["global", "/home/.nexus3/NEXUS.md", "loaded"] in [row[:3] for row in rows]
+    assert ["local", "/home/a/.nexus3/NEXUS.md", "loaded"] in [row[:3] for row in rows]
+    assert ["skipped", "/home:"] in [row[:2] for row in rows]
+    assert check(tree, capsys, "--layers", "--tokens").startswith(shown)
+
+
+def test_sources(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = check(tree, capsys, "--source")
+    parts = [part.split("\n", 1) for part in shown.removeprefix("── ").split("\n── ")]
+    found = {
+        (head.rsplit(" (", 1)[0].rpartition(":")[0], line)
+        for head, body in parts
+        for line in body.splitlines()
+    }
+    assert ("/home/.nexus3/NEXUS.md", "Global rules.") in found
+    assert ("/home/a/.nexus3/NEXUS.md", "Project rules.") in found
+    assert ("/home/a/.nexus3/more.md", "More rules.") in found
+
+
+def test_another_model(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        json.loads(check(tree, capsys, "--format", "json", "--model", "gpt-4-turbo"))["model"]
+        == "gpt-4-turbo"
+    )
+    assert "gpt-4-turbo" in check(tree, capsys, "--tokens", "--model", "gpt-4-turbo")
+
+
+def test_a_path_that_is_not_there(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", tree.path("/home/nowhere")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_broken_folder_is_shown_all_the_same(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(tree.path("/home/a/.nexus3/config.json")).write_text("{]")
+    assert "Project rules." in check(tree, capsys)
+
+
+def test_a_real_process_in_any_directory(tree: Fixture, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nexus_daemon", "show", "a", "--tokens", "--layers"],
+        cwd=tree.path("/home"),
+        env={"HOME": tree.path("/home"), "PATH": "", "TERM": "xterm-256color", "COLUMNS": "200"},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\x1b" not in done.stdout
+    assert "Project Configuration" in done.stdout.decode()

@@ -1,0 +1,226 @@
+"""The life of a daemon: it starts with its editor, answers in order, and never outlives it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.client import frame
+from support.editor import Editor, environ, uri_of
+
+END_S = 5.0
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> Iterator[Editor]:
+    with Editor(tmp_path / "home") as editor:
+        yield editor
+
+
+def check(editor: Editor, *said: str) -> int:
+    """Send requests and notifications without parameters; return the exit code."""
+    for method in said:
+        if method == "exit":
+            editor.notify(method)
+        elif method == "initialize":
+            editor.hello()
+        else:
+            editor.request(method)
+    return editor.wait_exit(END_S)
+
+
+def test_a_polite_end(editor: Editor) -> None:
+    assert check(editor, "initialize", "shutdown", "exit") == 0
+    assert editor.unread == []
+    assert "Traceback" not in editor.stderr
+
+
+@pytest.mark.parametrize("said", [["exit"], ["initialize", "exit"]])
+def test_exit_without_shutdown(editor: Editor, said: list[str]) -> None:
+    assert check(editor, *said) == 1
+
+
+def test_before_initialize_and_after_shutdown(editor: Editor) -> None:
+    early = editor.wait_reply(editor.send_request("nexus/status", {}))
+    assert early["error"]["code"] == -32002
+    editor.hello()
+    again = editor.wait_reply(editor.send_request("initialize", {"capabilities": {}}))
+    assert again["error"]["code"] == -32600
+    assert editor.request("nexus/status", {})["connections"] == 1
+    editor.request("shutdown")
+    for method in ("nexus/status", "shutdown", "textDocument/codeAction"):
+        late = editor.wait_reply(editor.send_request(method, {}))
+        assert late["error"]["code"] == -32600
+    assert check(editor, "exit") == 0
+
+
+def test_what_a_client_learns_from_initialize(editor: Editor) -> None:
+    reply = editor.hello(encodings=["utf-8", "utf-16"])
+    assert reply["serverInfo"]["name"] == "nexus"
+    capabilities = reply["capabilities"]
+    assert capabilities["positionEncoding"] == "utf-8"
+    assert capabilities["textDocumentSync"]["openClose"] is True
+    assert capabilities["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
+    assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
+    assert "nexus.context.assemble" in capabilities["executeCommandProvider"]["commands"]
+    editor.goodbye()
+
+
+def test_the_end_of_the_input_ends_the_daemon(editor: Editor) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
+    editor.hello(tree.path("/a"))
+    editor.layers(tree.path("/a"))
+    editor.close_input()
+    assert editor.wait_exit(END_S) == 1
+
+
+def test_what_was_asked_before_the_end_is_answered(editor: Editor) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
+    editor.hello(tree.path("/a"))
+    ids = [
+        editor.send_request("nexus/context/usage", {"workspaceFolder": uri_of(tree.path("/a"))})
+        for _ in range(20)
+    ]
+    editor.send_request("shutdown")
+    editor.notify("exit")
+    assert editor.wait_exit(END_S) == 0
+    answered = [message["id"] for message in editor.received if "id" in message and "method" not in message]
+    assert set(ids) <= set(answered)
+    assert len(answered) == len(set(answered))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(editor: Editor, number: int) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
+    editor.hello(tree.path("/a"))
+    editor.layers(tree.path("/a"))
+    editor.process.send_signal(number)
+    assert editor.wait_exit(END_S) == 128 + number
+    assert "Traceback" not in editor.stderr
+
+
+KILLED = """
+import subprocess, sys, time
+with open(sys.argv[1], "rb") as hello:
+    command = [sys.executable, "-m", "nexus_daemon", "serve"]
+    daemon = subprocess.Popen(command, stdin={stdin}, stdout=subprocess.PIPE)
+    {feed}
+    daemon.stdout.read(20)
+    print(daemon.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="process ids of POSIX")
+@pytest.mark.parametrize("input_stays_open", [False, True])
+def test_a_killed_client_takes_its_daemon_along(tmp_path: Path, input_stays_open: bool) -> None:
+    """By the end of its input, or, when someone else holds that open, by the process id in `initialize`."""
+    reader, writer = os.pipe()
+    hello = tmp_path / "hello"
+    program = KILLED.format(
+        stdin="int(sys.argv[2])" if input_stays_open else "subprocess.PIPE",
+        feed="" if input_stays_open else "daemon.stdin.write(hello.read()); daemon.stdin.flush()",
+    )
+    hello.write_bytes(b"")
+    if not input_stays_open:
+        hello.write_bytes(frame(initialize(None)))
+    client = subprocess.Popen(
+        [sys.executable, "-c", program, str(hello), str(reader)],
+        env={**os.environ, **environ(tmp_path)},
+        stdout=subprocess.PIPE,
+        pass_fds=[reader],
+    )
+    try:
+        os.write(writer, frame(initialize(client.pid)))
+        assert client.stdout is not None
+        daemon = int(client.stdout.readline())
+        client.kill()
+        client.wait(END_S)
+        assert wait_gone(daemon), "the daemon outlives its client"
+    finally:
+        client.kill()
+        client.communicate()
+        os.close(reader)
+        os.close(writer)
+
+
+def initialize(process_id: int | None) -> dict[str, object]:
+    params: dict[str, object] = {"processId": process_id, "rootUri": None, "capabilities": {}}
+    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+
+def wait_gone(process_id: int) -> bool:
+    """Whether a process ends within a few seconds; one that only waits for its parent has ended."""
+    deadline = time.monotonic() + 2 * END_S
+    while time.monotonic() < deadline:
+        try:
+            os.kill(process_id, 0)
+            if ") Z " in Path(f"/proc/{process_id}/stat").read_text():
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.05)
+    os.kill(process_id, signal.SIGKILL)
+    return False
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Content-Length: 1e12\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n{}",
+        b"Content-Length: -5\r\n\r\n",
+    ],
+)
+def test_what_is_no_frame_closes_the_connection_and_says_why(editor: Editor, data: bytes) -> None:
+    editor.hello()
+    editor.send_bytes(data)
+    assert editor.wait_exit(END_S) == 1
+    assert "closing the connection" in editor.stderr
+    assert "Traceback" not in editor.stderr
+
+
+def test_a_message_that_is_no_json_is_answered_and_forgotten(editor: Editor) -> None:
+    editor.hello()
+    editor.send_bytes(b"Content-Length: 5\r\n\r\n{]{]{")
+    assert editor.wait_for(lambda message: message.get("id", 0) is None)["error"]["code"] == -32700
+    assert editor.request("nexus/status", {})["connections"] == 1
+    editor.goodbye()
+
+
+def test_a_cancelled_request_is_answered_once(editor: Editor) -> None:
+    editor.hello()
+    text = "".join(chr(0x4E00 + number % 20_000) for number in range(400_000))
+    slow = editor.send_request("nexus/tokens/count", {"texts": [text]})
+    editor.notify("$/cancelRequest", {"id": slow})
+    reply = editor.wait_reply(slow)
+    assert "result" in reply or reply["error"]["code"] == -32800
+    editor.goodbye()
+    assert [message for message in editor.received if message.get("id") == slow] == [reply]
+
+
+def test_two_daemons_of_one_user_do_not_meet(tmp_path: Path) -> None:
+    with Editor(tmp_path / "home") as one, Editor(tmp_path / "home") as two:
+        tree = one.tree("//- /a/NEXUS.md\nA.\n")
+        for editor in (one, two):
+            editor.hello(tree.path("/a"))
+        one.ask("session/append", tree.path("/a"), messages=[{"role": "user", "content": "hi"}])
+        assert two.ask("session/messages", tree.path("/a"))["messages"] == []
+        one.goodbye()
+        assert two.request("nexus/status", {})["connections"] == 1
+        two.goodbye()
+
+
+def test_nothing_is_written_where_the_user_works(editor: Editor) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
+    before = sorted(path for path in editor.home.rglob("*"))
+    editor.hello(tree.path("/a"))
+    editor.ask("context/assemble", tree.path("/a"), message="x")
+    editor.goodbye()
+    assert sorted(path for path in editor.home.rglob("*")) == before
