@@ -189,6 +189,7 @@ def test_serving_starts_without_what_it_does_not_need() -> None:
         "websockets",
         "nexus_context.config.schema",
     ]
-    code = f"import sys, nexus_daemon.cli.serve, nexus_daemon.server; print([m for m in {heavy!r} if m in sys.modules])"
+    code = "import sys, nexus_daemon.cli.serve, nexus_daemon.server; "
+    code += f"print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -204,7 +204,7 @@ def _usage(
 
 
 def _metadata(prompt: Prompt, tools: Sequence[dict[str, Any]], spent: TokenUsage) -> dict[str, Any]:
-    """Sums by category, and the part that stays the same from turn to turn: its tokens, and a hash of its start."""
+    """Sums by category; of the part that stays the same each turn, its tokens and a hash of its start."""
     sums = spent.by_category()
     stable = b"\0".join([msgspec.json.encode(tools), prompt.text.encode()])
     return {

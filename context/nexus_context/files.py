@@ -166,7 +166,7 @@ def real_path(path: str) -> str:
 
 def is_dir(path: str) -> bool:
     """Whether the path is a directory; False for an impossible path."""
-    return os.path.isdir(path)  # noqa: PTH112 (pathlib raises for some paths)
+    return os.path.isdir(path)
 
 
 def exists(path: str) -> bool:
@@ -185,11 +185,11 @@ def which(command: str, *, search: str | None = None) -> str | None:
         found = shutil.which(command, path=search)
     except ValueError:
         return None
-    return found if found and os.path.isabs(found) else None  # noqa: PTH117
+    return found if found and os.path.isabs(found) else None
 
 
 def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
-    before = os.stat(path)  # noqa: PTH116 (a Path costs more than the call)
+    before = os.stat(path)
     if not stat.S_ISREG(before.st_mode):
         return _not_a_file(path, before.st_mode)
     # the last number says whether the other five can be relied on
@@ -268,7 +268,7 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
     end = re.search(r"\r\n?", text)
     if end:
         name = "CRLF" if end.group() == "\r\n" else "CR"
-        message = f"Lines end with {name}, which the prompt is given as LF. Save with LF to see what the model sees."
+        message = f"Lines end with {name}, which the prompt is given as LF. Save with LF to see the same."
         problems.append(
             _problem(path, "layer.line-endings", message, span=Span(*end.span()), severity=Severity.HINT)
         )
@@ -298,7 +298,7 @@ def _foreign_encoding(data: bytes) -> str | None:
 
 def _distrust(path: str, *, sticky_helps: bool) -> str | None:
     try:
-        link, info = os.lstat(path), os.stat(path)  # noqa: PTH116
+        link, info = os.lstat(path), os.stat(path)
     except FileNotFoundError:
         return "does not exist"
     except (OSError, ValueError) as error:

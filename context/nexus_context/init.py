@@ -1,6 +1,5 @@
 """What `init` puts into a folder's `.nexus3/` or into the global directory; nothing is written here."""
 
-# ruff: noqa: PTH118
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

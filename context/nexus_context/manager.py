@@ -50,7 +50,7 @@ class ContextManager:
         return len(self._encoded) == len(self._messages)
 
     def encoded(self) -> list[msgspec.Raw]:
-        """The messages as JSON, oldest first. Each is encoded once in its life: a long history is sent often."""
+        """The messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
         fresh = self._messages[len(self._encoded) :]
         self._encoded += [msgspec.Raw(msgspec.json.encode(message)) for message in fresh]
         return list(self._encoded)

@@ -1,8 +1,9 @@
 """One connection's side of the daemon: what it has open, what it was told, which folders it brought."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem
@@ -22,7 +23,7 @@ REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
 class _NoTexts:
     """A file that no folder has read: its positions all mean its start."""
 
-    texts: dict[str, str] = {}
+    texts: Mapping[str, str] = MappingProxyType({})
 
 
 class Client:

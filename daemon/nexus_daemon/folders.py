@@ -115,7 +115,7 @@ class FolderTable:
             return max(inside, key=lambda f: len(f.path))
         known = ", ".join(f.uri for f in self._folders.values()) or "none"
         raise RequestError(
-            f"{uri} is in no workspace folder. Known folders: {known}. Add the folder to the workspace first.",
+            f"{uri} is in no workspace folder. Known folders: {known}. Add the folder to the workspace.",
             code="unknown-folder",
         )
 

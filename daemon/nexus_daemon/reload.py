@@ -62,7 +62,7 @@ class Reload:
                     new = await loop.run_in_executor(self._executor, self._prepare(old))
                     self.snapshot = new
                     self._swap(old, new, reasons)
-                except Exception:  # noqa: BLE001  a bug in one rebuild must not end the folder
+                except Exception:  # a bug in one rebuild must not end the folder
                     logger.exception("rebuilding a folder failed; its last state stays")
         finally:
             self._task = None

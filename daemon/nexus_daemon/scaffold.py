@@ -32,7 +32,7 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
             (created if made else existing).append(path)
     except OSError as error:
         raise RequestError(
-            f"Cannot write {error.filename or directory}: {error.strerror}. Check that the folder is writable.",
+            f"Cannot write {error.filename or directory}: {error.strerror}. Is the folder writable?",
             code="init-failed",
         ) from error
     return Scaffolded(tuple(created), tuple(existing))

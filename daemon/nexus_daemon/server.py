@@ -22,7 +22,7 @@ CODE_ACTION = {"codeActionKinds": ["quickfix"]}
 
 
 def build(start: Callable[[], "Daemon"], server: NexusServer) -> None:
-    """Register everything on the server of one new connection. `start` gives the daemon, when it is needed."""
+    """Register everything on the server of a new connection. `start` gives the daemon once it is needed."""
     client = Client(server, start)
     server.version = __version__
     server.describe_problem = client.describe_problem

@@ -63,7 +63,7 @@ class Watcher:
         while True:
             try:
                 await self._watch()
-            except Exception:  # noqa: BLE001  a file system that cannot be watched must not end the daemon
+            except Exception:  # a file system that cannot be watched must not end the daemon
                 logger.exception("watching files failed; trying again in %s s", RETRY_S)
                 await asyncio.sleep(RETRY_S)
 

@@ -47,7 +47,7 @@ def test_decoding_utf8() -> None:
 
 
 def test_decoding_line_ends() -> None:
-    told = "which the prompt is given as LF. Save with LF to see what the model sees."
+    told = "which the prompt is given as LF. Save with LF to see the same."
     check(b"a\nb\r\nc", "loaded", "a\nb\r\nc", f"layer.line-endings@3-5 HINT: Lines end with CRLF, {told}")
     check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR, {told}")
 

@@ -1,6 +1,7 @@
 """What the model will see and what it costs: every token with a row, every character with its source."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -544,17 +545,17 @@ def test_an_edit_is_announced_with_its_cost(editor: Editor) -> None:
     before = first
     for path, text, reason in edits:
         editor.open(tree.path(path), text)
-        after = editor.until(
-            lambda known=before: [
-                one for one in editor.changes(folder) if one["revision"] > known["revision"]
-            ]
-        )[-1]
+        after = editor.until(partial(later, editor, folder, before["revision"]))[-1]
         assert (after["reason"], after["revision"]) == (reason, before["revision"] + 1)
         usage = editor.ask("context/usage", folder)
         assert after["usage"]["total"] == sum(row["tokens"] for row in after["usage"]["rows"])
         assert usage["total"] != editor.ask("context/assemble", folder, message="x")["usage"]["total"]
         before = after
     assert before["usage"]["reserved"] == 1
+
+
+def later(editor: Editor, folder: str, revision: int) -> list[Any]:
+    return [one for one in editor.changes(folder) if one["revision"] > revision]
 
 
 def test_an_edit_that_changes_nothing_is_not_announced(editor: Editor) -> None:

@@ -60,7 +60,7 @@ CODES = {
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
     "not-a-file-uri": "a URI does not start with `file:`",
-    "not-a-workspace-folder": "the URI lies inside a workspace folder, and the request writes only into one itself",
+    "not-a-workspace-folder": "the URI lies inside a workspace folder; only one itself is written to",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
     "unknown-format": "no such format; the message lists them",
@@ -316,8 +316,8 @@ ERRORS = """\
 ## Errors
 
 An error is a JSON-RPC error: `code`, a `message` that says what to do, and `data` with a `code` for programs
-and the `problems` of the files behind it (see [Problem](#problem)). Where the message itself is wrong, `data.code`
-is the JSON-RPC code in words, such as `invalid-params`.
+and the `problems` of the files behind it (see [Problem](#problem)). Where the message itself is wrong,
+`data.code` is the JSON-RPC code in words, such as `invalid-params`.
 """
 SHAPES = """\
 ## Shapes

@@ -55,7 +55,7 @@ def anthropic(
     *,
     max_output: int,
 ) -> Body:
-    """The body of `POST /v1/messages`. `max_output` is sent where no `max_tokens` is set: the field is required."""
+    """The body of `POST /v1/messages`. `max_output` is sent where no `max_tokens` is set: it is required."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role, blocks = _anthropic_blocks(message)

@@ -25,7 +25,7 @@ class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     role: Role  # who speaks
     # text, a list of parts, or null or nothing beside tool calls
-    content: str | list[Any] | None | msgspec.UnsetType = msgspec.UNSET
+    content: str | list[Any] | msgspec.UnsetType | None = msgspec.UNSET
     tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant asks for
     tool_call_id: str | None = None  # the call that a tool's message answers
     name: str | None = None  # name of the speaker or of the tool

@@ -6,7 +6,6 @@
 3. README.md follows if `include_readme`, or in its place if there is none and `readme_as_fallback`.
 """
 
-# ruff: noqa: PTH118
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

@@ -5,7 +5,6 @@
 3. A packaged default counts only where the global layer has no such file.
 """
 
-# ruff: noqa: PTH118, PTH120
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import functools

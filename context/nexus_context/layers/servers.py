@@ -3,7 +3,6 @@
 Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins.
 """
 
-# ruff: noqa: PTH118
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

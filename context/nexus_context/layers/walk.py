@@ -9,7 +9,6 @@
 5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined.
 """
 
-# ruff: noqa: PTH118, PTH119, PTH120
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

@@ -5,7 +5,6 @@
    file) and, like an import, beneath it for a file of a workspace.
 """
 
-# ruff: noqa: PTH117, PTH118
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

@@ -12,7 +12,6 @@
    `@scope/package` are not): it ends in a text suffix or starts with `./`, `../` or `~/`.
 """
 
-# ruff: noqa: PTH117, PTH118, PTH120
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

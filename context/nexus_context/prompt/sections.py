@@ -1,6 +1,5 @@
 """The sections of the prompt, each as parts: runs of pieces under one title (SPEC §4)."""
 
-# ruff: noqa: PTH119
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os

@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line, for --help, completion and the docs."""
     top = argparse.ArgumentParser(
         prog="nexus",
-        description="The context engine of the editor: what your AI assistant reads, what it costs, what broke.",
+        description="The context engine of the editor: what an AI assistant reads, costs, and what broke it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -30,10 +30,8 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"nexus init: {folder} is not a directory.\n")
         return 2
     try:
-        if options.everywhere:
-            done = _write_global(force=options.force)
-        else:
-            done = scaffold(plan_init(str(folder)))
+        everywhere = options.everywhere
+        done = _write_global(force=options.force) if everywhere else scaffold(plan_init(str(folder)))
     except RequestError as error:
         sys.stderr.write(f"nexus init: {error}\n")
         return 1

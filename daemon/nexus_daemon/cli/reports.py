@@ -60,7 +60,7 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
 
 
 def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
-    """`::error file=…,line=…::message`, with paths relative to the current directory where they are below it."""
+    """`::error file=…,line=…::message`; paths are relative where they are below the current directory."""
     lines = []
     for problem in problems:
         region = _region(snapshot, problem)

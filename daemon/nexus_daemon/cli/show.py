@@ -36,7 +36,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "json", "openai", "anthropic"),
         default="text",
-        help="text; json: the result of nexus/context/assemble; openai, anthropic: the body to send (default: text)",
+        help="json: the result of nexus/context/assemble; openai, anthropic: a body to send (default: text)",
     )
 
 

@@ -62,7 +62,7 @@ def read_envelope(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope,
 
 
 def _in_one_pass(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct] | None:
-    """The message without its parameters, and these decoded; None where that is not possible or does not pay."""
+    """The message without its parameters, and these decoded; None where that cannot be or does not pay."""
     if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
         return None
     method = named[1].decode()

@@ -118,8 +118,8 @@ async def workspace_init(client: "Client", params: protocol.FolderParams) -> pro
     folder = client.daemon.folders.at(params.workspace_folder)
     if folder is not client.daemon.folders.get(params.workspace_folder):
         raise RequestError(
-            f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name a workspace folder itself, "
-            "or add this one to the workspace first.",
+            f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name a workspace "
+            "folder itself, or add this one to the workspace first.",
             code="not-a-workspace-folder",
         )
     done = await client.daemon.work(lambda: scaffold(plan_init(folder.path)))

@@ -1,0 +1,142 @@
+"""The rebuild queue: one at a time, nothing lost, nothing waited for twice."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from nexus_daemon.reload import Reload
+
+Log = list[tuple[Any, Any, list[str]]]
+
+
+class Build:
+    """A queue over numbers instead of snapshots; a build waits until `gate` is open."""
+
+    def __init__(self, executor: ThreadPoolExecutor) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.started = threading.Semaphore(0)
+        self.fail = False
+        self.text = "0"
+        self.running = self.most = 0
+        self.log: Log = []
+        self.reload: Any = Reload(self._prepare, self._swap, executor)  # type: ignore[arg-type]
+
+    def _prepare(self, previous: Any) -> Callable[[], Any]:
+        text = self.text
+
+        def job() -> Any:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.started.release()
+            assert self.gate.wait(10)
+            self.running -= 1
+            if self.fail:
+                raise ZeroDivisionError
+            return text
+
+        return job
+
+    def _swap(self, old: Any, new: Any, reasons: frozenset[str]) -> None:
+        self.log.append((old, new, sorted(reasons)))
+
+    async def begun(self) -> None:
+        """Wait until one more build has begun."""
+        assert await asyncio.to_thread(self.started.acquire, timeout=10)
+
+
+def check(story: Callable[[Build], Awaitable[None]]) -> Log:
+    """Tell a story about a queue; the swaps in order: old, new, reasons."""
+
+    async def run() -> Log:
+        with ThreadPoolExecutor(2) as executor:
+            build = Build(executor)
+            await story(build)
+            build.gate.set()
+            await asyncio.wait_for(build.reload.settled(), 10)
+            assert build.most <= 1
+            return build.log
+
+    return asyncio.run(run())
+
+
+def test_what_gathers_during_a_build_leads_to_one_more() -> None:
+    async def story(build: Build) -> None:
+        build.gate.clear()
+        build.reload.request("folder")
+        await build.begun()
+        for number in range(5):
+            build.text = str(number)
+            build.reload.request("config" if number % 2 else "mcp")
+        build.gate.set()
+
+    assert check(story) == [(None, "0", ["folder"]), ("0", "4", ["config", "mcp"])]
+
+
+def test_nothing_is_built_before_the_loop_runs() -> None:
+    async def story(build: Build) -> None:
+        build.reload.request("a")
+        build.reload.request("b")
+        build.text = "later"
+
+    assert check(story) == [(None, "later", ["a", "b"])]
+
+
+def test_settled_waits_for_what_was_asked_before() -> None:
+    async def story(build: Build) -> None:
+        await build.reload.settled()
+        assert build.reload.snapshot is None
+        build.gate.clear()
+        build.reload.request("a")
+        await build.begun()
+        waiting = asyncio.ensure_future(build.reload.settled())
+        build.text = "1"
+        build.reload.request("b")
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        build.gate.set()
+        await asyncio.wait_for(waiting, 10)
+        assert build.reload.snapshot == "1"
+
+    assert len(check(story)) == 2
+
+
+def test_a_build_that_fails_keeps_the_last_state() -> None:
+    async def story(build: Build) -> None:
+        build.reload.request("a")
+        await build.reload.settled()
+        build.fail = True
+        build.reload.request("b")
+        await build.reload.settled()
+        assert build.reload.snapshot == "0"
+        build.fail, build.text = False, "2"
+        build.reload.request("c")
+
+    assert check(story) == [(None, "0", ["a"]), ("0", "2", ["c"])]
+
+
+def test_a_swap_that_fails_does_not_end_the_queue() -> None:
+    async def story(build: Build) -> None:
+        swap, build.reload._swap = build.reload._swap, None
+        build.reload.request("a")
+        await build.reload.settled()
+        build.reload._swap = swap
+        build.reload.request("b")
+
+    assert [reasons for _, _, reasons in check(story)] == [["b"]]
+
+
+def test_cancel_forgets_a_build_under_way() -> None:
+    async def story(build: Build) -> None:
+        build.gate.clear()
+        build.reload.request("a")
+        await build.begun()
+        build.reload.request("b")
+        build.reload.cancel()
+        build.gate.set()
+        await asyncio.wait_for(build.reload.settled(), 10)
+        assert build.reload.snapshot is None
+
+    assert check(story) == []

@@ -1,0 +1,177 @@
+"""The watcher: which directories it watches, and that no change is lost between two watches."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from nexus_daemon.watcher import Watcher, directories
+
+TIMEOUT_S = 10.0
+
+
+def check(root: Path, *paths: str) -> list[str]:
+    """The directories that are watched for paths below a root, with /a/b as the deepest one that exists."""
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "file").write_text("")
+    found = directories(str(root / path) for path in paths)
+    return sorted(os.path.relpath(path, root) for path, _, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("paths", "watched"),
+    [
+        ([], []),
+        (["a/file"], ["a"]),
+        (["a/missing"], ["a"]),
+        (["a/b"], ["a"]),
+        (["a/b/c/d/e"], ["a/b"]),
+        (["a/b/x", "a/b/y", "a/x"], ["a", "a/b"]),
+        (["x/y/z"], ["."]),
+        (["a/file/below"], ["a"]),
+    ],
+)
+def test_the_nearest_directory_that_exists(tmp_path: Path, paths: list[str], watched: list[str]) -> None:
+    assert check(tmp_path, *paths) == watched
+
+
+def test_a_directory_that_is_made_again_is_another(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a" / "file")]
+    (tmp_path / "a").mkdir()
+    before = directories(paths)
+    (tmp_path / "a").rename(tmp_path / "kept")
+    (tmp_path / "a").mkdir()
+    assert directories(paths) != before
+    assert directories(["/"]) == directories(["/etc"])
+
+
+class Watched:
+    """A running watcher over `wanted`, and what it told."""
+
+    def __init__(self, wanted: set[str]) -> None:
+        self.wanted = wanted
+        self.told: list[set[str] | None] = []
+        self._news = asyncio.Event()
+        self.watcher = Watcher(lambda: self.wanted, self._changed)
+
+    def _changed(self, paths: set[str] | None) -> None:
+        self.told.append(paths)
+        self._news.set()
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not done():
+                self._news.clear()
+                await self._news.wait()
+
+    async def stands(self) -> None:
+        """Wait until the watch stands: it says that anything may have changed."""
+        await self.until(lambda: None in self.told)
+        self.told.clear()
+
+    def has(self, path: Path) -> bool:
+        return any(paths is not None and str(path) in paths for paths in self.told)
+
+
+def watch(wanted: set[str], story: Callable[[Watched], Awaitable[None]]) -> None:
+    async def run() -> None:
+        watched = Watched(wanted)
+        watched.watcher.start()
+        watched.watcher.start()
+        try:
+            await watched.stands()
+            await story(watched)
+        finally:
+            await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
+
+    asyncio.run(run())
+
+
+def test_changes_are_told_by_path(tmp_path: Path) -> None:
+    async def story(watched: Watched) -> None:
+        for change in (
+            lambda: (tmp_path / "file").write_text("1"),
+            lambda: (tmp_path / "file").write_text("2"),
+            lambda: (tmp_path / "file").unlink(),
+        ):
+            watched.told.clear()
+            change()
+            await watched.until(lambda: watched.has(tmp_path / "file"))
+
+    watch({str(tmp_path / "file")}, story)
+
+
+def test_what_is_below_is_not_watched(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+
+    async def story(watched: Watched) -> None:
+        (tmp_path / "below" / "other").write_text("1")
+        (tmp_path / "file").write_text("1")
+        await watched.until(lambda: watched.has(tmp_path / "file"))
+        assert not watched.has(tmp_path / "below" / "other")
+
+    watch({str(tmp_path / "file")}, story)
+
+
+def test_a_directory_that_appears_is_watched_from_then_on(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b" / "file"
+
+    async def story(watched: Watched) -> None:
+        for _ in range(2):
+            file.parent.mkdir(parents=True)
+            await watched.stands()
+            file.write_text("1")
+            await watched.until(lambda: watched.has(file) or None in watched.told)
+            watched.told.clear()
+            shutil.rmtree(tmp_path / "a")
+            await watched.stands()
+
+    watch({str(file)}, story)
+
+
+def test_refresh_watches_what_is_wanted_now(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+
+    async def story(watched: Watched) -> None:
+        watched.wanted = {str(tmp_path / "two" / "file")}
+        watched.watcher.refresh()
+        watched.watcher.refresh()
+        await watched.stands()
+        (tmp_path / "two" / "file").write_text("1")
+        await watched.until(lambda: watched.has(tmp_path / "two" / "file"))
+
+    watch({str(tmp_path / "one" / "file")}, story)
+
+
+def test_nothing_to_watch_is_no_error() -> None:
+    async def run() -> None:
+        watched = Watched(set())
+        watched.watcher.refresh()
+        watched.watcher.start()
+        await asyncio.sleep(0)
+        await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
+
+    asyncio.run(run())
+
+
+def test_a_watcher_that_fails_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 0.01)
+    failures = iter([OSError("no more watches"), RuntimeError("gone")])
+    real = directories
+
+    def failing(paths: object) -> object:
+        for failure in failures:
+            raise failure
+        return real([str(tmp_path / "file")])
+
+    monkeypatch.setattr("nexus_daemon.watcher.directories", failing)
+
+    async def story(watched: Watched) -> None:
+        (tmp_path / "file").write_text("1")
+        await watched.until(lambda: watched.has(tmp_path / "file"))
+
+    watch({str(tmp_path / "file")}, story)
