@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem
 from nexus_daemon import convert, messages
-from nexus_daemon.connection.server import NexusServer
 from nexus_daemon.publish import Publisher
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
+    from nexus_daemon.connection.server import NexusServer
     from nexus_daemon.daemon import Daemon
     from nexus_daemon.folders import Folder
 
@@ -33,7 +33,7 @@ class Client:
     imports takes longer than that reply may.
     """
 
-    def __init__(self, server: NexusServer, start: "Callable[[], Daemon]") -> None:
+    def __init__(self, server: "NexusServer", start: "Callable[[], Daemon]") -> None:
         self.server = server
         self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
         self._start = start

@@ -11,77 +11,100 @@ from typing import TYPE_CHECKING, Any
 from nexus_context.errors import Span
 from nexus_daemon import convert, messages, protocol
 from nexus_daemon.client import Client
-from nexus_daemon.connection.server import NexusServer
+from nexus_daemon.connection.greeting import Offer
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.version import __version__
 
 if TYPE_CHECKING:
+    from nexus_daemon.connection.server import NexusServer
     from nexus_daemon.daemon import Daemon
 
-CODE_ACTION = {"codeActionKinds": ["quickfix"]}
+Handler = Callable[[Any], Any]
+
+FEATURES: dict[str, Any] = {
+    "initialize": None,
+    "shutdown": None,
+    "workspace/didChangeWorkspaceFolders": None,
+    "workspace/didChangeWatchedFiles": None,
+    "textDocument/didOpen": None,
+    "textDocument/didChange": None,
+    "textDocument/didClose": None,
+    "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
+}
+"""Every LSP method that is handled here, with its options."""
+
+OFFER = Offer(
+    name="nexus",
+    version=__version__,
+    features=FEATURES | dict.fromkeys(protocol.METHODS),
+    commands=tuple(method.replace("/", ".") for method in protocol.METHODS),
+)
 
 
-def build(start: Callable[[], "Daemon"], server: NexusServer) -> None:
+def build(start: "Callable[[], Daemon]", server: "NexusServer") -> None:
     """Register everything on the server of a new connection. `start` gives the daemon once it is needed."""
     client = Client(server, start)
     server.version = __version__
     server.describe_problem = client.describe_problem
-    _register_lifecycle(server, client)
-    _register_documents(server, client)
-    _register_requests(server, client)
+    for method, handler in {**_lifecycle(client), **_documents(client)}.items():
+        server.feature(method, FEATURES[method])(handler)
+    for method, (params_type, _) in protocol.METHODS.items():
+        server.custom(method, params_type)(partial(_answer, client, method))
 
 
-def _register_lifecycle(server: NexusServer, client: Client) -> None:
-    @server.feature("initialize")
+def _lifecycle(client: Client) -> dict[str, Handler]:
     def initialize(params: messages.InitializeParams) -> None:
         client.introduced(params)
 
-    @server.feature("workspace/didChangeWorkspaceFolders")
     def folders_changed(params: messages.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:
             client.add_folder(folder.uri, folder.name)
         for folder in params.event.removed:
             client.remove_folder(folder.uri)
 
-    @server.feature("shutdown")
-    def shutdown(_: None) -> None:
-        client.end()
-
-
-def _register_documents(server: NexusServer, client: Client) -> None:
-    @server.feature("textDocument/didOpen")
-    def opened(params: messages.DidOpenParams) -> None:
-        client.document_changed(params.text_document.uri)
-
-    @server.feature("textDocument/didChange")
-    def changed(params: messages.DidChangeParams) -> None:
-        client.document_changed(params.text_document.uri)
-
-    @server.feature("textDocument/didClose")
-    def closed(params: messages.DidCloseParams) -> None:
-        client.document_closed(params.text_document.uri)
-
-    @server.feature("workspace/didChangeWatchedFiles")
     def watched(params: messages.DidChangeWatchedFilesParams) -> None:
         client.files_changed(change.uri for change in params.changes)
 
-    @server.feature("textDocument/codeAction", CODE_ACTION)
+    def shutdown(_: None) -> None:
+        client.end()
+
+    return {
+        "initialize": initialize,
+        "workspace/didChangeWorkspaceFolders": folders_changed,
+        "workspace/didChangeWatchedFiles": watched,
+        "shutdown": shutdown,
+    }
+
+
+def _documents(client: Client) -> dict[str, Handler]:
+    def changed(params: messages.DidOpenParams | messages.DidChangeParams) -> None:
+        client.document_changed(params.text_document.uri)
+
+    def opened(params: messages.DidOpenParams) -> None:
+        changed(params)
+
+    def closed(params: messages.DidCloseParams) -> None:
+        client.document_closed(params.text_document.uri)
+
     async def code_action(params: Any) -> list[dict[str, Any]]:
         uri = params.text_document.uri
         snapshot, path = await client.snapshot_of(uri)
         if snapshot is None or path is None:
             return []
-        index = convert.Locator(snapshot.layers, client.position_encoding).index(path)
+        encoding = client.position_encoding
+        index = convert.Locator(snapshot.layers, encoding).index(path)
         start, end = (
-            convert.offset_at(index, position.line, position.character, client.position_encoding)
+            convert.offset_at(index, position.line, position.character, encoding)
             for position in (params.range.start, params.range.end)
         )
-        return code_actions(snapshot, path, uri, Span(start, end), client.position_encoding)
+        return code_actions(snapshot, path, uri, Span(start, end), encoding)
 
-
-def _register_requests(server: NexusServer, client: Client) -> None:
-    for method, (params_type, _) in protocol.METHODS.items():
-        server.custom(method, params_type)(partial(_answer, client, method))
+    return {
+        "textDocument/didOpen": opened,
+        "textDocument/didChange": changed,
+        "textDocument/didClose": closed,
+        "textDocument/codeAction": code_action,
+    }
 
 
 async def _answer(client: Client, method: str, params: protocol.Wire) -> protocol.Wire:

@@ -29,6 +29,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("NEXUS_HOME", raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
     return write_fixture(FIXTURE, tmp_path)
 
 
@@ -84,6 +85,19 @@ def test_layers(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["local", "/home/a/.nexus3/NEXUS.md", "loaded"] in [row[:3] for row in rows]
     assert ["skipped", "/home:"] in [row[:2] for row in rows]
     assert check(tree, capsys, "--layers", "--tokens").startswith(shown)
+
+
+def test_a_long_path_stays_in_one_piece(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(tree.path("/home/a"), "long-name-" * 20, "b")
+    (folder / ".nexus3").mkdir(parents=True)
+    (folder / ".nexus3" / "NEXUS.md").write_text("Deep.")
+    main(["show", str(folder), "--layers"])
+    assert str(folder / ".nexus3" / "NEXUS.md") in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["show", str(folder), "--layers"])
+    assert max(map(len, capsys.readouterr().out.splitlines()[:4])) <= 80
 
 
 def test_sources(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:

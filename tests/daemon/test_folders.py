@@ -29,7 +29,7 @@ Other.
 
 
 def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
-    """Tell a story about a table with the folders /home/a, /home/a/b and /home/ab; the swaps after it began."""
+    """Tell a story about a table with the folders /home/a, /home/a/b and /home/ab; what it rebuilt."""
     tree = write_fixture(FIXTURE, root)
 
     async def run() -> Swaps:
@@ -92,7 +92,7 @@ def test_the_innermost_folder(tmp_path: Path) -> None:
             assert (found and found.path) == (expected and tree.path(expected))
             uri = path_to_uri(tree.path(path))
             if expected is None:
-                with pytest.raises(RequestError, match="Known folders: file://.*/home/a, .*Add the folder"):
+                with pytest.raises(RequestError, match=r"Known folders: file://.*/home/a, .*Add the folder"):
                     table.at(uri)
             else:
                 assert table.at(uri).path == tree.path(expected)
@@ -119,10 +119,11 @@ def test_a_folder_is_known_once(tmp_path: Path) -> None:
         known = table.get(uri)
         assert known is not None
         known.listed = False
-        assert table.add(uri + "/", listed=False) is known
-        assert known.listed is False
-        assert table.add(uri.replace("home", "%68ome"), listed=True) is known
-        assert known.listed is True
+        listed = []
+        for spelling, now in ((uri + "/", False), (uri.replace("home", "%68ome"), True), (uri, False)):
+            assert table.add(spelling, listed=now) is known
+            listed.append(known.listed)
+        assert listed == [False, True, True]
         assert len(table) == 3
         assert table.remove(uri + "//") is known
         assert table.remove(uri) is None

@@ -44,10 +44,14 @@ class Screen:
         self.publisher.swap(folder, None, {})
 
     def open(self, path: str, text: str, version: int = 1) -> None:
-        self.documents.open(TextDocumentItem(path_to_uri(self.tree.path(path)), "json", version, text))
+        self.documents.open(item(path_to_uri(self.tree.path(path)), text, version))
 
     def close(self, path: str) -> None:
         self.documents.close(path_to_uri(self.tree.path(path)))
+
+
+def item(uri: str, text: str, version: int) -> TextDocumentItem:
+    return TextDocumentItem(uri=uri, language_id="json", version=version, text=text)
 
 
 @pytest.fixture
@@ -131,6 +135,6 @@ def test_another_spelling_of_the_uri_takes_the_diagnostics_over(screen: Screen) 
     screen.load("/a")
     screen.look()
     spelled = path_to_uri(screen.tree.path(CONFIG)).replace("config", "c%6Fnfig")
-    screen.documents.open(TextDocumentItem(spelled, "json", 1, WRONG))
+    screen.documents.open(item(spelled, WRONG, 1))
     screen.load("/a", config=WRONG)
     assert screen.look() == [(CONFIG, 0, None), (CONFIG.replace("config", "c%6Fnfig"), 1, 1)]

@@ -22,7 +22,7 @@ class Build:
         self.text = "0"
         self.running = self.most = 0
         self.log: Log = []
-        self.reload: Any = Reload(self._prepare, self._swap, executor)  # type: ignore[arg-type]
+        self.reload: Any = Reload(self._prepare, self._swap, executor)
 
     def _prepare(self, previous: Any) -> Callable[[], Any]:
         text = self.text

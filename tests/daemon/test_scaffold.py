@@ -1,5 +1,6 @@
 """Writing `.nexus3/`: nothing is overwritten, no link is followed, nothing half-written stays."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -69,8 +70,13 @@ def test_a_directory_that_is_a_link_or_a_file(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_nothing_half_written_stays(tmp_path: Path) -> None:
-    """A text that cannot be written (as on a full disk) leaves no file."""
-    with pytest.raises((RequestError, UnicodeEncodeError)):
-        check(tmp_path, one="\ud800")
+def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int, *_: object, **__: object) -> None:
+        os.write(handle, b"half")
+        os.close(handle)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("nexus_daemon.scaffold.open", full, raising=False)
+    with pytest.raises(RequestError, match="No space left on device"):
+        check(tmp_path, one="whole")
     assert list(tmp_path.iterdir()) == []

@@ -80,6 +80,39 @@ def test_every_file_of_a_folder_is_checked(editor: Editor) -> None:
     )
 
 
+def test_all_problems_of_a_file_are_shown_at_once(editor: Editor) -> None:
+    """Nobody wants to mend one kind of mistake only to be told of the next."""
+    found = check(
+        editor,
+        """
+        //- /a/.nexus3/config.json
+        {
+          "permissions": {"level": "yolo"},
+          "tools": {"summery": true},
+        }
+        """,
+    )
+    codes = [row.split(" ")[2] for row in found]
+    assert codes == ["config.scope", "config.unknown-key", "json.trailing-comma"]
+
+
+def test_the_place_is_one_of_the_text_on_screen(editor: Editor) -> None:
+    """While the file is broken its last good text is in force, but diagnostics are about the present one."""
+    good = '{"permissions": {"level": "yolo"}}'
+    broken = '{\n\n\n"permissions": {"level": "yolo"},}'
+    tree = editor.tree(f"//- /a/.nexus3/config.json\n{good}\n")
+    folder, config = tree.path("/a"), tree.path("/a/.nexus3/config.json")
+    editor.add(folder)
+    editor.open(config, good)
+    editor.layers(folder)
+    assert editor.codes(config) == ["config.scope"]
+    editor.type(config, broken)
+    editor.layers(folder)
+    places = {one["code"]: one["range"]["start"] for one in editor.shown(config)}
+    assert places["json.trailing-comma"] == {"line": 3, "character": 32}
+    assert places.get("config.scope") == {"line": 3, "character": 26}
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_ranges_count_units_of_the_agreed_encoding(tmp_path: Path, encoding: str) -> None:
     """An astral character is 4 bytes, 2 units of UTF-16 or one code point."""

@@ -52,7 +52,8 @@ class Talk:
         self.server = NexusServer("test", "1")
         register(self.server)
         self.writer = Writer()
-        self.link = StreamLink(self.server.protocol, limits)
+        self.link = StreamLink(limits)
+        self.link.use_protocol(self.server.protocol)
         self.link.use_writer(self.writer)
         self.writer.lost = self.link.writer_lost
         self.server.protocol.attach(self.link)

@@ -28,7 +28,7 @@ async def _serve() -> int:
     from functools import partial
 
     from nexus_daemon.connection.stdio import serve_stdio
-    from nexus_daemon.server import build
+    from nexus_daemon.server import OFFER, build
 
     started: list[Daemon] = []
 
@@ -40,7 +40,7 @@ async def _serve() -> int:
         return started[-1]
 
     try:
-        return await serve_stdio(partial(build, start))
+        return await serve_stdio(partial(build, start), offer=OFFER)
     finally:
         for daemon in started:
             await daemon.close()

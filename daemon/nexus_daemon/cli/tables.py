@@ -12,6 +12,7 @@ from nexus_daemon import protocol
 
 COLOURS = {"system": "cyan", "tools": "magenta", "history": "yellow", "memory": "blue", "event": "green"}
 BAR = 20
+LONGEST_PATH = 4096  # characters; a folded path is of no use to grep
 
 
 def print_usage(usage: protocol.TokenUsage) -> None:
@@ -54,6 +55,8 @@ def print_layers(result: protocol.LayersResult) -> None:
 
 
 def console() -> Console:
-    """As wide as the terminal; wide enough for any path when piped. Honours NO_COLOR."""
+    """As wide as the terminal; piped, as wide as the longest path or COLUMNS. Honours NO_COLOR."""
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=int(os.environ.get("COLUMNS", "160")))
+    if out.is_terminal:
+        return out
+    return Console(highlight=False, width=int(os.environ.get("COLUMNS") or LONGEST_PATH))

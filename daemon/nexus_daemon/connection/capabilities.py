@@ -6,7 +6,6 @@ A feature's options are a dict, or the options class of lsprotocol.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nexus_daemon.connection.standard import unstructure
 from nexus_daemon.convert import DEFAULT_ENCODING, ENCODINGS
 from nexus_daemon.messages import InitializeParams
 
@@ -53,6 +52,15 @@ _FILE_OPERATIONS = {
     for what in ("Create", "Rename", "Delete")
 }
 _INCREMENTAL = 2
+
+
+def unstructure(options: Any) -> Any:
+    """Options as JSON values; lsprotocol is looked at only for options that are made of its classes."""
+    if isinstance(options, dict | bool):
+        return options
+    from nexus_daemon.connection import standard
+
+    return standard.unstructure(options)
 
 
 def choose_encoding(client: InitializeParams) -> str:

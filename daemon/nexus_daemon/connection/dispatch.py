@@ -310,11 +310,7 @@ class NexusProtocol(LanguageServerProtocol):
             params = messages.initialize_params(b"null" if isinstance(raw, msgspec.UnsetType) else raw)
         except msgspec.DecodeError as error:
             raise RpcError(failures.INVALID_PARAMS, f"initialize: {error}") from error
-        server.client = params
-        server.position_encoding = server.documents.encoding = choose_encoding(params)
-        handler = self.fm.features.get("initialize")
-        if handler is not None:
-            handler(params)
+        self.adopt(params)
         capabilities = server_capabilities(
             self.fm.features,
             self.fm.feature_options,
@@ -322,14 +318,23 @@ class NexusProtocol(LanguageServerProtocol):
             client=params,
             encoding=server.position_encoding,
         )
-        self.state = "ready"
-        self._tracing = params.trace in ("messages", "verbose")
-        if params.process_id is not None:
-            self._link.watch(params.process_id)
         return {
             "capabilities": {**capabilities, **server.extra_capabilities},
             "serverInfo": {"name": server.name, "version": server.version},
         }
+
+    def adopt(self, params: messages.InitializeParams) -> None:
+        """The client has introduced itself; its reply is written elsewhere."""
+        server = self._server
+        server.client = params
+        server.position_encoding = server.documents.encoding = choose_encoding(params)
+        handler = self.fm.features.get("initialize")
+        if handler is not None:
+            handler(params)
+        self.state = "ready"
+        self._tracing = params.trace in ("messages", "verbose")
+        if params.process_id is not None:
+            self._link.watch(params.process_id)
 
     def _shutdown_request(self, _: Params) -> Any:
         self.state = "shutdown"

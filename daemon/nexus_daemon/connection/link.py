@@ -14,7 +14,6 @@ from typing import Protocol
 import msgspec
 
 from nexus_daemon import wire
-from nexus_daemon.connection.dispatch import NexusProtocol
 
 _BACKLOG = 1024 * 1024  # bytes of messages that may wait behind an async handler's first step
 _LONG = 64 * 1024  # bytes; from here on a second write is cheaper than a copy behind the header
@@ -29,6 +28,17 @@ class Limits(msgspec.Struct, frozen=True):
     unread_seconds: float = 300.0
     poll_seconds: float = 3.0
     flush_seconds: float = 2.0
+
+
+class Receiver(Protocol):
+    """What a link needs of the protocol above it."""
+
+    @property
+    def state(self) -> str: ...
+
+    def receive(self, body: bytes) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 class Reader(Protocol):
@@ -56,8 +66,8 @@ class Writer(Protocol):
 class StreamLink(asyncio.Protocol):
     """Joins a reader, a writer and a protocol. `done` becomes the exit code."""
 
-    def __init__(self, protocol: NexusProtocol, limits: Limits) -> None:
-        self._protocol = protocol
+    def __init__(self, limits: Limits) -> None:
+        self._protocol: Receiver
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._frames = wire.FrameReader(body_limit=limits.body)
@@ -70,6 +80,10 @@ class StreamLink(asyncio.Protocol):
         self._process_id: int | None = None
         self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
         self.done: asyncio.Future[int] = self._loop.create_future()
+
+    def use_protocol(self, protocol: Receiver) -> None:
+        """Give messages to this protocol from now on."""
+        self._protocol = protocol
 
     def use_writer(self, writer: Writer) -> None:
         self._writer = writer

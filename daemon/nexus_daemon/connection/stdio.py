@@ -11,22 +11,28 @@ import stat
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
 
+from nexus_daemon.connection.greeting import Greeting, Offer
 from nexus_daemon.connection.link import Limits, StreamLink
 from nexus_daemon.connection.pipe import PipeWriter
-from nexus_daemon.connection.server import NexusServer
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection.dispatch import NexusProtocol
+    from nexus_daemon.connection.server import NexusServer
 
 _PIPE_SIZE = 1024 * 1024  # bytes; the usual 64 KiB cost 16 times as many switches for a long message
 _READ_SIZE = 256 * 1024  # bytes
 _MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
 
-Build = Callable[[NexusServer], None]
+Build = Callable[["NexusServer"], None]
 
 
-async def serve_stdio(build: Build, *, limits: Limits | None = None) -> int:
+async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limits | None = None) -> int:
     """Serve the client on stdin and stdout until it leaves; return the exit code.
 
-    `build` registers the features. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin
+    `build` registers the features. With an `offer`, which must say the same, `initialize` is answered before
+    they are. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin
     is empty: neither a `print` nor a child process can get between the frames.
     """
     stdin, stdout = _take_stdio()
@@ -38,22 +44,30 @@ async def serve_stdio(build: Build, *, limits: Limits | None = None) -> int:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, link.end, 128 + number, number.name)
 
-    return await serve_stream(connect, build, limits=limits or Limits())
+    return await serve_stream(connect, build, offer=offer, limits=limits or Limits())
 
 
 async def serve_stream(
-    connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, limits: Limits
+    connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, offer: Offer | None, limits: Limits
 ) -> int:
     """Serve one client on the transports that `connect` gives to the link; return the exit code."""
-    server = NexusServer()
-    build(server)
-    link = StreamLink(server.protocol, limits)
-    server.protocol.attach(link)
-    # what start-up made stays for good: the collector need not look at it again and again;
-    # whoever started us may have kept it off so far, which saves 7 ms
-    gc.freeze()
-    gc.enable()
-    with _logging_to(server):
+    link = StreamLink(limits)
+    log = _ClientLog()
+
+    def grow() -> "NexusProtocol":
+        from nexus_daemon.connection.server import NexusServer  # pygls: see connection/greeting.py
+
+        server = log.server = NexusServer()
+        build(server)
+        server.protocol.attach(link)
+        # what start-up made stays for good: the collector need not look at it again and again;
+        # whoever started us may have kept it off so far
+        gc.freeze()
+        gc.enable()
+        return server.protocol
+
+    link.use_protocol(grow() if offer is None else Greeting(offer, grow, link))
+    with _logging_to(log):
         await connect(link)
         return await link.done
 
@@ -182,9 +196,9 @@ class _ThreadWriter:
 
 
 @contextlib.contextmanager
-def _logging_to(server: NexusServer) -> Iterator[None]:
+def _logging_to(log: "_ClientLog") -> Iterator[None]:
     """Send warnings to the client as window/logMessage, and everything of ours to stderr."""
-    handlers = [logging.StreamHandler(), _ClientLog(server)]
+    handlers = [logging.StreamHandler(), log]
     handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     for handler in handlers:
@@ -201,18 +215,18 @@ def _logging_to(server: NexusServer) -> Iterator[None]:
 class _ClientLog(logging.Handler):
     """Messages only: a traceback may hold text of the user's files, and stays on stderr."""
 
-    def __init__(self, server: NexusServer) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._server = server
+        self.server: NexusServer | None = None
         self._busy = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._server.client is None or getattr(self._busy, "now", False):
+        if self.server is None or self.server.client is None or getattr(self._busy, "now", False):
             return
         self._busy.now = True
         try:
             kind = next(number for level, number in _MESSAGE_TYPES if record.levelno >= level)
-            self._server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
+            self.server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
         except Exception:  # noqa: BLE001 - a log line must not be able to break what it reports
             self.handleError(record)
         finally:

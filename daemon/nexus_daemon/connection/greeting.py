@@ -1,0 +1,95 @@
+"""The first message, answered before pygls is imported.
+
+1. What a server can do is known from its table of features; the reply to `initialize` needs nothing else.
+2. pygls and lsprotocol take longer to import than all before them: the client gets its reply first, and
+   reads it while we import.
+3. Any other first message goes to the real protocol at once, which knows what to say.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from nexus_daemon import messages, wire
+from nexus_daemon.connection.capabilities import choose_encoding, server_capabilities
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection.dispatch import NexusProtocol
+    from nexus_daemon.connection.link import StreamLink
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What a server tells about itself: its features with their options, and its commands."""
+
+    name: str
+    version: str
+    features: Mapping[str, Any]
+    commands: tuple[str, ...]
+
+
+class Reply(msgspec.Struct, frozen=True):
+    jsonrpc: Literal["2.0"]
+    id: wire.Id
+    result: dict[str, Any]
+
+
+class Greeting:
+    """Stands in for the protocol of a connection until its first message is answered."""
+
+    state = "new"
+
+    def __init__(self, offer: Offer, grow: "Callable[[], NexusProtocol]", link: "StreamLink") -> None:
+        self._offer = offer
+        self._grow = grow
+        self._link = link
+        self._client: messages.InitializeParams | None = None
+        self._grown: NexusProtocol | None = None
+
+    def receive(self, body: bytes) -> bool:
+        """Answer `initialize`; True, so that the import runs before the next message is looked at."""
+        hello = _hello(body)
+        if hello is None:
+            return self.become().receive(body)
+        message_id, self._client = hello
+        self._link.send(wire.encode(Reply("2.0", message_id, introduction(self._offer, self._client))))
+        asyncio.get_running_loop().call_soon(self.become)
+        return True
+
+    def become(self) -> "NexusProtocol":
+        """Put the real protocol in this one's place, once, and tell it what the client said."""
+        if self._grown is None:
+            self._grown = self._grow()
+            self._link.use_protocol(self._grown)
+            if self._client is not None:
+                self._grown.adopt(self._client)
+        return self._grown
+
+    def close(self) -> None:
+        """Nothing is open yet."""
+
+
+def introduction(offer: Offer, client: messages.InitializeParams) -> dict[str, Any]:
+    """The result of `initialize`."""
+    capabilities = server_capabilities(
+        offer.features,
+        {feature: options for feature, options in offer.features.items() if options is not None},
+        offer.commands,
+        client=client,
+        encoding=choose_encoding(client),
+    )
+    return {"capabilities": capabilities, "serverInfo": {"name": offer.name, "version": offer.version}}
+
+
+def _hello(body: bytes) -> tuple[wire.Id, messages.InitializeParams] | None:
+    """Id and parameters of a well-formed `initialize` request; None for anything else."""
+    try:
+        message: wire.Envelope = wire.decode(body, wire.Envelope)
+        if message.jsonrpc != "2.0" or message.method != "initialize" or isinstance(message.params, msgspec.UnsetType):
+            return None
+        if message.id is None or isinstance(message.id, msgspec.UnsetType):
+            return None
+        return message.id, messages.initialize_params(message.params)
+    except msgspec.DecodeError:
+        return None
