@@ -12,6 +12,7 @@ References such as `${TOKEN}` and placeholders such as `<your key>` are no secre
 
 import math
 import re
+from typing import Any
 
 from nexus_context.errors import Span
 
@@ -49,6 +50,19 @@ def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
     if not spans and _SECRET_NAME.search(name) and _looks_random(value):
         spans = [Span(0, len(value))]
     return tuple(_apart(spans))
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """A JSON value with every literal secret covered by `*`; `name` is the key it stands under."""
+    if isinstance(value, dict):
+        return {key: without_secrets(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(item, name) for item in value]
+    if not isinstance(value, str):
+        return value
+    for span in secrets_in(value, name):
+        value = value[: span.start] + "*" * (span.end - span.start) + value[span.end :]
+    return value
 
 
 def redact(text: str) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.frames import MAX_COLUMNS, MAX_FRAMES, ConfigError, format_frame
+from nexus_context.redact import without_secrets
 
 
 def check(text: str, mark: str, expected: str, *, code: str = "json.key", message: str = "Wrong.") -> None:
@@ -111,3 +112,12 @@ def test_every_text_and_span_has_a_frame(text: str, start: int, length: int) -> 
     frame = format_frame(Problem("/c", Span(start, start + length), "json.x", Severity.ERROR, "Wrong."), text)
     assert frame.count("^\n") >= 1
     assert all(char.isprintable() or char in "\t\n" for char in frame)
+
+
+def test_values_are_shown_without_secrets() -> None:
+    token = "ghp_" + "a1B2" * 9
+    value = {"headers": {"Authorization": f"Bearer {token}", "X-Team": "backend"}, "list": [token, 1, None]}
+    assert without_secrets(value) == {
+        "headers": {"Authorization": "Bearer " + "*" * len(token), "X-Team": "backend"},
+        "list": ["*" * len(token), 1, None],
+    }

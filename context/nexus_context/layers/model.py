@@ -62,9 +62,10 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """Settings merged from these layers, and what they may not set."""
+    """Settings merged from these layers, and what the present texts may not set."""
 
     layers: tuple[ConfigLayer, ...]
+    present: tuple[ConfigLayer, ...]
     effective: Effective
     problems: tuple[Problem, ...]
 

@@ -169,12 +169,14 @@ def _depth(configs: list[JsonFile | None]) -> int:
 
 
 def _settings(reading: Reading, places: list[Place], configs: list[JsonFile | None], home: str) -> Effective:
-    layers = tuple(
-        ConfigLayer(place.name, config.used)
-        for place, config in zip(places, configs, strict=True)
-        if config is not None and config.used is not None
+    read = [(place.name, config) for place, config in zip(places, configs, strict=True) if config is not None]
+    counting = tuple(ConfigLayer(name, config.used) for name, config in read if config.used is not None)
+    present = tuple(
+        ConfigLayer(name, reading.documents[config.path])
+        for name, config in read
+        if config.path in reading.documents
     )
-    return reading.merge(layers, os.path.join(home, "config.json")).effective
+    return reading.merge(counting, present, os.path.join(home, "config.json")).effective
 
 
 def _instructions(

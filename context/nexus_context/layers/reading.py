@@ -134,12 +134,19 @@ class Reading:
         self.good[path] = good
         return JsonFile(path, "stale", read.text, good)
 
-    def merge(self, layers: tuple[ConfigLayer, ...], global_path: str) -> Merged:
-        """The merged settings; the previous ones when each file that counts is the same."""
+    def merge(
+        self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str
+    ) -> Merged:
+        """The merged settings of the documents that count; the previous ones when each file is the same.
+
+        What is reported is about the texts that are there now, broken ones too: that is what people look at.
+        """
         merged = self.previous.merged
-        if merged is None or not _same(merged.layers, layers):
-            kept, problems = restrict(layers, global_path=global_path)
-            merged = Merged(layers, merge(kept), problems)
+        if merged is None or not (_same(merged.layers, counting) and _same(merged.present, present)):
+            kept, problems = restrict(counting, global_path=global_path)
+            if not _same(counting, present):
+                _, problems = restrict(present, global_path=global_path)
+            merged = Merged(counting, present, merge(kept), problems)
         self.merged = merged
         self.problems.extend(merged.problems)
         return merged

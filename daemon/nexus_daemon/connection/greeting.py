@@ -86,7 +86,11 @@ def _hello(body: bytes) -> tuple[wire.Id, messages.InitializeParams] | None:
     """Id and parameters of a well-formed `initialize` request; None for anything else."""
     try:
         message: wire.Envelope = wire.decode(body, wire.Envelope)
-        if message.jsonrpc != "2.0" or message.method != "initialize" or isinstance(message.params, msgspec.UnsetType):
+        if (
+            message.jsonrpc != "2.0"
+            or message.method != "initialize"
+            or isinstance(message.params, msgspec.UnsetType)
+        ):
             return None
         if message.id is None or isinstance(message.id, msgspec.UnsetType):
             return None

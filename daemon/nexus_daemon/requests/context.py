@@ -7,8 +7,10 @@ from typing import Any
 from nexus_context import assembly
 from nexus_context.config import merge
 from nexus_context.conversation.message import Message
-from nexus_context.errors import RequestError
+from nexus_context.errors import RequestError, Span
+from nexus_context.layers import Layers
 from nexus_context.manager import ContextManager
+from nexus_context.redact import without_secrets
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import count_spans
 from nexus_daemon import protocol
@@ -100,9 +102,9 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
 def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     return protocol.EffectiveResult(
         revision=snapshot.revision,
-        config=snapshot.effective.values,
+        config=without_secrets(snapshot.effective.values),
         provenance={
-            pointer: [_provenance(entry, locate) for entry in chain]
+            pointer: [_provenance(entry, snapshot.layers, locate) for entry in chain]
             for pointer, chain in snapshot.effective.provenance.items()
         },
         mcp_servers=[
@@ -120,14 +122,25 @@ def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     )
 
 
-def _provenance(entry: merge.Provenance, locate: Locator) -> protocol.Provenance:
+def _provenance(entry: merge.Provenance, layers: Layers, locate: Locator) -> protocol.Provenance:
     return protocol.Provenance(
         layer=entry.layer,
         uri=locate.uri(entry.path),
-        range=locate.range(entry.path, entry.span),
-        value=entry.value,
+        range=locate.range(entry.path, _present_span(entry, layers)),
+        value=without_secrets(entry.value, str(entry.pointer[-1]) if entry.pointer else ""),
         wins=entry.wins,
     )
+
+
+def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
+    """Where the value stands in the text that is there now; a stale file's value may be gone from it."""
+    present = layers.documents.get(entry.path)
+    if entry.document is None or present is None or present is entry.document:
+        return entry.span
+    try:
+        return present.span(entry.pointer)
+    except KeyError:
+        return Span(0, 0)
 
 
 def _check_limits(options: protocol.AssembleOptions) -> None:
