@@ -417,6 +417,7 @@ def test_any_text_is_checked(text: str) -> None:
 
 
 @given(documents())
+@example({"providers": None})
 def test_every_fix_mends_its_problem(value: Any) -> None:
     text = json.dumps(value, indent=1, ensure_ascii=False)
     problems = check_config(parse(PATH, text))
@@ -425,6 +426,6 @@ def test_every_fix_mends_its_problem(value: Any) -> None:
         if after is not None and problem.severity == Severity.ERROR:
             json.loads(after)
             mended = check_config(parse(PATH, after))
-            assert sum(p.severity == Severity.ERROR for p in mended) < sum(
-                p.severity == Severity.ERROR for p in problems
-            )
+            # a key under its right name may show that its value is wrong, too: that is another problem
+            same = [(p.code, p.message) for p in problems].count((problem.code, problem.message))
+            assert [(p.code, p.message) for p in mended].count((problem.code, problem.message)) < same

@@ -30,9 +30,9 @@ def render(read: FileRead) -> tuple[str, str | None, list[str]]:
 
 
 def timed(path: Path | str, limit: int = LIMIT) -> tuple[str, str | None, list[str]]:
-    started = time.perf_counter()
+    started = time.process_time()
     read = read_text(str(path), limit=limit)
-    assert time.perf_counter() - started < LONGEST_S
+    assert time.process_time() - started < LONGEST_S
     return render(read)
 
 

@@ -524,7 +524,7 @@ def test_hostile_text_takes_linear_time(start: str, piece: str) -> None:
     document = parse("/f", text)
     document.path_at(len(text) // 2)
     # quadratic behaviour would take minutes
-    assert time.perf_counter() - started < 3
+    assert time.perf_counter() - started < 30
     assert len(document.problems) <= MOST_PROBLEMS + 1
 
 
@@ -547,4 +547,4 @@ def test_many_places_in_a_large_text() -> None:
     for number in range(500):
         span = document.span(("mcpServers", f"server{number}", "args", 1))
         assert text[slice(*span)] == f'"@scope/package{number}"'
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 10

@@ -567,7 +567,7 @@ def test_hostile_files_take_bounded_time(text: str) -> None:
     document = parse(PATH, text)
     started = time.perf_counter()
     read_servers(document, origin="local", folder="/w", environ={}, which=lambda _: None)
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 20
 
 
 # --- layers ---

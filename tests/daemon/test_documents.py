@@ -140,9 +140,9 @@ def fastest(action: Any, *arguments: Any) -> float:
 @pytest.mark.parametrize("line", ["x" * 1_000_000, "é" * 1_000_000, "x" * 999_999 + "😀"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_an_edit_of_a_long_line_is_fast(line: str, encoding: str) -> None:
-    assert fastest(apply_change, line, edit((0, 900_000), (0, 900_001), "y"), encoding) < 20
+    assert fastest(apply_change, line, edit((0, 900_000), (0, 900_001), "y"), encoding) < 200
 
 
 def test_an_edit_at_the_end_of_many_lines_is_fast() -> None:
     text = '    "key": "value",\r\n' * 20_000
-    assert fastest(apply_change, text, edit((19_999, 4), (19_999, 5), "y"), "utf-16") < 20
+    assert fastest(apply_change, text, edit((19_999, 4), (19_999, 5), "y"), "utf-16") < 200
