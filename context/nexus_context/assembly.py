@@ -74,14 +74,12 @@ def assemble(
 ) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone.
 
-    Raises RequestError for an unknown format or a parameter out of range.
+    Raises RequestError for an unknown format, a format of a provider without a model, a limit that is too
+    small and a parameter that does not exist or is out of range.
     """
-    if request.format not in FORMATS:
-        raise RequestError(
-            f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"
-        )
     options = request.options
     model, counter = model_of(snapshot, options.model)
+    _check(request, model)
     prompt = prompt_for(snapshot, model=options.model, additional=options.additional_system_prompt, now=now)
     disabled = (*snapshot.effective.get("/tools/disabled"), *options.disabled_tools)
     tools = tool_sets.select(options.additional_tools, disabled=disabled)
@@ -102,7 +100,7 @@ def assemble(
         current_message=current,
         tools=tools,
         parameters=parameters,
-        model=model.name,
+        model=model.given,
         provider=snapshot.effective.get("/provider/name"),
         usage=spent,
         metadata=_metadata(prompt, tools, spent),
@@ -112,12 +110,19 @@ def assemble(
 
 
 def usage_of(
-    snapshot: Snapshot, conversation: ContextManager, *, counter: TokenCounter | None = None
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    *,
+    counter: TokenCounter | None = None,
+    now: datetime | None = None,
 ) -> TokenUsage:
-    """What the next request would cost before its own message. `counter` replaces the model's own."""
+    """What the next request would cost before its own message. `counter` replaces the model's own.
+
+    `now`, a local time with its zone, counts only with `datetime.placement = system`.
+    """
     model, exact = model_of(snapshot, None)
     used = counter or exact
-    rows = [*system_rows(snapshot.prompt, used), *_history_rows(conversation, used)]
+    rows = [*system_rows(prompt_for(snapshot, now=now), used), *_history_rows(conversation, used)]
     return _usage(snapshot, model, used, rows, Options())
 
 
@@ -142,6 +147,26 @@ def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
         UsageRow("system", key[2], count, counter.exact, *_source(sources[key]))
         for key, count in tokens.items()
     ]
+
+
+def _check(request: Request, model: ModelLimits) -> None:
+    """RequestError for what no context can be assembled from."""
+    if request.format not in FORMATS:
+        raise RequestError(
+            f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"
+        )
+    if request.format != "neutral" and not model.given:
+        raise RequestError(
+            f"A body in the format {request.format} names a model, and none is set. Set provider.model in "
+            "config.json, or options.model of the request.",
+            code="no-model",
+        )
+    for name, given, least in (
+        ("maxContextTokens", request.options.max_context_tokens, 1),
+        ("reserveTokens", request.options.reserve_tokens, 0),
+    ):
+        if given is not None and given < least:
+            raise RequestError(f"{name} is {given}; it must be at least {least}.", code="bad-option")
 
 
 def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
@@ -239,10 +264,10 @@ def _body(
 ) -> dict[str, Any] | None:
     values = {name: parameter.value for name, parameter in parameters.items()}
     if form == "openai":
-        return formats.openai(model.name, prompt.text, messages, tools, values)
+        return formats.openai(model.given, prompt.text, messages, tools, values)
     if form == "anthropic":
         return formats.anthropic(
-            model.name,
+            model.given,
             prompt.text,
             messages,
             tools,

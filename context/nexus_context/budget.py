@@ -26,19 +26,21 @@ class TokenUsage(msgspec.Struct, frozen=True):
     """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
 
     `limit` is the model's window or the configured maximum, `reserved` is kept free for the answer and
-    for tool results, `available` = limit - reserved, never below 0.
+    for tool results, `max_input` is the most that the model takes as input. `available` is the smaller of
+    limit - reserved and max_input, never below 0.
     """
 
     model: str
     limit: int
     reserved: int
+    max_input: int
     counter: str
     exact: bool
     rows: tuple[UsageRow, ...]
 
     @property
     def available(self) -> int:
-        return max(self.limit - self.reserved, 0)
+        return max(min(self.limit - self.reserved, self.max_input), 0)
 
     @property
     def total(self) -> int:
@@ -77,4 +79,5 @@ def usage(
     limit = limits.context_window
     if max_tokens is not None:
         limit = min(max_tokens, limit) if limits.known else max_tokens
-    return TokenUsage(limits.name, limit, reserved, counter.name, counter.exact, tuple(rows))
+    max_input = limits.max_input if limits.known else limit  # what is a guess narrows nothing
+    return TokenUsage(limits.given, limit, reserved, max_input, counter.name, counter.exact, tuple(rows))

@@ -36,13 +36,13 @@ class ConfigError(NexusError):
 def format_frame(problem: Problem, text: str | None) -> str:
     """The problem with the line before it, its own line with a mark below, and the line after.
 
-    Lines and columns count from 1, columns in code points. Secrets in the shown lines are covered, characters
-    that could steer a terminal are replaced. No line end at the end.
+    Lines and columns count from 1, columns in code points. Secrets in the message and the shown lines are
+    covered, characters that could steer a terminal are replaced. No line end at the end.
     """
     title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
     kind = "Error" if problem.severity == Severity.ERROR else "Warning"
     head = f"Configuration {kind}: {title} {_harmless(problem.path)}"
-    message = _harmless(problem.message)
+    message = _harmless(redact(problem.message))
     if text is None:
         return f"{head}\n\n  {message}\n\n{remedy}"
     index = LineIndex(text)

@@ -8,6 +8,7 @@ import msgspec
 from nexus_context.config.check import check_value
 from nexus_context.config.merge import Effective
 from nexus_context.errors import RequestError
+from nexus_context.jsontext import pointer_text
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -26,7 +27,8 @@ def resolve(effective: Effective, requested: Mapping[str, Any]) -> dict[str, Par
         name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
     }
     for name, value in requested.items():
-        wrong = check_value(f"/parameters/{name}", value)
+        # a name is one step: `thinking/level` is no parameter
+        wrong = check_value(pointer_text(("parameters", name)), value)
         if wrong:
             raise RequestError(f"Parameter {name} of the request: {wrong}", code="bad-parameter")
         found[name] = Parameter(value, "request")
@@ -39,7 +41,7 @@ def _configured(effective: Effective) -> dict[str, Any]:
 
 
 def _origin(effective: Effective, name: str) -> str:
-    prefix = f"/parameters/{name}"
+    prefix = pointer_text(("parameters", name))
     origins = [
         entry.layer
         for pointer, chain in effective.provenance.items()

@@ -12,6 +12,7 @@ References such as `${TOKEN}` and placeholders such as `<your key>` are no secre
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from nexus_context.errors import Span
@@ -36,6 +37,12 @@ _SECRET_NAME = re.compile(r"(?i)(?:token|key|passw(?:or)?d|passphrase|credential
 _PLACEHOLDER = re.compile(
     r"(?i)[<>{}$]|\byour|your[_-]|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|^(?:[~./]|[a-z]:\\)"
 )
+
+_HEADERS = ("provider", "headers")
+_LEDGER = ("ledger", "url")
+# user and password of a URL: up to the last @, as a password may hold any character
+_USER = re.compile(r"(?s)(?:(?<=://)|\A(?!.*://)).*(?=@)")
+_COVER = "********"
 
 _LONG = 16
 _MOST = 65_536  # characters of a value that are looked at
@@ -63,6 +70,23 @@ def without_secrets(value: Any, name: str = "") -> Any:
     for span in secrets_in(value, name):
         value = value[: span.start] + "*" * (span.end - span.start) + value[span.end :]
     return value
+
+
+def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
+    """A value of config.json for people to see: no header of the provider, no password, no literal secret.
+
+    `pointer` is where the value stands in config.json, () for the whole of it.
+    """
+    if isinstance(value, dict):
+        return {key: shown_setting(item, (*pointer, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shown_setting(item, (*pointer, index)) for index, item in enumerate(value)]
+    place = tuple(pointer)
+    if place[: len(_HEADERS)] == _HEADERS and value is not None:
+        return _COVER
+    if place == _LEDGER and isinstance(value, str):
+        value = _USER.sub(_COVER, value)
+    return without_secrets(value, next((step for step in reversed(place) if isinstance(step, str)), ""))
 
 
 def redact(text: str) -> str:

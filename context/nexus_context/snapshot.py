@@ -5,7 +5,8 @@
 3. The revision grows when anything that a reader could see differs.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import msgspec
@@ -14,6 +15,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem
 from nexus_context.layers.model import Layers
 from nexus_context.layers.read import Surroundings, open_layers, with_reading
+from nexus_context.layers.recheck import recheck
 from nexus_context.prompt.contents import Contents, gather
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.render import Prompt, render
@@ -47,15 +49,27 @@ def load(
     overlays: Mapping[str, str],
     environ: Mapping[str, str],
     previous: Snapshot | None = None,
+    changed: Collection[str] | None = None,
     now: datetime | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
     `home` is the global directory, `user_home` the user's home directory, `overlays` unsaved text by
-    absolute path. `now` has a zone; it counts only with `datetime.placement = system`.
+    absolute path. `changed` are the only paths whose unsaved text or file can have changed since `previous`;
+    None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`.
     """
+    if previous is not None and changed is not None and len(changed) == 1:
+        (path,) = changed
+        layers = path in overlays and recheck(
+            previous.layers, path, overlays[path], global_path=os.path.join(home, "config.json")
+        )
+        if layers:
+            problems = (*layers.problems, *previous.contents.problems)
+            return msgspec.structs.replace(
+                previous, revision=previous.revision + 1, layers=layers, problems=problems
+            )
     around = Surroundings(home, user_home, overlays, environ)
-    opened, reading = open_layers(folder, around, previous.layers if previous else None)
+    opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
     contents = gather(opened, reading, user_home)
     layers = with_reading(opened, reading)
     facts = Facts(window=_window(layers.effective, None), now=now)

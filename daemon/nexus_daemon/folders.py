@@ -14,7 +14,7 @@ from nexus_context.prompt.environment import Environment
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert
 from nexus_daemon.conversations import Conversations
-from nexus_daemon.reload import Reload
+from nexus_daemon.reload import Prepare, Reload
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -137,17 +137,18 @@ class FolderTable:
             self.overlays.pop(path, None)
         else:
             self.overlays[path] = text
-        self.changed(path, reason)
+        for folder in self.reading(path):
+            folder.reload.request(reason, path)
 
     def changed(self, path: str, reason: str) -> None:
-        """A file changed: rebuild the folders that read it."""
+        """A file changed on disk: rebuild the folders that read it."""
         for folder in self.reading(path):
             folder.reload.request(reason)
 
-    def _preparer(self, folder: Folder) -> Callable[[Snapshot | None], Callable[[], Snapshot]]:
+    def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
 
-        def prepare(previous: Snapshot | None) -> Callable[[], Snapshot]:
+        def prepare(previous: Snapshot | None, changed: frozenset[str] | None) -> Callable[[], Snapshot]:
             folder.overlays = dict(self.overlays)
             return partial(
                 snapshots.load,
@@ -158,6 +159,7 @@ class FolderTable:
                 overlays=folder.overlays,
                 environ=around.environ,
                 previous=previous,
+                changed=changed,
             )
 
         return prepare

@@ -15,15 +15,15 @@ from nexus_context.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-Prepare = Callable[[Snapshot | None], Callable[[], Snapshot]]
+Prepare = Callable[[Snapshot | None, frozenset[str] | None], Callable[[], Snapshot]]
 Swap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
 
 
 class Reload:
     """The rebuild queue of one folder.
 
-    `prepare` is called on the loop and takes what it needs of the daemon's state; the job that it
-    returns runs in `executor`; `swap` is called on the loop with the old and the new snapshot.
+    `prepare` is called on the loop with the old snapshot and the only paths that can have changed since
+    (None: any), and takes what it needs of the daemon's state; the job that it returns runs in `executor`; `swap` is called on the loop with the old and the new snapshot.
     """
 
     def __init__(self, prepare: Prepare, swap: Swap, executor: Executor) -> None:
@@ -32,10 +32,12 @@ class Reload:
         self._swap = swap
         self._executor = executor
         self._reasons: set[str] = set()
+        self._changed: set[str] | None = None  # None: anything may have
         self._task: asyncio.Task[None] | None = None
 
-    def request(self, reason: str) -> None:
-        """Ask for a rebuild; returns at once."""
+    def request(self, reason: str, path: str | None = None) -> None:
+        """Ask for a rebuild; returns at once. `path` is the one file that changed, None: look at everything."""
+        self._changed = self._changed | {path} if self._changed is not None and path is not None else None
         self._reasons.add(reason)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -57,12 +59,15 @@ class Reload:
             while self._reasons:
                 reasons = frozenset(self._reasons)
                 self._reasons.clear()
+                changed = None if self._changed is None else frozenset(self._changed)
+                self._changed = set()
                 old = self.snapshot
                 try:
-                    new = await loop.run_in_executor(self._executor, self._prepare(old))
+                    new = await loop.run_in_executor(self._executor, self._prepare(old, changed))
                     self.snapshot = new
                     self._swap(old, new, reasons)
                 except Exception:  # a bug in one rebuild must not end the folder
+                    self._changed = None
                     logger.exception("rebuilding a folder failed; its last state stays")
         finally:
             self._task = None

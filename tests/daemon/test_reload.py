@@ -24,7 +24,7 @@ class Build:
         self.log: Log = []
         self.reload: Any = Reload(self._prepare, self._swap, executor)
 
-    def _prepare(self, previous: Any) -> Callable[[], Any]:
+    def _prepare(self, previous: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
         text = self.text
 
         def job() -> Any:
@@ -140,3 +140,27 @@ def test_cancel_forgets_a_build_under_way() -> None:
         assert build.reload.snapshot is None
 
     assert check(story) == []
+
+
+def test_a_build_knows_the_only_paths_that_changed() -> None:
+    """What was edited in the editor is looked at alone; a change on disk means looking at everything."""
+    seen: list[frozenset[str] | None] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as executor:
+
+            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
+                seen.append(changed)
+                return lambda: "snapshot"
+
+            reload = Reload(prepare, lambda *_: None, executor)
+            for requests in ([("folder", None)], [("config", "/a")], [("config", "/a"), ("mcp", "/b")]):
+                for reason, path in requests:
+                    reload.request(reason, path)
+                await reload.settled()
+            reload.request("config", "/a")
+            reload.request("disk")
+            await reload.settled()
+
+    asyncio.run(run())
+    assert seen == [None, frozenset({"/a"}), frozenset({"/a", "/b"}), None]

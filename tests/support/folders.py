@@ -17,6 +17,7 @@ def load_folder(
     *,
     overlays: Mapping[str, str] | None = None,
     previous: Snapshot | None = None,
+    changed: frozenset[str] | None = None,
     now: datetime | None = None,
 ) -> Snapshot:
     """The snapshot of a folder; overlays are named by fixture path."""
@@ -28,6 +29,7 @@ def load_folder(
         overlays={fixture.path(path): text for path, text in (overlays or {}).items()},
         environ={},
         previous=previous,
+        changed=changed,
         now=now,
     )
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.config import advice, mend
+from nexus_context.config.accept import ANYTHING, COMMENT_PREFIX, acceptor, pattern
 from nexus_context.errors import Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
@@ -27,7 +28,6 @@ from nexus_context.jsontext import JsonDocument, parse_pointer
 Node = dict[str, Any]
 Pointer = tuple[str | int, ...]
 
-COMMENT_PREFIX = "_comment"
 MOST_FINDINGS = 200  # of one file or MCP server; what is past that is not looked for
 JSONC = frozenset({"json.comment", "json.trailing-comma"})  # what some editors allow; no value is in doubt
 CONFIG_SCHEMA = str(Path(__file__).with_name("config.schema.json"))
@@ -142,11 +142,13 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
     elif kind == "object":
         _walk_object(value, node, pointer, findings)
     elif kind == "array":
-        items = node.get("items", {})
+        items = node.get("items", ANYTHING)
+        fits = acceptor(items)
         for index, item in enumerate(value) if items else ():
             if len(findings) >= MOST_FINDINGS:
                 break
-            _walk(item, items, (*pointer, index), findings)
+            if not fits(item):
+                _walk(item, items, (*pointer, index), findings)
     elif kind == "string":
         _walk_text(value, node, pointer, findings)
     elif kind in {"integer", "number"}:
@@ -155,7 +157,8 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
 
 def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding]) -> None:
     properties = node.get("properties", {})
-    others = node.get("additionalProperties", {})
+    others = node.get("additionalProperties", ANYTHING)
+    fits = None if others is False else acceptor(others)
     for key, child in value.items():
         if len(findings) >= MOST_FINDINGS:
             return
@@ -164,9 +167,9 @@ def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: 
             _walk(child, known, (*pointer, key), findings)
         elif key.startswith(COMMENT_PREFIX):
             continue
-        elif others is False:
+        elif fits is None:
             findings.append(_unknown_key(key, value, properties, pointer))
-        else:
+        elif not fits(child):
             _walk(child, others, (*pointer, key), findings)
     findings += [
         Finding("required", pointer, f"{_name(pointer)} needs {mend.quoted(key)}.")
@@ -251,10 +254,7 @@ def _is_kind(kind: str, expected: str | list[str]) -> bool:
     return kind in expected or (kind == "integer" and "number" in expected)
 
 
-@functools.cache
-def _pattern(text: str) -> re.Pattern[str]:
-    # `$` ends the text in JSON Schema and pydantic; in Python it would allow a line end after it
-    return re.compile(re.sub(r"\$\Z", r"\\Z", text))
+_pattern = functools.cache(pattern)
 
 
 def _name(pointer: Pointer) -> str:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.config import mend
+from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.check import (
-    COMMENT_PREFIX,
     JSONC,
     MCP_SCHEMA,
     Node,

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.config.check import COMMENT_PREFIX, CONFIG_SCHEMA, load_schema, schema_text
+from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config.check import CONFIG_SCHEMA, load_schema, schema_text
 from nexus_context.errors import Span
 from nexus_context.jsontext import JsonDocument, parse, parse_pointer
 
@@ -95,6 +96,10 @@ def merge(layers: Sequence[ConfigLayer]) -> Effective:
     roots = [_Part(layer, (), _settings(layer.document.value)) for layer in layers]
     values = _merge_objects(roots, "", provenance)
     _fill_defaults(values, provenance)
+    order = {layer.name: number for number, layer in enumerate(layers)}
+    for chain in provenance.values():
+        if len(chain) > 1:  # what is not allowed or does not count was noted first
+            chain.sort(key=lambda entry: order.get(entry.layer, -1))
     return Effective(values, {pointer: tuple(chain) for pointer, chain in provenance.items()})
 
 

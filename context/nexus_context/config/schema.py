@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-COMMENT_PREFIX = "_comment"
+from nexus_context.config.accept import COMMENT_PREFIX
+
 MAX_TOKENS = 100_000_000
 
 

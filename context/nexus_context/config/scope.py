@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from nexus_context.config import mend
-from nexus_context.config.check import COMMENT_PREFIX, describe
+from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config.check import describe
 from nexus_context.config.merge import ConfigLayer, Pointer
 from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument
@@ -77,7 +78,7 @@ def _wider_levels(value: Any, level: str, global_path: str) -> list[tuple[Pointe
         *(
             (("agents", name, "permissions", "level"), _object(agent, "permissions").get("level"))
             for name, agent in _object(value, "agents").items()
-            if not name.startswith(COMMENT_PREFIX)
+            if isinstance(agent, dict) and "permissions" in agent and not name.startswith(COMMENT_PREFIX)
         ),
     ]
     return [

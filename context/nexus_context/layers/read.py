@@ -9,20 +9,17 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
 
 from nexus_context import files
-from nexus_context.config.check import check_config
 from nexus_context.config.merge import ConfigLayer, Effective
-from nexus_context.errors import Problem
 from nexus_context.files import JSON_LIMIT
-from nexus_context.jsontext import JsonDocument
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
-from nexus_context.layers.reading import JsonFile, Reading
+from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, ancestor_places, local_place
 
@@ -66,9 +63,14 @@ def read_layers(
     return with_reading(layers, reading)
 
 
-def open_layers(folder: str, around: Surroundings, previous: Layers | None) -> tuple[Layers, Reading]:
-    """The layers, and the reading that goes on with what their instruction files import."""
-    reading = Reading(around.overlays, previous.memory if previous else None)
+def open_layers(
+    folder: str, around: Surroundings, previous: Layers | None, changed: Collection[str] | None = None
+) -> tuple[Layers, Reading]:
+    """The layers, and the reading that goes on with what their instruction files import.
+
+    `changed` are the only paths that can have changed since `previous`; None: any may have.
+    """
+    reading = Reading(around.overlays, previous.memory if previous else None, changed)
     places, configs = _places(reading, folder, around)
     effective = _settings(reading, places, configs, around.home)
     names = instruction_names(reading, effective)
@@ -133,6 +135,8 @@ def _places(reading: Reading, folder: str, around: Surroundings) -> tuple[list[P
     ]
     for place in places[1:]:
         _watch_directories(reading, place)
+    # what is refused today may be readable after a chmod
+    reading.watch.update(each.path for each in reading.skipped)
     return places, configs
 
 
@@ -145,12 +149,7 @@ def _read_config(reading: Reading, place: Place) -> JsonFile | None:
         missing = reading.refusals.get(path) is None and not place.optional
         return JsonFile(path, "missing", None, None) if missing else None
     document = reading.document(path)
-    return reading.settle(path, document, reading.check(document, _check) if document else ())
-
-
-def _check(document: JsonDocument) -> tuple[Problem, ...]:
-    syntax = [problem for problem in document.problems if problem.code != "json.empty"]
-    return (*syntax, *check_config(document))
+    return reading.settle(path, document, reading.check(document, check_settings) if document else ())
 
 
 def _config_file(file: JsonFile) -> LayerFile:

@@ -8,10 +8,11 @@
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from nexus_context.config.check import check_config
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity, Span
@@ -38,8 +39,12 @@ class JsonFile(msgspec.Struct, frozen=True):
 class Reading:
     """One load of a folder: what has been read for it so far, and the previous load to save work."""
 
-    def __init__(self, overlays: Mapping[str, str], previous: Memory | None) -> None:
+    def __init__(
+        self, overlays: Mapping[str, str], previous: Memory | None, changed: Collection[str] | None = None
+    ) -> None:
+        """`changed` are the only paths that can have changed since `previous`; None: any may have."""
         self.overlays = overlays
+        self.changed = changed
         self.previous = previous or Memory()
         self.reads: dict[str, FileRead] = {}
         self.documents: dict[str, JsonDocument] = {}
@@ -67,13 +72,15 @@ class Reading:
         self.watch.add(path)
         previous = self.previous.reads.get(path)
         overlay = self.overlays.get(path)
-        if overlay is None:
+        if previous is not None and self.changed is not None and path not in self.changed:
+            read = previous
+        elif overlay is None:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
             read = read_text(path, limit=limit, previous=saved)
         elif previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
             read = previous
         else:
-            read = _unsaved(path, overlay, limit)
+            read = unsaved(path, overlay, limit)
         self.reads[path] = read
         return read
 
@@ -141,13 +148,16 @@ class Reading:
 
         What is reported is about the texts that are there now, broken ones too: that is what people look at.
         """
-        merged = self.previous.merged
-        if merged is None or not (_same(merged.layers, counting) and _same(merged.present, present)):
-            kept, problems = restrict(counting, global_path=global_path)
-            if not _same(counting, present):
-                _, problems = restrict(present, global_path=global_path)
-            merged = Merged(counting, present, merge(kept), problems)
-        self.merged = merged
+        before = self.previous.merged
+        if before is not None and _same(before.layers, counting):
+            effective = before.effective
+        else:
+            effective = merge(restrict(counting, global_path=global_path)[0])
+        if before is not None and _same(before.present, present):
+            problems = before.problems
+        else:
+            problems = restrict(present, global_path=global_path)[1]
+        self.merged = merged = Merged(counting, present, effective, problems)
         self.problems.extend(merged.problems)
         return merged
 
@@ -162,16 +172,25 @@ class Reading:
         return reason
 
 
+def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
+    """Everything that is wrong with one settings file by itself."""
+    syntax = [problem for problem in document.problems if problem.code != "json.empty"]
+    return (*syntax, *check_config(document))
+
+
 def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool:
     return len(before) == len(now) and all(
         a.name == b.name and a.document is b.document for a, b in zip(before, now, strict=True)
     )
 
 
-def _unsaved(path: str, text: str, limit: int) -> FileRead:
+def unsaved(path: str, text: str, limit: int) -> FileRead:
     """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced."""
-    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
-    data = text.encode()
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+        data = text.encode()
     if len(data) > limit:
         message = (
             f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."

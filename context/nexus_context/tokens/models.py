@@ -29,10 +29,12 @@ UNKNOWN_WINDOW = 128_000  # tokens (SPEC §5)
 class ModelLimits(msgspec.Struct, frozen=True):
     """What a model takes. Sizes are in tokens, prices in US dollars per million tokens.
 
-    `context_window` is input and output together; `max_input` may be less. `known` is False where they
-    are a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
+    `given` is the name that was asked for, as a provider knows it; `name` is the registry's. `context_window`
+    is input and output together; `max_input` may be less. `known` is False where they are a guess. `encoding`,
+    `factor` and `exact` say how its tokens are counted.
     """
 
+    given: str
     name: str
     provider: str | None
     context_window: int
@@ -71,6 +73,7 @@ def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None
         record.max_input if record and record.max_input and not changes.get("context_window") else window
     )
     return ModelLimits(
+        given=given,
         name=canonical,
         provider=changes.get("provider", record.provider if record else None),
         context_window=window,

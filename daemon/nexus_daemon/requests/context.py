@@ -7,11 +7,13 @@ from typing import Any
 from nexus_context import assembly
 from nexus_context.config import merge
 from nexus_context.conversation.message import Message
-from nexus_context.errors import RequestError, Span
+from nexus_context.errors import Span
+from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
 from nexus_context.manager import ContextManager
-from nexus_context.redact import without_secrets
-from nexus_context.snapshot import Snapshot
+from nexus_context.prompt.render import Prompt
+from nexus_context.redact import shown_setting
+from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_context.tokens import count_spans
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
@@ -26,7 +28,6 @@ def assemble(
     locate: Locator,
 ) -> protocol.Assembled:
     options = params.options or protocol.AssembleOptions()
-    _check_limits(options)
     request = assembly.Request(
         message=_message(params.message),
         event=params.event,
@@ -42,17 +43,22 @@ def assemble(
         ),
     )
     began = time.perf_counter()
-    context = assembly.assemble(snapshot, conversation, request, now=datetime.now().astimezone())
+    context = assembly.assemble(snapshot, conversation, request, now=_now())
     context.metadata["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
     return wire.assembled(context, snapshot, params, folder, locate, history=conversation.encoded())
 
 
 def usage(snapshot: Snapshot, conversation: ContextManager, locate: Locator) -> protocol.TokenUsage:
-    return wire.usage(assembly.usage_of(snapshot, conversation), locate)
+    return wire.usage(assembly.usage_of(snapshot, conversation, now=_now()), locate)
+
+
+def prompt_now(snapshot: Snapshot) -> Prompt:
+    """The prompt that a request would be sent now: with the date where the settings ask for it."""
+    return prompt_for(snapshot, now=_now())
 
 
 def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
-    prompt = snapshot.prompt
+    prompt = prompt_now(snapshot)
     _, counter = assembly.model_of(snapshot, None)
     cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
     counts = count_spans(counter, prompt.text, cuts)
@@ -78,7 +84,7 @@ def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
 def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     _, counter = assembly.model_of(snapshot, None)
     tokens: dict[str, int] = {}
-    for row in assembly.system_rows(snapshot.prompt, counter):
+    for row in assembly.system_rows(prompt_now(snapshot), counter):
         if row.path is not None:
             tokens[row.path] = tokens.get(row.path, 0) + row.tokens
     return protocol.LayersResult(
@@ -102,9 +108,9 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
 def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     return protocol.EffectiveResult(
         revision=snapshot.revision,
-        config=without_secrets(snapshot.effective.values),
+        config=shown_setting(snapshot.effective.values),
         provenance={
-            pointer: [_provenance(entry, snapshot.layers, locate) for entry in chain]
+            pointer: [_provenance(pointer, entry, snapshot.layers, locate) for entry in chain]
             for pointer, chain in snapshot.effective.provenance.items()
         },
         mcp_servers=[
@@ -122,12 +128,14 @@ def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     )
 
 
-def _provenance(entry: merge.Provenance, layers: Layers, locate: Locator) -> protocol.Provenance:
+def _provenance(
+    pointer: str, entry: merge.Provenance, layers: Layers, locate: Locator
+) -> protocol.Provenance:
     return protocol.Provenance(
         layer=entry.layer,
         uri=locate.uri(entry.path),
         range=locate.range(entry.path, _present_span(entry, layers)),
-        value=without_secrets(entry.value, str(entry.pointer[-1]) if entry.pointer else ""),
+        value=shown_setting(entry.value, parse_pointer(pointer)),
         wins=entry.wins,
     )
 
@@ -143,13 +151,8 @@ def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
         return Span(0, 0)
 
 
-def _check_limits(options: protocol.AssembleOptions) -> None:
-    for name, given, least in (
-        ("maxContextTokens", options.max_context_tokens, 1),
-        ("reserveTokens", options.reserve_tokens, 0),
-    ):
-        if given is not None and given < least:
-            raise RequestError(f"{name} is {given}; it must be at least {least}.", code="bad-option")
+def _now() -> datetime:
+    return datetime.now().astimezone()
 
 
 def _message(given: str | list[Any] | Message | None) -> Message | None:

@@ -1,0 +1,89 @@
+"""A keystroke in a settings file that is broken and stays broken: only its own problems change.
+
+That is what people type most of the time, and what must be shown at once.
+
+1. The file is the only change, and a settings file of a layer that has been read before.
+2. It had an error and still has one. So its last good document stays in force, and with it all settings,
+   servers and the prompt.
+3. Every problem of the file is its own (of its text, its values, or what it may set), so none is lost.
+
+Wherever one of these does not hold, the answer is None, and the whole folder is loaded.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from nexus_context.config.merge import ConfigLayer
+from nexus_context.config.scope import restrict
+from nexus_context.errors import Problem, Severity
+from nexus_context.files import JSON_LIMIT
+from nexus_context.jsontext import parse
+from nexus_context.layers.model import Checked, Layer, Layers
+from nexus_context.layers.reading import check_settings, unsaved
+
+
+def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers | None:
+    """The layers with this unsaved text of one settings file; None where more may have changed.
+
+    `global_path` is the global `config.json`.
+    """
+    merged, before = layers.memory.merged, layers.memory.checked.get(path)
+    known = layers.memory.reads.get(path)
+    if merged is None or before is None or known is None or not _broken(before.problems):
+        return None
+    at = next((n for n, layer in enumerate(merged.present) if layer.document is before.document), None)
+    scoped = (problem for problem in merged.problems if problem.path == path)
+    mine = [*known.problems, *before.problems, *scoped]
+    if at is None or sorted(map(_key, mine)) != sorted(_key(p) for p in layers.problems if p.path == path):
+        return None
+    read = unsaved(path, text, JSON_LIMIT)
+    if read.status != "loaded" or read.text is None:
+        return None
+    document = parse(path, read.text)
+    checked = Checked(document, check_settings(document))
+    if not _broken(checked.problems):
+        return None
+    present = _with(merged.present, at, document_of=ConfigLayer(merged.present[at].name, document))
+    scope = restrict(present, global_path=global_path)[1]
+    if _elsewhere(scope, path) != _elsewhere(merged.problems, path):
+        return None
+    memory = msgspec.structs.replace(
+        layers.memory,
+        reads={**layers.memory.reads, path: read},
+        documents={**layers.memory.documents, path: document},
+        checked={**layers.memory.checked, path: checked},
+        merged=msgspec.structs.replace(merged, present=present, problems=scope),
+    )
+    own = (*read.problems, *checked.problems, *(problem for problem in scope if problem.path == path))
+    return msgspec.structs.replace(
+        layers,
+        layers=tuple(_with_text(layer, path, read.text) for layer in layers.layers),
+        problems=(*_elsewhere(layers.problems, path), *own),
+        documents=memory.documents,
+        texts={**layers.texts, path: read.text},
+        memory=memory,
+    )
+
+
+def _broken(problems: Sequence[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+def _key(problem: Problem) -> tuple[int, int, str, str]:
+    return problem.span.start, problem.span.end, problem.code, problem.message
+
+
+def _with(layers: tuple[ConfigLayer, ...], at: int, *, document_of: ConfigLayer) -> tuple[ConfigLayer, ...]:
+    return (*layers[:at], document_of, *layers[at + 1 :])
+
+
+def _elsewhere(problems: Sequence[Problem], path: str) -> list[Problem]:
+    return [problem for problem in problems if problem.path != path]
+
+
+def _with_text(layer: Layer, path: str, text: str) -> Layer:
+    if all(file.path != path for file in layer.files):
+        return layer
+    files = [msgspec.structs.replace(file, text=text) if file.path == path else file for file in layer.files]
+    return msgspec.structs.replace(layer, files=tuple(files))

@@ -1,0 +1,74 @@
+"""One keystroke in a broken settings file: the short way says what the long way says."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.layers import recheck
+from nexus_context.snapshot import Snapshot
+from support.fixture import Fixture, write_fixture
+from support.folders import load_folder
+
+CONFIG = "/home/work/app/.nexus3/config.json"
+TREE = """
+//- /home/.nexus3/config.json
+{"permissions": {"level": "sandboxed"}}
+//- /home/work/app/.nexus3/config.json
+{"permissions": {"level": "yolo"}, "context": {"keep_recent_turns": 5}}
+//- /home/work/app/NEXUS.md
+Be kind.
+"""
+GOOD = '{"context": {"keep_recent_turns": 5}}'
+PIECES = [
+    '{"context": {',
+    '"keep_recent_turns": 5',
+    '"keep_recent_turn": 5',
+    '"instruction_files": ["../x"]',
+    ",",
+    "}}",
+    "}",
+    '"permissions": {"level": "yolo"}',
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.just(GOOD)
+
+
+def typed(tree: Fixture, *texts: str, whole: bool) -> Snapshot:
+    """The snapshot after the texts were typed one after the other; `whole`: loading everything each time."""
+    snapshot = load_folder(tree, "/home/work/app")
+    changed = None if whole else frozenset([tree.path(CONFIG)])
+    for text in texts:
+        snapshot = load_folder(
+            tree, "/home/work/app", overlays={CONFIG: text}, previous=snapshot, changed=changed
+        )
+    return snapshot
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_the_short_way_says_what_the_long_way_says(texts: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        tree = write_fixture(TREE, Path(directory))
+        quick, long = typed(tree, *texts, whole=False), typed(tree, *texts, whole=True)
+    assert sorted(map(repr, quick.problems)) == sorted(map(repr, long.problems))
+    assert quick.layers.layers == long.layers.layers
+    assert quick.layers.texts == long.layers.texts
+    assert quick.layers.effective.values == long.layers.effective.values
+    assert quick.prompt == long.prompt
+
+
+def test_what_is_taken_the_short_way(tmp_path: Path) -> None:
+    """Broken and still broken is; what mends or breaks the file is not, for then settings may change."""
+    tree = write_fixture(TREE, tmp_path)
+    path, home = tree.path(CONFIG), tree.path("/home/.nexus3/config.json")
+
+    def taken(before: str, after: str) -> bool:
+        layers = typed(tree, before, whole=True).layers
+        return recheck.recheck(layers, path, after, global_path=home) is not None
+
+    assert [taken("{", "{,"), taken("{", GOOD), taken(GOOD, "{"), taken(GOOD, GOOD + " ")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
