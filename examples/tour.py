@@ -25,8 +25,25 @@ from nexus_daemon.cli import tables
 EXAMPLES = Path(__file__).resolve().parent
 FOLDER = EXAMPLES / "company" / "backend" / "auth-service"
 CONFIG = FOLDER / ".nexus3" / "config.json"
+WIDTH = 104
 QUESTION = "May a session token be compared with == in auth/sessions.py?"
 SEVERITIES = {1: ("error", "bold red"), 2: ("warning", "yellow"), 3: ("info", "blue"), 4: ("hint", "dim")}
+
+CONVERSATION = [
+    {"role": "user", "content": "Where are session tokens compared?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "toolCalls": [{"id": "call_1", "name": "grep", "arguments": {"pattern": "token ==", "path": "auth"}}],
+    },
+    {
+        "role": "tool",
+        "toolCallId": "call_1",
+        "name": "grep",
+        "content": "auth/sessions.py:41: if token == known:",
+    },
+    {"role": "assistant", "content": "In auth/sessions.py, line 41."},
+]
 
 Message = dict[str, Any]
 
@@ -99,7 +116,7 @@ class Editor:
 
 
 def main() -> None:
-    console = Console(highlight=False, width=min(Console().width, 110))
+    console = Console(highlight=False, width=min(Console().width, WIDTH) if sys.stdout.isatty() else WIDTH)
     editor = Editor()
     folder = {"uri": FOLDER.as_uri(), "name": FOLDER.name}
     answer = editor.request(
@@ -140,11 +157,10 @@ def show_typing(console: Console, editor: Editor) -> None:
     change(editor, uri, 2, broken)
     found = editor.diagnostics(uri, 2)
     took = (time.perf_counter() - began) * 1000
-    console.print(
-        Panel(
-            frames(broken, found), title=f"You type: {len(found)} problems after {took:.1f} ms", **look("red")
-        )
-    )
+    title = f"You type: {len(found)} problems after {took:.1f} ms"
+    console.print(Panel(frames(broken, found), title=title, **look("red")))
+    mends = [action["title"] for action in quick_fixes(editor, uri, found)]
+    console.print(Text.assemble(("Quick fixes: ", "bold"), "; ".join(mends), "\n"))
 
     began = time.perf_counter()
     change(editor, uri, 3, good)
@@ -159,7 +175,9 @@ def show_typing(console: Console, editor: Editor) -> None:
 
 
 def show_context(console: Console, editor: Editor) -> None:
-    params = {"workspaceFolder": FOLDER.as_uri(), "message": QUESTION, "format": "openai"}
+    session = {"workspaceFolder": FOLDER.as_uri(), "session": "tour"}
+    editor.request("nexus/session/append", {**session, "messages": CONVERSATION})
+    params = {**session, "message": QUESTION, "format": "openai"}
     began = time.perf_counter()
     result = editor.request("nexus/context/assemble", params)
     first = (time.perf_counter() - began) * 1000
@@ -168,9 +186,9 @@ def show_context(console: Console, editor: Editor) -> None:
     again = (time.perf_counter() - began) * 1000
     console.print(Panel(Text(result["systemPrompt"], style="dim"), title="The system prompt", **look("cyan")))
     tables.print_usage(msgspec.convert(result["usage"], protocol.TokenUsage))
+    sent = len(result["request"]["messages"])
     console.print(
-        f"assembled in {first:.1f} ms, and in {again:.1f} ms the second time; "
-        f"the body to send has {len(result['request']['messages'])} messages\n"
+        f"Assembled in {first:.1f} ms, in {again:.1f} ms the second time; {sent} messages to send.\n"
     )
 
 
@@ -190,6 +208,13 @@ def frames(text: str, found: list[Message]) -> Text:
         shown.append("^" * max(1, width) + "\n", style=style)
     shown.rstrip()
     return shown
+
+
+def quick_fixes(editor: Editor, uri: str, found: list[Message]) -> list[Message]:
+    whole = {"start": found[0]["range"]["start"], "end": found[-1]["range"]["end"]}
+    params = {"textDocument": {"uri": uri}, "range": whole, "context": {"diagnostics": found}}
+    actions: list[Message] = editor.request("textDocument/codeAction", params)
+    return actions
 
 
 def change(editor: Editor, uri: str, version: int, text: str) -> None:

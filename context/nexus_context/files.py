@@ -66,7 +66,8 @@ class FileRead(msgspec.Struct, frozen=True):
 
     `text` is there for loaded files, and for invalid ones as far as it can be shown. `stamp` identifies
     the content for caching: device, inode, size, mtime_ns, ctime_ns, and last 1 if the file had been at
-    rest for `SETTLED_NS` when it was read, else 0.
+    rest for `SETTLED_NS` when it was read, else 0. `owner` is the user id and the mode of the file that was
+    read; None where no file was.
     """
 
     path: str
@@ -74,6 +75,7 @@ class FileRead(msgspec.Struct, frozen=True):
     text: str | None
     problems: tuple[Problem, ...] = ()
     stamp: tuple[int, ...] | None = None
+    owner: tuple[int, int] | None = None
 
 
 def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
@@ -150,13 +152,34 @@ def trusted_file(path: str) -> str | None:
     return _distrust(path, sticky_helps=False)
 
 
-def beneath(path: str, root: str) -> bool:
-    """Whether a path is `root` or lies under it, by real path and whole path components."""
+def trusted_read(read: FileRead) -> str | None:
+    """Reason why the file that was read must not be believed, or None; as `trusted_file`.
+
+    It is about the file that was opened, whatever stands at its path now. Unsaved text of a file that does
+    not exist is the user's own.
+    """
+    if read.owner is None:
+        reason = trusted_file(read.path)
+        return None if reason == _MISSING else reason
+    if not _has_users():
+        return None
     try:
-        real, real_root = (os.path.normcase(real_path(each)) for each in (path, root))
-        return os.path.commonpath((real, real_root)) == real_root
-    except (ValueError, OSError):  # other drive, NUL, a loop
+        link = os.lstat(read.path)
+    except (OSError, ValueError):
+        return "was replaced while it was read"
+    if stat.S_ISLNK(link.st_mode) and (reason := _foreign(link.st_uid, "the symbolic link ")):
+        return reason
+    uid, mode = read.owner
+    return _foreign(uid) or (_OPEN_TO_ALL if mode & stat.S_IWOTH else None)
+
+
+def shared_directory(path: str) -> bool:
+    """Whether everyone may put files into a directory, and only their owners may remove them (/tmp)."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
         return False
+    return _has_users() and bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX)
 
 
 def real_path(path: str) -> str:
@@ -208,7 +231,7 @@ def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
         os.close(descriptor)
     if len(data) > limit:
         return _too_large(path, f"more than {limit:,} bytes", limit, stamp)
-    return msgspec.structs.replace(decode(path, data), stamp=stamp)
+    return msgspec.structs.replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
 
 
 def _read_at_most(descriptor: int, size: int) -> bytes:
@@ -300,16 +323,27 @@ def _distrust(path: str, *, sticky_helps: bool) -> str | None:
     try:
         link, info = os.lstat(path), os.stat(path)
     except FileNotFoundError:
-        return "does not exist"
+        return _MISSING
     except (OSError, ValueError) as error:
         return f"cannot be examined ({getattr(error, 'strerror', None) or 'impossible path'})"
-    user = getattr(os, "geteuid", None)
-    if user is None:
+    if not _has_users():
         return None
     for each, what in ((link, "the symbolic link "), (info, "")):
-        if each.st_uid not in (user(), 0):
-            what = what if each.st_ino != info.st_ino else ""
-            return f"{what}belongs to another user (uid {each.st_uid})"
+        if reason := _foreign(each.st_uid, what if each.st_ino != info.st_ino else ""):
+            return reason
     if info.st_mode & stat.S_IWOTH and not (sticky_helps and info.st_mode & stat.S_ISVTX):
-        return "is writable for everyone" + (" and not sticky" if sticky_helps else "")
+        return _OPEN_TO_ALL + (" and not sticky" if sticky_helps else "")
     return None
+
+
+def _foreign(uid: int, what: str = "") -> str | None:
+    return None if uid in (os.geteuid(), 0) else f"{what}belongs to another user (uid {uid})"
+
+
+def _has_users() -> bool:
+    """Whether users have numbers here; not on Windows."""
+    return hasattr(os, "geteuid")
+
+
+_MISSING = "does not exist"
+_OPEN_TO_ALL = "is writable for everyone"

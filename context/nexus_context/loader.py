@@ -17,6 +17,7 @@ from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.frames import ConfigError
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
 from nexus_context.layers.read import Surroundings, open_layers
+from nexus_context.layers.walk import global_directory, user_home
 from nexus_context.prompt import texts
 from nexus_context.prompt.contents import gather
 from nexus_context.prompt.environment import Environment, detect
@@ -90,12 +91,13 @@ class ContextLoader:
         self._environment = environment
 
     def load(self, cwd: Path) -> LoadedContext:
-        """The context of a folder, which must be absolute.
+        """The context of a folder.
 
-        Raises ConfigError with the frame of every error in the folder's configuration files.
+        Raises ConfigError with the frame of every error in the folder's configuration files, and ValueError
+        where the path is not absolute.
         """
         snapshot = load(
-            str(cwd),
+            _absolute(cwd),
             home=global_directory(self._environ),
             user_home=user_home(self._environ),
             environment=self._environment or detect("repl", environ=self._environ),
@@ -125,9 +127,9 @@ class PromptLoader:
         """The prompt for a folder, by default the process's own directory.
 
         Personal: the first source that has a text; by default the global instruction file, else the
-        packaged one. Files that cannot be used count as absent.
+        packaged one. Files that cannot be used count as absent. ValueError where `cwd` is not absolute.
         """
-        folder = str(cwd or Path.cwd())
+        folder = _absolute(Path.cwd() if cwd is None else cwd)
         home = user_home(self._environ)
         around = Surroundings(global_directory(self._environ), home, {}, self._environ)
         layers, reading = open_layers(folder, around, None)
@@ -157,16 +159,12 @@ class PromptLoader:
         return (), None
 
 
-def global_directory(environ: Mapping[str, str]) -> str:
-    """The global layer's directory: NEXUS_HOME if that is absolute, else `.nexus3` in the home directory."""
-    given = Path(environ.get("NEXUS_HOME", ""))
-    return str(given if given.is_absolute() else Path(user_home(environ)) / ".nexus3")
-
-
-def user_home(environ: Mapping[str, str]) -> str:
-    """The user's home directory, by the environment, else by the user database."""
-    given = Path(environ.get("HOME") or environ.get("USERPROFILE") or "")
-    return str(given if given.is_absolute() else Path.home())
+def _absolute(folder: Path) -> str:
+    if not folder.is_absolute():
+        raise ValueError(
+            f"the folder must be an absolute path, not {str(folder)!r}: write Path({str(folder)!r}).resolve()"
+        )
+    return str(folder)
 
 
 def _system(folder: str, host: Environment) -> list[Piece]:

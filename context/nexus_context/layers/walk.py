@@ -6,7 +6,9 @@
 3. One real directory is one layer. A `.nexus3` that is the global directory counts as global only; the
    directory's own files still count.
 4. The folder itself is trusted by being opened, but a `.nexus3` in it that is less to be trusted is not.
-5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined.
+5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined; for an
+   ancestor, everywhere.
+6. Two ancestors of one name are told apart by the names above them: `ancestor:x`, `ancestor:a/x`.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -16,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from nexus_context.files import exists, is_dir, trusted_directory, trusted_file
+from nexus_context.files import exists, is_dir, shared_directory, trusted_directory
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
 
 CONFIG_DIRECTORY = ".nexus3"
@@ -51,9 +53,36 @@ def local_place(folder: str, home: str, real_path: RealPath) -> tuple[Place | No
         return None, [Skipped(folder, "is read already: it is the global layer")]
     config = os.path.join(folder, CONFIG_DIRECTORY)
     trusted = trusted_directory(folder) is None
-    shared = trusted and trusted_file(folder) is not None
     usable = _config_directory(config, home, real_path, skipped, examine=trusted)
-    return Place(LOCAL, folder, usable, strict=shared), skipped
+    return Place(LOCAL, folder, usable, strict=trusted and shared_directory(folder)), skipped
+
+
+def examined(name: str, directory: str, path: str) -> bool:
+    """Whether a file that is read for the layer `name` of `directory` must belong to this user or root."""
+    if name == LOCAL:
+        # the folder itself is trusted by being opened, a shared directory in it is not
+        return shared_directory(os.path.dirname(path)) or (
+            shared_directory(directory) and trusted_directory(directory) is None
+        )
+    return name.startswith(ANCESTOR_PREFIX)
+
+
+def global_directory(environ: Mapping[str, str]) -> str:
+    """The global layer's directory, absolute: NEXUS_HOME, else `.nexus3` in the user's home directory.
+
+    A relative NEXUS_HOME is one of the user's home directory, as is one that starts with `~/`: the process's
+    working directory never matters.
+    """
+    home = user_home(environ)
+    given = environ.get("NEXUS_HOME") or CONFIG_DIRECTORY
+    given = "." if given == "~" else given.removeprefix("~/")
+    return os.path.normpath(os.path.join(home, given))
+
+
+def user_home(environ: Mapping[str, str]) -> str:
+    """The user's home directory, absolute: by the environment, else by the user database."""
+    given = environ.get("HOME") or environ.get("USERPROFILE") or ""
+    return given if os.path.isabs(given) else os.path.abspath(os.path.expanduser("~"))
 
 
 def ancestor_places(
@@ -84,19 +113,35 @@ def ancestor_places(
             skipped.append(Skipped(parent, f"is read already: it is {seen[real]}"))
             continue
         seen[real] = f"the ancestor {parent}"
-        found.append(_ancestor(parent, home, overlays, real_path, skipped))
+        name = _name(parent, {place.name for place in found})
+        found.append(_ancestor(name, parent, home, overlays, real_path, skipped))
     return found[::-1], skipped
 
 
+def _name(directory: str, taken: set[str]) -> str:
+    """The directory's name, with as many of those above it as it takes to be the only one of its kind."""
+    above, shown = os.path.split(directory)
+    while ANCESTOR_PREFIX + shown in taken:
+        above, more = os.path.split(above)
+        if not more:
+            return ANCESTOR_PREFIX + directory
+        shown = f"{more}/{shown}"
+    return ANCESTOR_PREFIX + shown
+
+
 def _ancestor(
-    directory: str, home: str, overlays: Mapping[str, str], real_path: RealPath, skipped: list[Skipped]
+    name: str,
+    directory: str,
+    home: str,
+    overlays: Mapping[str, str],
+    real_path: RealPath,
+    skipped: list[Skipped],
 ) -> Place:
     config = os.path.join(directory, CONFIG_DIRECTORY)
     usable = _config_directory(config, home, real_path, skipped, examine=True)
     present = usable is not None and (
         is_dir(config) or any(path.startswith(config + os.sep) for path in overlays)
     )
-    name = ANCESTOR_PREFIX + os.path.basename(directory)
     return Place(name, directory, usable, strict=True, optional=not present)
 
 

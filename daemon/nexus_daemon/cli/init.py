@@ -4,12 +4,13 @@ Files that exist are left as they are; `--force` replaces them in the global dir
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_global_init, plan_init
-from nexus_daemon.cli.surroundings import nexus_home
+from nexus_context.layers.walk import global_directory
 from nexus_daemon.scaffold import Scaffolded, scaffold
 
 HELP = "write .nexus3/ with templates"
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_global(*, force: bool) -> Scaffolded:
-    home = nexus_home()
+    home = global_directory(os.environ)
     if Path(home).exists() and not force:
         raise RequestError(f"{home} exists already. Use --force to replace its files.", code="init-exists")
     return scaffold(plan_global_init(home, replace=force), overwrite=force)

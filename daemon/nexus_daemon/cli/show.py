@@ -91,13 +91,14 @@ def _with_sources(snapshot: Snapshot) -> str:
     """The prompt, each part after a line that says where it comes from."""
     preview = context.preview(snapshot, Locator(snapshot.layers, "utf-32"))
     parts = []
-    for fragment, shown in zip(snapshot.prompt.fragments, preview.fragments, strict=True):
+    prompt = context.prompt_now(snapshot)
+    for fragment, shown in zip(prompt.fragments, preview.fragments, strict=True):
         place = "made by Nexus"
         if fragment.path is not None and shown.source is not None:
             first, last = shown.source.range.start.line + 1, shown.source.range.end.line + 1
             place = f"{fragment.path}:{first}" + (f"-{last}" if last > first else "")
         parts.append(f"── {place} ({shown.tokens} tokens)\n")
-        text = snapshot.prompt.text[fragment.span.start : fragment.span.end]
+        text = prompt.text[fragment.span.start : fragment.span.end]
         parts.append(text if text.endswith("\n") else text + "\n")
     return "".join(parts)
 

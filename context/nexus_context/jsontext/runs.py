@@ -1,0 +1,206 @@
+"""Runs: members of an object or array that are valid as they stand, read by the C decoder at once.
+
+1. Only what is near an error needs to be scanned token by token. Wherever a member may begin, the scanner
+   first asks for the run of valid members from there.
+2. The rest of the container is tried as a whole. If that fails, the decoder tells where the error is.
+3. The members before the error are tried: up to the last one that is laid out as the first is.
+4. If that does not fit either, the members are taken one by one.
+5. What fails was for nothing: the characters of such attempts have a budget, and then there are no more runs.
+"""
+
+import json
+import re
+from itertools import chain
+from json.decoder import JSONDecodeError
+from typing import Any, NamedTuple
+
+DEEPEST = 200
+"""Open brackets at one place of a file."""
+
+_BUDGET = 4
+"""Characters that all failed attempts may read, in lengths of the text."""
+
+_SPARE = 10_000
+"""Characters that failed attempts may read beside, so that short texts have their chance."""
+
+_COST = 50
+"""What an attempt costs, however short, in characters read."""
+
+_COPY = 64
+"""Characters that are copied in the time in which the decoder reads one."""
+
+_CONTAINERS = frozenset({dict, list})
+_LEAD = re.compile(r"[ \t\r\n]*+")
+_NAME = re.compile(r'[ \t\r\n]*+"([^"\\\x00-\x1f]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
+_AFTER = re.compile(r"[ \t\r\n]*+[,}\]]")
+
+
+class Run(NamedTuple):
+    """Members, at least one: `text[start:end]` from the first one's key or value to the last one's end."""
+
+    members: dict[str, Any] | list[Any]
+    start: int
+    end: int
+
+
+class Runs:
+    """Finds the runs of one text. `error` is where the text is known to be no JSON, -1 if that is unknown."""
+
+    __slots__ = ("_budget", "_error", "_flawed", "_halves", "_scan", "_text", "_until")
+
+    def __init__(self, text: str, error: int) -> None:
+        self._text = text
+        self._budget = _BUDGET * len(text) + _SPARE
+        self._error = error
+        self._until = error if error >= 0 else len(text)  # to try all the rest before it would be in vain
+        self._halves = "\\ud" in text or "\\uD" in text
+        self._flawed = False
+        decoder = json.JSONDecoder(
+            object_pairs_hook=self._object, parse_float=self._number, parse_constant=self._constant
+        )
+        self._scan = decoder.scan_once  # type: ignore[attr-defined]
+
+    def take(self, at: int, *, is_object: bool, seen: dict[str, int], depth: int) -> Run | None:
+        """The run of members from `at`, in a container with members `seen`; `depth` counts open brackets."""
+        if self._budget <= 0:
+            return None
+        start = _LEAD.match(self._text, at).end()  # type: ignore[union-attr]
+        run = self._rest(start, is_object, seen) if start > self._until else None
+        if run is None and start < self._error:
+            run = self._before_error(at, start, is_object, seen)
+        if run is None:
+            run = self._one_by_one(start, is_object, seen)
+        if run is None or not run.members:
+            return None
+        if self._brackets(run) > DEEPEST - depth and depth_exceeds(run.members, DEEPEST + 1 - depth):
+            self._budget = 0  # reported token by token
+            return None
+        return run
+
+    def _rest(self, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
+        """All members up to the bracket that closes the container."""
+        source = ("{" if is_object else "[") + self._text[start:]
+        self._budget -= len(source) // _COPY
+        found = self._decode(source, 0, start - 1)
+        if found is None:
+            return None
+        members, end = found
+        if is_object and not seen.keys().isdisjoint(members):
+            self._fail(end, start + end)
+            return None
+        return Run(members, start, start + len(source[1 : end - 1].rstrip(" \t\r\n")))
+
+    def _before_error(self, at: int, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
+        """The members before the last one above the error that begins as the one at `start` does."""
+        text, error = self._text, self._error
+        self._error = -1  # the guess for it is made once for each run
+        lead = text[at : start + 1]
+        if "\n" not in lead and "\r" not in lead:
+            return None
+        self._budget -= _COST + (error - at) // _COPY
+        end = text.rfind("," + lead, start, error + 1)
+        if end < 0:
+            self._error = error  # the error is in this member: guess again inside
+            return None
+        source = f"{{{text[start:end]}}}" if is_object else f"[{text[start:end]}]"
+        until = self._until
+        found = self._decode(source, 0, start - 1)
+        self._until = until
+        if found is None or found[1] != len(source) or (is_object and not seen.keys().isdisjoint(found[0])):
+            self._error = -1
+            return None
+        self._error = error
+        return Run(found[0], start, start + len(source[1:-1].rstrip(" \t\r\n")))
+
+    def _one_by_one(self, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
+        """The members up to the first one that is not valid, or is there already."""
+        text = self._text
+        values: list[Any] = []
+        names: dict[str, None] = {}
+        at = end = start
+        while True:
+            if is_object:
+                found = _NAME.match(text, at)
+                if not found or (name := found[1]) in seen or name in names:
+                    break
+                at = found.end()
+            else:
+                at = _LEAD.match(text, at).end()  # type: ignore[union-attr]
+            if text[at : at + 1] in ",]}" or not (decoded := self._decode(text, at, 0)):
+                break
+            value, stop = decoded
+            after = _AFTER.match(text, stop)
+            if not after:
+                self._fail(stop - at, stop)
+                break
+            values.append(value)
+            if is_object:
+                names[name] = None
+            end, at = stop, after.end()
+            if text[at - 1] != ",":
+                break
+        return Run(dict(zip(names, values, strict=True)) if is_object else values, start, end)
+
+    def _decode(self, source: str, at: int, shift: int) -> tuple[Any, int] | None:
+        """Value at an offset and its end; None, at a cost, if it is not valid or has anything to report."""
+        self._flawed = False
+        try:
+            value, end = self._scan(source, at)
+        except JSONDecodeError as error:
+            self._error = error.pos + shift
+            self._fail(error.pos - at, self._error)
+        except StopIteration:
+            self._fail(0, at + shift)
+        except RecursionError:
+            self._budget = 0
+        except ValueError:  # an integer that is too long; how far the decoder came is unknown
+            self._fail(len(source) - at, len(self._text))
+        else:
+            if not self._flawed and not (self._halves and _has_surrogate(value)):
+                return value, end
+            self._fail(end - at, end + shift)
+        return None
+
+    def _fail(self, read: int, until: int) -> None:
+        self._budget -= read + _COST
+        self._until = max(self._until, until)
+
+    def _brackets(self, run: Run) -> int:
+        return self._text.count("[", run.start, run.end) + self._text.count("{", run.start, run.end)
+
+    # What the decoder lets pass and the scanner has something to say about.
+
+    def _object(self, members: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = dict(members)
+        if len(names) != len(members):
+            self._flawed = True
+        return names
+
+    def _number(self, source: str) -> float:
+        value = float(source)
+        if value - value:  # infinite: the difference is NaN
+            self._flawed = True
+        return value
+
+    def _constant(self, _source: str) -> None:
+        self._flawed = True
+
+
+def depth_exceeds(value: Any, deepest: int) -> bool:
+    """Whether a value is nested more than `deepest` levels deep."""
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(deepest):
+        objects = [container.values() for container in level if type(container) is dict]
+        arrays = [container for container in level if type(container) is list]
+        level = [each for each in chain(*objects, *arrays) if type(each) in _CONTAINERS]
+        if not level:
+            return False
+    return True
+
+
+def _has_surrogate(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -1,0 +1,96 @@
+"""The reply to `initialize`: early, and the same as the real protocol's."""
+
+import asyncio
+import subprocess
+import sys
+from functools import partial
+from typing import Any
+
+import pytest
+
+from nexus_daemon import messages
+from nexus_daemon.connection.greeting import introduction
+from nexus_daemon.server import OFFER, build
+from support.client import Client
+from support.talk import Talk, call
+
+SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]
+
+
+def no_daemon() -> Any:
+    raise AssertionError("the daemon is not needed to say hello")
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {},
+        {"general": {"positionEncodings": ["utf-8", "utf-16"]}},
+        {"general": {"positionEncodings": ["utf-32"]}, "textDocument": {"rename": {"prepareSupport": True}}},
+        {"workspace": {"workspaceFolders": False}, "textDocument": {"diagnostic": {}}},
+    ],
+)
+def test_the_early_reply_is_what_the_feature_table_says(capabilities: dict[str, Any]) -> None:
+    params = {"processId": None, "capabilities": capabilities}
+
+    async def run() -> Any:
+        talk = Talk(partial(build, no_daemon))
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # `no_daemon`, later
+        talk.send(call(1, "initialize", params))
+        return talk.writer.messages()[0]["result"]["capabilities"]
+
+    early = introduction(OFFER, messages.InitializeParams(capabilities=capabilities))
+    assert early["capabilities"] == asyncio.run(run())
+
+
+def test_the_reply_comes_before_pygls() -> None:
+    code = """
+import sys
+from nexus_daemon.connection.link import StreamLink
+send = StreamLink.send
+def noting(self, body):
+    if b'"capabilities"' in body:
+        heavy = [name for name in ("pygls", "lsprotocol", "cattrs", "nexus_context.snapshot") if name in sys.modules]
+        sys.stderr.write(f"imported: {heavy}\\n")
+    send(self, body)
+StreamLink.send = noting
+from nexus_daemon.cli import main
+sys.exit(main(["serve"]))
+"""
+    with Client([sys.executable, "-c", code]) as client:
+        client.initialize()
+        client.stop()
+    assert "imported: []" in client.stderr
+
+
+def test_what_comes_with_the_first_message_waits_its_turn() -> None:
+    with Client(SERVE) as client:
+        hello = {"processId": None, "capabilities": {}}
+        ids = [client.send_request("initialize", hello), client.send_request("nexus/status", {})]
+        again = client.send_request("initialize", hello)
+        assert "capabilities" in client.wait_reply(ids[0])["result"]
+        assert client.wait_reply(again)["error"]["code"] == -32600
+        assert client.wait_reply(ids[1])["result"]["folders"] == []
+        client.stop()
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"jsonrpc": "2.0", "id": 1, "method": "nexus/status"}, -32002),
+        ({"jsonrpc": "2.0", "id": 1, "method": "initialize"}, -32602),
+        ({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": [1]}, -32602),
+        ({"id": 1, "method": "initialize", "params": {}}, -32600),
+    ],
+)
+def test_another_first_message_gets_the_real_answer(message: dict[str, Any], code: int) -> None:
+    with Client(SERVE) as client:
+        client.send(message)
+        assert client.wait_reply(1)["error"]["code"] == code
+        assert client.initialize()["serverInfo"]["name"] == "nexus"
+        client.stop()
+
+
+def test_leaving_after_the_first_message_ends_the_server() -> None:
+    done = subprocess.run(SERVE, input=b"Content-Length: 2\r\n\r\n{}", capture_output=True, timeout=20)
+    assert done.returncode == 1
