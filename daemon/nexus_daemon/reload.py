@@ -2,72 +2,114 @@
 
 1. `request(reason)` while nothing runs starts a rebuild; while one runs, it is noted.
 2. Reasons that gather during a rebuild lead to one more, however many they are.
-3. `settled()` waits until no rebuild is under way or noted, so that a request that follows an edit sees it.
+3. Requests are numbered. `settled()` waits for the rebuild that holds the last one before it, so that who
+   follows an edit sees it, and not for what is typed meanwhile.
 4. A rebuild that raises is a bug: it is logged, the old snapshot stays, and the queue goes on.
+5. `cancel()` is the end: nothing is swapped in any more, and who waits is told that the folder is gone.
 """
 
 import asyncio
+import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 
+from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-Prepare = Callable[[Snapshot | None, frozenset[str] | None], Callable[[], Snapshot]]
+Prepare = Callable[[Snapshot | None], Callable[[], Snapshot]]
 Swap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
 
 
 class Reload:
     """The rebuild queue of one folder.
 
-    `prepare` is called on the loop with the old snapshot and the only paths that can have changed since
-    (None: any), and takes what it needs of the daemon's state; the job that it returns runs in `executor`; `swap` is called on the loop with the old and the new snapshot.
+    `prepare` is called on the loop and takes what it needs of the daemon's state; the job that it
+    returns runs in `executor`; `swap` is called on the loop with the old and the new snapshot.
     """
 
     def __init__(self, prepare: Prepare, swap: Swap, executor: Executor) -> None:
         self.snapshot: Snapshot | None = None
+        self.cancelled = False
         self._prepare = prepare
         self._swap = swap
         self._executor = executor
         self._reasons: set[str] = set()
-        self._changed: set[str] | None = None  # None: anything may have
-        self._task: asyncio.Task[None] | None = None
+        self._asked = self._done = 0  # the last request, and the last one that a finished rebuild holds
+        self._running = False
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    def request(self, reason: str, path: str | None = None) -> None:
-        """Ask for a rebuild; returns at once. `path` is the one file that changed, None: look at everything."""
-        self._changed = self._changed | {path} if self._changed is not None and path is not None else None
+    def request(self, reason: str) -> None:
+        """Ask for a rebuild; returns at once. What is asked before the loop's next turn is one rebuild."""
+        if self.cancelled:
+            return
+        self._asked += 1
         self._reasons.add(reason)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        if not self._running:
+            self._running = True
+            asyncio.get_running_loop().call_soon(self._build)
 
     async def settled(self) -> None:
-        """Wait until the snapshot holds everything that was requested before this call."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        """Wait until the snapshot holds everything that was requested before this call.
+
+        Raises
+        ------
+        RequestError
+            When the queue is cancelled, before or meanwhile.
+
+        """
+        if self.cancelled:
+            raise _removed()
+        if self._done < self._asked:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((self._asked, waiter))
+            await waiter
 
     def cancel(self) -> None:
         """Forget what was requested; a rebuild under way is not swapped in."""
+        self.cancelled = True
         self._reasons.clear()
-        if self._task is not None:
-            self._task.cancel()
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(_removed())
+        self._waiting.clear()
 
-    async def _run(self) -> None:
+    def _build(self) -> None:
+        if self.cancelled:
+            return
+        reasons, number, old = frozenset(self._reasons), self._asked, self.snapshot
+        self._reasons.clear()
+        job = self._executor.submit(self._prepare(old))
         loop = asyncio.get_running_loop()
+
+        def tell(_: Future[Snapshot]) -> None:  # in the worker's thread: one turn of the loop less than asyncio
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._built, old, reasons, number, job)
+
+        job.add_done_callback(tell)
+
+    def _built(
+        self, old: Snapshot | None, reasons: frozenset[str], number: int, job: Future[Snapshot]
+    ) -> None:
+        if self.cancelled:
+            return
         try:
-            while self._reasons:
-                reasons = frozenset(self._reasons)
-                self._reasons.clear()
-                changed = None if self._changed is None else frozenset(self._changed)
-                self._changed = set()
-                old = self.snapshot
-                try:
-                    new = await loop.run_in_executor(self._executor, self._prepare(old, changed))
-                    self.snapshot = new
-                    self._swap(old, new, reasons)
-                except Exception:  # a bug in one rebuild must not end the folder
-                    self._changed = None
-                    logger.exception("rebuilding a folder failed; its last state stays")
-        finally:
-            self._task = None
+            new = self.snapshot = job.result()
+            self._swap(old, new, reasons)
+        except Exception:  # a bug in one rebuild must not end the folder
+            logger.exception("rebuilding a folder failed; its last state stays")
+        self._done = number
+        while self._waiting and self._waiting[0][0] <= number:
+            _, waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        self._running = bool(self._reasons)
+        if self._running:
+            self._build()
+
+
+def _removed() -> RequestError:
+    return RequestError("The folder was removed from the workspace.", code="folder-removed")

@@ -50,8 +50,8 @@ from nexus_daemon.connection.link import StreamLink
 send = StreamLink.send
 def noting(self, body):
     if b'"capabilities"' in body:
-        heavy = [name for name in ("pygls", "lsprotocol", "cattrs", "nexus_context.snapshot") if name in sys.modules]
-        sys.stderr.write(f"imported: {heavy}\\n")
+        heavy = {"pygls", "lsprotocol", "cattrs", "nexus_context.snapshot"} & sys.modules.keys()
+        sys.stderr.write(f"imported: {sorted(heavy)}\\n")
     send(self, body)
 StreamLink.send = noting
 from nexus_daemon.cli import main
