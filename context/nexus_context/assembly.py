@@ -17,7 +17,7 @@ import msgspec
 from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.budget import TokenUsage, UsageRow, usage
-from nexus_context.conversation import formats
+from nexus_context.conversation import formats, settings
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.errors import Problem, RequestError, Span
 from nexus_context.manager import ContextManager
@@ -54,7 +54,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class AssembledContext(msgspec.Struct, frozen=True):
-    """What a model is sent. `request` is the provider's body for the formats openai and anthropic."""
+    """What a model is sent. `request` is the provider's body for the formats openai and anthropic.
+
+    `metadata.unsent` says what of the parameters and the history that body cannot hold, if anything.
+    """
 
     prompt: Prompt
     history: list[Message]
@@ -94,6 +97,7 @@ def assemble(
     spent = _usage(snapshot, model, counter, rows, options)
     history = conversation.messages
     sent = [*history, *([current] if current else [])]
+    body, unsent = _body(request.format, model, prompt, sent, tools, parameters)
     return AssembledContext(
         prompt=prompt,
         history=history,
@@ -103,9 +107,9 @@ def assemble(
         model=model.given,
         provider=snapshot.effective.get("/provider/name"),
         usage=spent,
-        metadata=_metadata(prompt, tools, spent),
+        metadata=_metadata(prompt, tools, spent) | ({"unsent": unsent} if unsent else {}),
         problems=snapshot.problems,
-        request=_body(request.format, model, prompt, sent, tools, parameters),
+        request=body,
     )
 
 
@@ -261,17 +265,17 @@ def _body(
     messages: list[Message],
     tools: list[dict[str, Any]],
     parameters: Mapping[str, Parameter],
-) -> dict[str, Any] | None:
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """The provider's body, and in words what it cannot hold of the parameters and the history."""
     values = {name: parameter.value for name, parameter in parameters.items()}
+    thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
     if form == "openai":
-        return formats.openai(model.given, prompt.text, messages, tools, values)
-    if form == "anthropic":
-        return formats.anthropic(
-            model.given,
-            prompt.text,
-            messages,
-            tools,
-            values,
-            max_output=model.max_output or DEFAULT_MAX_OUTPUT,
-        )
-    return None
+        fields, unsent = settings.openai(values, thinks=thinks)
+        body, left_out = formats.openai(model.given, prompt.text, messages, tools, fields)
+    elif form == "anthropic":
+        most = model.max_output or DEFAULT_MAX_OUTPUT
+        fields, unsent = settings.anthropic(values, max_output=most, thinks=thinks)
+        body, left_out = formats.anthropic(model.given, prompt.text, messages, tools, fields)
+    else:
+        return None, []
+    return body, [*(f"parameter {name}" for name in unsent), *left_out]

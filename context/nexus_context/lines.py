@@ -3,6 +3,9 @@
 import re
 from bisect import bisect_right
 
+FEW_POSITIONS = 20
+"""Positions that are looked up in the text itself; after them a table of all lines pays."""
+
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -10,14 +13,22 @@ class LineIndex:
     """Where the lines of one text start.
 
     Lines and columns count from 0, columns in code points. U+2028, U+0085 and form feeds are ordinary
-    characters, unlike in `str.splitlines`.
+    characters, unlike in `str.splitlines`. The first positions are found by looking around in the text,
+    which is quicker than a table of all lines for the few problems that most texts have.
     """
 
-    __slots__ = ("_starts", "text")
+    __slots__ = ("_few", "_table", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+        self._table: list[int] | None = None
+        self._few = 0 if "\r" in text else FEW_POSITIONS
+
+    @property
+    def _starts(self) -> list[int]:
+        if self._table is None:
+            self._table = [0, *(end.end() for end in _LINE_END.finditer(self.text))]
+        return self._table
 
     @property
     def count(self) -> int:
@@ -30,8 +41,19 @@ class LineIndex:
         An offset between \\r and \\n counts as the end of its line.
         """
         offset = min(max(offset, 0), len(self.text))
+        if self._table is None and self._few:
+            self._few -= 1
+            line = self.text.count("\n", 0, offset)
+            return line, offset - self.text.rfind("\n", 0, offset) - 1
         line = bisect_right(self._starts, offset) - 1
         return line, min(offset, self._end(line)) - self._starts[line]
+
+    def before(self, offset: int, column: int) -> str:
+        """The text of an offset's line up to the offset, whose column `position` has told."""
+        offset = min(max(offset, 0), len(self.text))
+        if self.text[offset - 1 : offset + 1] == "\r\n":
+            offset -= 1
+        return self.text[offset - column : offset]
 
     def offset(self, line: int, column: int) -> int:
         """Offset of a line and column, clamped to that line's end and to the text."""

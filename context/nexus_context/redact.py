@@ -59,6 +59,11 @@ def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
     return tuple(_apart(spans))
 
 
+def secrets_in_text(text: str) -> tuple[Span, ...]:
+    """Where a text of any length holds literal secrets, by their own shape (rules 1 to 3)."""
+    return tuple(_apart([Span(*match.span(match.lastindex or 0)) for match in _matches(text)]))
+
+
 def without_secrets(value: Any, name: str = "") -> Any:
     """A JSON value with every literal secret covered by `*`; `name` is the key it stands under."""
     if isinstance(value, dict):

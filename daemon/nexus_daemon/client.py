@@ -1,8 +1,8 @@
 """One connection's side of the daemon: what it has open, what it was told, which folders it brought."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class _NoTexts:
 class Client:
     """The state of one connection. Lives on the event loop.
 
-    The daemon behind it is there from its first use on, which is after the reply to `initialize`: what it
+    The daemon behind it is started by whoever needs it first, after the reply to `initialize`: what it
     imports takes longer than that reply may.
     """
 
@@ -38,15 +38,23 @@ class Client:
         self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
         self._start = start
         self._daemon: Daemon | None = None
+        self._ended = False
         self._first_folders: list[tuple[str, str]] = []
 
-    @property
-    def daemon(self) -> "Daemon":
+    def start(self) -> "Daemon":
+        """Start the daemon if need be, and bring it this client's folders."""
         if self._daemon is None:
             self._daemon = self._start()
             self._daemon.clients.add(self)
             for uri, name in self._first_folders:
                 self.add_folder(uri, name)
+        return self._daemon
+
+    @property
+    def daemon(self) -> "Daemon":
+        """The daemon, once it is started."""
+        if self._daemon is None:
+            raise RuntimeError("the daemon is not started yet")
         return self._daemon
 
     @property
@@ -57,11 +65,22 @@ class Client:
         """The client has said who it is: take its folders in, once it has its reply."""
         self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
         self._first_folders = _folders(params)
-        asyncio.get_running_loop().call_soon(lambda: self.daemon)
+        asyncio.get_running_loop().call_soon(self._start_unless_ended)
 
-    def end(self) -> None:
+    def _start_unless_ended(self) -> None:
+        if not self._ended:
+            self.start()
+
+    def silence(self) -> None:
+        """The client wants to hear nothing more."""
         if self._daemon is not None:
             self._daemon.clients.discard(self)
+
+    def end(self) -> None:
+        """The connection is over: what the client brought goes with it."""
+        self._ended = True
+        if self._daemon is not None:
+            self._daemon.leave(self)
 
     def notify(self, method: str, params: Any) -> None:
         self.server.notify(method, params)
@@ -70,11 +89,15 @@ class Client:
         self.publisher.swap(folder.uri, snapshot, folder.overlays)
 
     def add_folder(self, uri: str, name: str) -> None:
-        self.daemon.add_folder(uri, name=name, listed=True)
+        self.start().add_folder(uri, name=name, listed=True, owner=self)
 
     def remove_folder(self, uri: str) -> None:
         """A folder has left the workspace; its documents that are still open are then lone files."""
-        self.daemon.remove_folder(uri)
+        self.start().remove_folder(uri, owner=self)
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Look after the open documents that no folder reads any more, or not after all."""
         for document in self.server.documents:
             if document.path is not None:
                 self._adopt(document.path)
@@ -84,35 +107,38 @@ class Client:
         document = self.server.documents.get(uri)
         if document is None or document.path is None:
             return
+        daemon = self.start()
         self._adopt(document.path)
-        self.daemon.folders.set_overlay(document.path, document.text, reason_of(document.path))
+        daemon.folders.set_overlay(document.path, document.text, reason_of(document.path), owner=self)
 
     def document_closed(self, uri: str) -> None:
         """The disk counts again; the folder of a lone file goes with the last of its documents."""
         path = convert.uri_to_path(uri)
         if path is None:
             return
-        self.daemon.folders.set_overlay(path, None, reason_of(path))
-        folder = self.daemon.folders.containing(path)
-        if folder is not None and not folder.listed:
+        daemon = self.start()
+        daemon.folders.set_overlay(path, None, reason_of(path), owner=self)
+        folder = daemon.folders.containing(path)
+        if folder is not None and folder.owners.get(self) is False:
             others = [document.path for document in self.server.documents if document.path]
             open_paths = [other for other in others if other != path]
-            if not any(self.daemon.folders.containing(other) is folder for other in open_paths):
-                self.daemon.remove_folder(folder.uri)
+            if not any(daemon.folders.containing(other) is folder for other in open_paths):
+                daemon.remove_folder(folder.uri, owner=self)
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """The client's own file watcher saw changes; ours may not see them on every file system."""
+        daemon = self.start()
         for uri in uris:
             path = convert.uri_to_path(uri)
             if path is not None:
-                self.daemon.folders.changed(path, "disk")
+                daemon.folders.changed(path, "disk")
 
     async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
         """The snapshot that reads a file, and the file's path; None where no folder reads it."""
         path = convert.uri_to_path(uri)
         if path is None:
             return None, None
-        for folder in self.daemon.folders.reading(path):
+        for folder in self.start().folders.reading(path):
             return await folder.current(), path
         return None, path
 
@@ -128,14 +154,18 @@ class Client:
 
     def _adopt(self, path: str) -> None:
         """Check a configuration file that is in no workspace folder as one of its own folder."""
-        parts = PurePath(path)
-        if parts.parent.name == NEXUS_DIRECTORY and not any(True for _ in self.daemon.folders.reading(path)):
-            self.daemon.add_folder(convert.path_to_uri(str(parts.parent.parent)), name="", listed=False)
+        directory, _ = os.path.split(path)
+        if os.path.basename(directory) != NEXUS_DIRECTORY:
+            return
+        if not any(folder.may_read(path) for folder in self.daemon.folders):
+            self.daemon.add_folder(
+                convert.path_to_uri(os.path.dirname(directory)), name="", listed=False, owner=self
+            )
 
 
 def reason_of(path: str) -> str:
     """What kind of change an edit of this file is, for `nexus/context/didChange`."""
-    return REASONS.get(PurePath(path).name, "instructions")
+    return REASONS.get(os.path.basename(path), "instructions")
 
 
 def _folders(params: messages.InitializeParams) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 DEFAULT_ENCODING: Encoding = "utf-16"
 SOURCE = "nexus"
+COUNTED = 8  # places of a file that cost less than an index of its lines
 
 
 class HasTexts(Protocol):
@@ -120,6 +121,14 @@ def offset_at(index: LineIndex, line: int, character: int, encoding: str) -> int
     return index.offset(line, column_offset(index.line(line), character, encoding))
 
 
+def _count_out(text: str, offset: int, encoding: str) -> Position:
+    """`position_at` for a text without \\r."""
+    offset = min(max(offset, 0), len(text))
+    start = text.rfind("\n", 0, offset) + 1
+    column = offset - start if text.isascii() else column_units(text[start:offset], encoding)
+    return Position(line=text.count("\n", 0, offset), character=column)
+
+
 def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
     """Return the LSP range of a span."""
     return Range(start=position_at(index, span.start, encoding), end=position_at(index, span.end, encoding))
@@ -129,12 +138,16 @@ def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
 
 
 class Locator:
-    """Places of one snapshot's files, as a client names them. Keeps a line index per file."""
+    """Places of one snapshot's files, as a client names them.
+
+    The first few places of a file are counted out; from then on a line index of it pays, and is kept.
+    """
 
     def __init__(self, snapshot: HasTexts, encoding: str) -> None:
         self._texts = snapshot.texts
         self._encoding = encoding
         self._indexes: dict[str, LineIndex] = {}
+        self._counted: dict[str, int] = {}
         self._other: tuple[str, LineIndex] | None = None
 
     def uri(self, path: str) -> str:
@@ -148,7 +161,13 @@ class Locator:
         return found
 
     def range(self, path: str, span: Span) -> Range:
-        return range_of(self.index(path), span, self._encoding)
+        counted = self._counted.get(path, 0)
+        text = self._texts.get(path) or ""
+        if counted >= COUNTED or path in self._indexes or "\r" in text:
+            return range_of(self.index(path), span, self._encoding)
+        self._counted[path] = counted + 1
+        start, end = (_count_out(text, offset, self._encoding) for offset in (span.start, span.end))
+        return Range(start=start, end=end)
 
     def location(self, path: str, span: Span) -> Location:
         return Location(uri=self.uri(path), range=self.range(path, span))

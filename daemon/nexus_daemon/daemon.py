@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from nexus_context import assembly
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
@@ -20,6 +22,8 @@ from nexus_daemon.watcher import Watcher
 
 WORKERS = 16
 NEXUS_DIRECTORY = ".nexus3"
+QUIET_S = 0.05  # of no news before a context's cost is told: counting must not compete with the next edit
+PATIENCE_S = 0.5  # after which it is told all the same
 REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "session", "tokens")
 """What can move a context; of several at once the first is told."""
 
@@ -34,7 +38,17 @@ class Client(Protocol):
 
     def swap(self, folder: Folder, snapshot: Snapshot | None) -> None: ...
 
+    def adopt(self) -> None: ...
+
     def notify(self, method: str, params: Any) -> None: ...
+
+
+class _News(msgspec.Struct):
+    """What is to be told about a folder: why, since when (monotonic seconds), and what will tell it."""
+
+    reason: str
+    since: float
+    timer: asyncio.TimerHandle
 
 
 class Daemon:
@@ -43,49 +57,83 @@ class Daemon:
     def __init__(self, surroundings: Surroundings) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
         self.folders = FolderTable(surroundings, self.executor, self._swapped)
-        self.watcher = Watcher(self._watched_paths, self._disk_changed)
+        self.watcher = Watcher(self._watched_paths, self._disk_changed, self.executor)
         self.clients: set[Client] = set()
         self.started = time.monotonic()
-        self._reasons: dict[Folder, str] = {}
-        self._telling: set[Folder] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._news: dict[Folder, _News] = {}
+        self._telling: dict[Folder, asyncio.Task[None]] = {}
+        self._jobs: set[asyncio.Future[Any]] = set()
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run `job` in a worker thread. Where it was the first to count, estimates become exact: tell so."""
+        """Run `job` in a worker thread; when cancelled, end when the thread has ended.
+
+        So a lock that is held around it is not free while the thread is still at work. Where the job was
+        the first to count, estimates become exact: tell so.
+        """
         known = loaded_encodings()
-        result = await asyncio.get_running_loop().run_in_executor(
-            self.executor, partial(job, *args, **kwargs)
-        )
+        pending = self.executor.submit(partial(job, *args, **kwargs))
+        future = asyncio.wrap_future(pending)
+        self._jobs.add(future)
+        future.add_done_callback(self._jobs.discard)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as error:
+                cancelled = error
+                pending.cancel()  # what waits for a free thread need not begin
         if loaded_encodings() != known:
             for folder in self.folders:
                 self.announce(folder, "tokens")
-        return result
+        if cancelled is not None:
+            if not future.cancelled():
+                future.exception()  # looked at, else asyncio complains
+            raise cancelled
+        return future.result()
 
     def announce(self, folder: Folder, reason: str) -> None:
-        """Tell every client what the folder's context costs now; several reasons in a row are told once."""
-        self._reasons[folder] = reason
-        if folder not in self._telling:
-            self._telling.add(folder)
-            task = asyncio.get_running_loop().create_task(self._tell(folder))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        """Tell every client what the folder's context costs now, once it is quiet.
 
-    def add_folder(self, uri: str, *, name: str, listed: bool) -> None:
-        """Take a folder in; its first snapshot is read at once."""
-        self.folders.add(uri, name=name, listed=listed)
+        Several reasons in a row are told once, as the first of them by `REASONS`.
+        """
+        if folder.snapshot is None or folder.reload.cancelled:
+            return
+        now = time.monotonic()
+        news = self._news.get(folder)
+        since = now
+        if news is not None:
+            news.timer.cancel()
+            reason, since = min(reason, news.reason, key=REASONS.index), news.since
+        wait = max(min(QUIET_S, since + PATIENCE_S - now), 0.0)
+        timer = asyncio.get_running_loop().call_later(wait, self._begin_to_tell, folder)
+        self._news[folder] = _News(reason, since, timer)
 
-    def remove_folder(self, uri: str) -> None:
-        folder = self.folders.remove(uri)
+    def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
+        """Take a client's folder in; its first snapshot is read at once."""
+        self.folders.add(uri, name=name, listed=listed, owner=owner)
+
+    def remove_folder(self, uri: str, *, owner: Client) -> None:
+        folder = self.folders.remove(uri, owner=owner)
         if folder is not None:
             for client in self.clients:
                 client.swap(folder, None)
             self.watcher.refresh()
 
+    def leave(self, client: Client) -> None:
+        """A client has gone, and takes its folders and unsaved texts along."""
+        self.clients.discard(client)
+        for folder in [folder for folder in self.folders if client in folder.owners]:
+            self.remove_folder(folder.uri, owner=client)
+        self.folders.drop_overlays(client)
+
     async def close(self) -> None:
         """End the watcher and the threads; a thread that hangs on a file system is not waited for."""
         for folder in self.folders:
             folder.reload.cancel()
-        for task in self._tasks:
+        for news in self._news.values():
+            news.timer.cancel()
+        self._news.clear()
+        for task in (*self._telling.values(), *self._jobs):
             task.cancel()
         await self.watcher.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
@@ -94,27 +142,37 @@ class Daemon:
         for client in self.clients:
             client.swap(folder, new)
         if old is None or old.layers.watch != new.layers.watch:
+            for client in self.clients:
+                client.adopt()
             self.watcher.refresh()
         if old is None or old.revision != new.revision:
             self.announce(folder, min(reasons, key=REASONS.index))
         self.watcher.start()
 
+    def _begin_to_tell(self, folder: Folder) -> None:
+        if folder not in self._telling:
+            task = asyncio.get_running_loop().create_task(self._tell(folder))
+            self._telling[folder] = task
+            task.add_done_callback(lambda _: self._told(folder))
+
+    def _told(self, folder: Folder) -> None:
+        del self._telling[folder]
+        if folder in self._news:  # more came meanwhile
+            self.announce(folder, self._news[folder].reason)
+
     async def _tell(self, folder: Folder) -> None:
-        try:
-            while folder in self._reasons:
-                reason = self._reasons.pop(folder)
-                snapshot = await folder.current()
-                conversation = folder.conversations.peek("main")
-                for client in tuple(self.clients):
-                    locate = Locator(snapshot.layers, client.position_encoding)
-                    async with conversation.lock:
-                        usage = await self.work(_usage_now, snapshot, conversation.manager, locate)
-                    client.notify(
-                        "nexus/context/didChange",
-                        protocol.ContextDidChange(folder.uri, snapshot.revision, reason, usage),
-                    )
-        finally:
-            self._telling.discard(folder)
+        news = self._news.pop(folder)
+        snapshot = folder.snapshot
+        if snapshot is None or folder.reload.cancelled:
+            return
+        conversation = folder.conversations.peek("main")
+        for client in tuple(self.clients):
+            locate = Locator(snapshot.layers, client.position_encoding)
+            async with conversation.lock:
+                usage = await self.work(_usage_now, snapshot, conversation.manager, locate)
+            if client in self.clients and not folder.reload.cancelled:
+                params = protocol.ContextDidChange(folder.uri, snapshot.revision, news.reason, usage)
+                client.notify("nexus/context/didChange", params)
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:

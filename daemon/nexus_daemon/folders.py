@@ -27,16 +27,17 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class Folder:
-    """One workspace folder. `listed` is false for the folder of a lone file that a client opened.
+    """One workspace folder.
 
+    `owners` are who brought it: true where they listed it, false where it is the folder of a lone file.
     `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with.
     """
 
-    def __init__(self, uri: str, path: str, *, name: str, listed: bool) -> None:
+    def __init__(self, uri: str, path: str, *, name: str) -> None:
         self.uri = uri
         self.path = path
         self.name = name
-        self.listed = listed
+        self.owners: dict[object, bool] = {}
         self.conversations = Conversations()
         self.watched: frozenset[str] = frozenset()
         self.overlays: Mapping[str, str] = {}
@@ -57,19 +58,30 @@ class Folder:
         return self.reload.snapshot
 
     def cares_about(self, path: str) -> bool:
-        """Whether a change of `path` can change this folder's snapshot."""
+        """Whether a change of `path` can change this folder's snapshot; any can before there is one."""
         return self.reload.snapshot is None or path in self.watched
+
+    def may_read(self, path: str) -> bool:
+        """Whether the folder reads a configuration file; before its first snapshot by where it lies."""
+        if self.reload.snapshot is not None:
+            return path in self.watched
+        return _contains(self.path, path) or _contains(os.path.dirname(os.path.dirname(path)), self.path)
 
 
 OnSwap = Callable[[Folder, Snapshot | None, Snapshot, frozenset[str]], None]
 
 
 class FolderTable:
-    """Every folder of this daemon. Lives on the event loop."""
+    """Every folder of this daemon. Lives on the event loop.
+
+    Folders and unsaved texts belong to whoever brought them, and go with the last one who did. `overlays`
+    has one text a path: of several owners' texts the one that was set last.
+    """
 
     def __init__(self, surroundings: Surroundings, executor: Executor, on_swap: OnSwap) -> None:
         self.surroundings = surroundings
         self.overlays: dict[str, str] = {}
+        self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
         self._on_swap = on_swap
         self._folders: dict[str, Folder] = {}
@@ -80,25 +92,30 @@ class FolderTable:
     def __len__(self) -> int:
         return len(self._folders)
 
-    def add(self, uri: str, *, name: str = "", listed: bool = True) -> Folder | None:
+    def add(self, uri: str, *, name: str = "", listed: bool = True, owner: object = None) -> Folder | None:
         """Take a folder in and start reading it; None when the URI is not a file URI. Known ones stay."""
-        known = self._folders.get(_key(uri))
-        if known is not None:
-            known.listed = known.listed or listed
-            return known
-        path = convert.uri_to_path(uri)
-        if path is None:
-            return None
-        folder = Folder(uri, path, name=name or Path(path).name, listed=listed)
-        folder.reload = Reload(self._preparer(folder), self._swapper(folder), self._executor)
-        self._folders[_key(uri)] = folder
-        folder.reload.request("folder")
+        key = _key(uri)
+        folder = self._folders.get(key)
+        if folder is None:
+            path = convert.uri_to_path(uri)
+            if path is None:
+                return None
+            folder = self._folders[key] = Folder(uri, path, name=name or Path(path).name)
+            folder.reload = Reload(self._preparer(folder), self._swapper(folder), self._executor)
+            folder.reload.request("folder")
+        folder.owners[owner] = folder.owners.get(owner, False) or listed
         return folder
 
-    def remove(self, uri: str) -> Folder | None:
-        folder = self._folders.pop(_key(uri), None)
-        if folder is not None:
-            folder.reload.cancel()
+    def remove(self, uri: str, *, owner: object = None) -> Folder | None:
+        """Let go of a folder; it is returned when nobody else has it, and gone."""
+        folder = self._folders.get(_key(uri))
+        if folder is None or owner not in folder.owners:
+            return None
+        del folder.owners[owner]
+        if folder.owners:
+            return None
+        del self._folders[_key(uri)]
+        folder.reload.cancel()
         return folder
 
     def get(self, uri: str) -> Folder | None:
@@ -131,19 +148,31 @@ class FolderTable:
             caring, key=lambda folder: len(folder.path) * _contains(folder.path, path), reverse=True
         )
 
-    def set_overlay(self, path: str, text: str | None, reason: str) -> None:
-        """Set or drop the unsaved text of a file, and rebuild the folders that read it."""
-        if text is None:
-            self.overlays.pop(path, None)
+    def set_overlay(self, path: str, text: str | None, reason: str, *, owner: object = None) -> None:
+        """Set or drop an owner's unsaved text of a file, and rebuild the folders that read it."""
+        texts = self._texts.setdefault(path, {})
+        texts.pop(owner, None)
+        if text is not None:
+            texts[owner] = text
+        if texts:
+            self.overlays[path] = next(reversed(texts.values()))
         else:
-            self.overlays[path] = text
-        for folder in self.reading(path):
-            folder.reload.request(reason, path)
+            del self._texts[path]
+            self.overlays.pop(path, None)
+        for folder in self._folders.values():
+            if folder.cares_about(path):
+                folder.reload.request(reason, path)
+
+    def drop_overlays(self, owner: object) -> None:
+        """Drop every unsaved text of an owner."""
+        for path in [path for path, texts in self._texts.items() if owner in texts]:
+            self.set_overlay(path, None, "disk", owner=owner)
 
     def changed(self, path: str, reason: str) -> None:
         """A file changed on disk: rebuild the folders that read it."""
-        for folder in self.reading(path):
-            folder.reload.request(reason)
+        for folder in self._folders.values():
+            if folder.cares_about(path):
+                folder.reload.request(reason)
 
     def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
@@ -166,7 +195,8 @@ class FolderTable:
 
     def _swapper(self, folder: Folder) -> Callable[[Snapshot | None, Snapshot, frozenset[str]], None]:
         def swap(old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:
-            folder.watched = frozenset(new.layers.watch)
+            if old is None or old.layers.watch != new.layers.watch:
+                folder.watched = frozenset(new.layers.watch)
             self._on_swap(folder, old, new, reasons)
 
         return swap

@@ -229,7 +229,8 @@ class ContextDidChange(Wire, frozen=True):
 
     workspace_folder: str  # URI of the folder
     revision: int  # revision of its snapshot now
-    # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk` or `session`
+    # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk`, `session`
+    # or `tokens` (what was estimated is exact now)
     reason: str
     usage: TokenUsage  # what the session `main` costs now
 

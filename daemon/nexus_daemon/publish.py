@@ -6,6 +6,8 @@
 3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
    that the newer text asked for will.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
+5. Diagnostics are made once for a snapshot and a file, and taken over from the snapshot before where
+   neither the file's problems nor its text changed: an edit costs what changed, not what there is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_daemon import convert
+from nexus_context.errors import Problem
+from nexus_daemon import convert, wire
 from nexus_daemon.documents import Document, OpenDocuments
 from nexus_daemon.features.diagnostics import diagnostics
 
@@ -23,14 +26,65 @@ if TYPE_CHECKING:
 PUBLISH = "textDocument/publishDiagnostics"
 
 Notify = Callable[[str, Any], None]
+Diagnostics = Mapping[bytes, Mapping[str, Any]]
+NONE: Diagnostics = {}
 
 
 class PublishDiagnosticsParams(msgspec.Struct, frozen=True, omit_defaults=True):
     """As in LSP 3.17."""
 
     uri: str
-    diagnostics: list[dict[str, Any]]
+    diagnostics: list[Mapping[str, Any]]
     version: int | None = None
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What the client knows about a file."""
+
+    uri: str
+    version: int | None
+    found: Diagnostics
+
+
+class _Reading:
+    """What one folder's snapshot says about files; `overlays` are the unsaved texts it was made with."""
+
+    def __init__(
+        self, snapshot: "Snapshot", overlays: Mapping[str, str], encoding: str, before: "_Reading | None"
+    ) -> None:
+        self.overlays = overlays
+        self._texts = snapshot.layers.texts
+        self._locate = convert.Locator(snapshot.layers, encoding)
+        self._problems: dict[str, list[Problem]] = {}
+        for problem in snapshot.problems:
+            self._problems.setdefault(problem.path, []).append(problem)
+        self.wrong = self._problems.keys()
+        self.paths = self._texts.keys() | self._problems.keys()
+        self._found: dict[str, Diagnostics] = {}
+        if before is not None:
+            self._found = {path: found for path, found in before._found.items() if self._same(before, path)}
+
+    def found(self, path: str) -> Diagnostics:
+        """The diagnostics of a file, by their JSON, in the order of its text."""
+        problems = self._problems.get(path)
+        if not problems:
+            return NONE
+        found = self._found.get(path)
+        if found is None:
+            made = diagnostics(problems, self._locate)
+            found = self._found[path] = {wire.encode(one): one for one in made}
+        return found
+
+    def _same(self, before: "_Reading", path: str) -> bool:
+        """Whether the other reading's diagnostics of a file are this one's, too."""
+        problems = self._problems.get(path)
+        return (
+            problems is not None
+            and problems == before._problems.get(path)
+            and self._texts.get(path) == before._texts.get(path)
+            # places in other files move with their texts
+            and not any(problem.related for problem in problems)
+        )
 
 
 class Publisher:
@@ -40,50 +94,52 @@ class Publisher:
         self._documents = documents
         self._encoding = encoding
         self._notify = notify
-        self._snapshots: dict[str, tuple[Snapshot, Mapping[str, str]]] = {}
-        self._told: dict[str, PublishDiagnosticsParams] = {}
+        self._readings: dict[str, _Reading] = {}
+        self._told: dict[str, _Told] = {}
 
     def swap(self, folder: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]) -> None:
         """A folder has a new snapshot, or None when it is gone: tell the client what changed.
 
         `overlays` are the unsaved texts that the snapshot was made with.
         """
-        old, _ = self._snapshots.pop(folder, (None, {}))
+        old = self._readings.pop(folder, None)
         if snapshot is not None:
-            self._snapshots[folder] = snapshot, overlays
-        self.refresh({*_paths(old), *_paths(snapshot)})
-
-    def refresh(self, paths: Iterable[str]) -> None:
-        """Tell the client about these files where it does not know it yet."""
-        for path in sorted(paths):
-            self._publish(path, self._documents.by_path(path))
+            self._readings[folder] = _Reading(snapshot, overlays, self._encoding, old)
+        new = self._readings.get(folder)
+        known = self._told.keys() | (new.wrong if new else ())
+        for path in sorted({path for one in (old, new) if one for path in one.paths}):
+            document = self._documents.by_path(path)
+            if document is not None or path in known:
+                self._publish(path, document)
 
     def _publish(self, path: str, document: Document | None) -> None:
-        reading = [one for one in self._snapshots.values() if path in _paths(one[0])]
+        reading = [one for one in self._readings.values() if path in one.paths]
         if document is not None:
-            current = [one for one in reading if one[1].get(path) == document.text]
+            current = [one for one in reading if one.overlays.get(path) == document.text]
             if reading and not current:
                 return
             reading = current
-        found: list[dict[str, Any]] = []
-        for snapshot, _ in reading:
-            found += [one for one in diagnostics(snapshot, path, self._encoding) if one not in found]
-        uri = document.uri if document else convert.path_to_uri(path)
-        params = PublishDiagnosticsParams(uri, found, document.version if document else None)
+        found = reading[0].found(path) if len(reading) == 1 else _union(reading, path)
         told = self._told.get(path)
-        if told == params or (told is None and not found and (document is None or not reading)):
+        if told is None and not found and (document is None or not reading):
             return
-        if told is not None and told.uri != uri and told.diagnostics:
-            self._notify(PUBLISH, PublishDiagnosticsParams(told.uri, []))
+        version = document.version if document else None
+        uri = document.uri if document else convert.path_to_uri(path)
+        if told is not None:
+            if told.version == version and told.uri == uri and told.found.keys() == found.keys():
+                return
+            if told.uri != uri and told.found:
+                self._notify(PUBLISH, PublishDiagnosticsParams(told.uri, []))
         if found or document is not None:
-            self._told[path] = params
+            self._told[path] = _Told(uri, version, found)
         else:
-            self._told.pop(path, None)
-        self._notify(PUBLISH, params)
+            del self._told[path]
+        self._notify(PUBLISH, PublishDiagnosticsParams(uri, list(found.values()), version))
 
 
-def _paths(snapshot: "Snapshot | None") -> set[str]:
-    """The files that a snapshot says something about."""
-    if snapshot is None:
-        return set()
-    return {*snapshot.layers.texts, *(problem.path for problem in snapshot.problems)}
+def _union(readings: Iterable[_Reading], path: str) -> Diagnostics:
+    """What several folders say about a file, each diagnostic once."""
+    found: dict[bytes, Mapping[str, Any]] = {}
+    for reading in readings:
+        found.update(reading.found(path))
+    return found

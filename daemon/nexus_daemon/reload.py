@@ -20,15 +20,16 @@ from nexus_context.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-Prepare = Callable[[Snapshot | None], Callable[[], Snapshot]]
+Prepare = Callable[[Snapshot | None, frozenset[str] | None], Callable[[], Snapshot]]
 Swap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
 
 
 class Reload:
     """The rebuild queue of one folder.
 
-    `prepare` is called on the loop and takes what it needs of the daemon's state; the job that it
-    returns runs in `executor`; `swap` is called on the loop with the old and the new snapshot.
+    `prepare` is called on the loop with the old snapshot and the only paths that changed since, None when
+    anything may have. It takes what it needs of the daemon's state; the job that it returns runs in
+    `executor`; `swap` is called on the loop with the old and the new snapshot.
     """
 
     def __init__(self, prepare: Prepare, swap: Swap, executor: Executor) -> None:
@@ -38,15 +39,23 @@ class Reload:
         self._swap = swap
         self._executor = executor
         self._reasons: set[str] = set()
+        self._changed: set[str] | None = None  # since the snapshot; None: anything may have
         self._asked = self._done = 0  # the last request, and the last one that a finished rebuild holds
         self._running = False
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    def request(self, reason: str) -> None:
-        """Ask for a rebuild; returns at once. What is asked before the loop's next turn is one rebuild."""
+    def request(self, reason: str, path: str | None = None) -> None:
+        """Ask for a rebuild; returns at once. What is asked before the loop's next turn is one rebuild.
+
+        `path` is the only one that changed, as far as this request knows.
+        """
         if self.cancelled:
             return
         self._asked += 1
+        if path is None:
+            self._changed = None
+        elif self._changed is not None:
+            self._changed.add(path)
         self._reasons.add(reason)
         if not self._running:
             self._running = True
@@ -81,11 +90,18 @@ class Reload:
         if self.cancelled:
             return
         reasons, number, old = frozenset(self._reasons), self._asked, self.snapshot
+        changed = None if self._changed is None else frozenset(self._changed)
         self._reasons.clear()
-        job = self._executor.submit(self._prepare(old))
+        self._changed = set()
+        job: Future[Snapshot]
+        try:
+            job = self._executor.submit(self._prepare(old, changed))
+        except Exception as error:  # noqa: BLE001 - a bug is logged where the job's own are
+            job = Future()
+            job.set_exception(error)
         loop = asyncio.get_running_loop()
 
-        def tell(_: Future[Snapshot]) -> None:  # in the worker's thread: one turn of the loop less than asyncio
+        def tell(_: Future[Snapshot]) -> None:  # in the worker's thread: a turn of the loop less than asyncio
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._built, old, reasons, number, job)
 
@@ -100,6 +116,7 @@ class Reload:
             new = self.snapshot = job.result()
             self._swap(old, new, reasons)
         except Exception:  # a bug in one rebuild must not end the folder
+            self._changed = None  # the next one has to make up for this one
             logger.exception("rebuilding a folder failed; its last state stays")
         self._done = number
         while self._waiting and self._waiting[0][0] <= number:

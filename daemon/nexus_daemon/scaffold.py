@@ -1,5 +1,6 @@
-"""`.nexus3/` written from templates: never overwrites, never follows a link out of the folder."""
+"""`.nexus3/` written from templates: never follows a link out of the folder, never loses what was there."""
 
+import contextlib
 import os
 
 import msgspec
@@ -39,15 +40,35 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
 
 
 def _write(path: str, text: str, *, overwrite: bool) -> bool:
-    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    flags |= os.O_TRUNC if overwrite else os.O_EXCL
+    """Make the file; with `overwrite` it takes the old one's place when it is whole. False: it was there."""
+    if not overwrite or not os.path.lexists(path):
+        return _create(path, text, 0o644)
+    if os.path.islink(path):
+        raise RequestError(f"{path} is a symbolic link; it was not replaced.", code="init-link")
+    mode = os.stat(path).st_mode & 0o777
+    fresh = f"{path}.{os.getpid()}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh)  # of a run that was killed
+    _create(fresh, text, mode)
     try:
-        handle = os.open(path, flags, 0o644)
+        os.replace(fresh, path)
+    except OSError:
+        os.unlink(fresh)
+        raise
+    return True
+
+
+def _create(path: str, text: str, mode: int) -> bool:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        handle = os.open(path, flags, mode)
     except FileExistsError:
         return False
     try:
         with open(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
+            file.flush()
+            os.fsync(handle)
     except OSError:
         os.unlink(path)  # a full disk must not leave half a template behind
         raise

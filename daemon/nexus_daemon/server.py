@@ -46,6 +46,7 @@ def build(start: "Callable[[], Daemon]", server: "NexusServer") -> None:
     client = Client(server, start)
     server.version = __version__
     server.describe_problem = client.describe_problem
+    server.ended = client.end
     for method, handler in {**_lifecycle(client), **_documents(client)}.items():
         server.feature(method, FEATURES[method])(handler)
     for method, (params_type, _) in protocol.METHODS.items():
@@ -66,7 +67,7 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
         client.files_changed(change.uri for change in params.changes)
 
     def shutdown(_: None) -> None:
-        client.end()
+        client.silence()
 
     return {
         "initialize": initialize,
@@ -114,6 +115,7 @@ async def _answer(client: Client, method: str, params: protocol.Wire) -> protoco
     answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(
         handlers, handler_name(method)
     )
+    client.start()
     return await answer(client, params)
 
 

@@ -7,37 +7,47 @@
    directories is compared by device and inode after each change, and watched anew when it differs.
 4. Whatever happens between two watches is found by looking once more at everything after the switch.
 5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
+6. What cannot be watched is tried again, less and less often; only the first failure is a warning.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from concurrent.futures import Executor
+from typing import Any
 
 logger = logging.getLogger(__name__)
 
 STEP_MS = 20
 DEBOUNCE_MS = 80
 CHECK_MS = 5_000
-RETRY_S = 5.0
+RETRY_S = 1.0  # doubled after each failure
+RETRY_AT_MOST_S = 60.0
 
 Identity = tuple[str, int, int]
 
 
 class Watcher:
-    """Watches directories for all folders. Lives on the event loop; the waiting is done in threads.
+    """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
 
     `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
     paths that moved, or with None when anything may have.
     """
 
     def __init__(
-        self, wanted: Callable[[], Iterable[str]], changed: Callable[[set[str] | None], None]
+        self,
+        wanted: Callable[[], Iterable[str]],
+        changed: Callable[[set[str] | None], None],
+        executor: Executor,
     ) -> None:
         self._wanted = wanted
         self._changed = changed
+        self._executor = executor
         self._task: asyncio.Task[None] | None = None
         self._comparing: asyncio.Task[None] | None = None
+        self._again = False
+        self._failures = 0
         self._stop = asyncio.Event()
         self._watched: frozenset[Identity] = frozenset()
 
@@ -48,6 +58,7 @@ class Watcher:
 
     def refresh(self) -> None:
         """The wanted paths may have changed: watch anew if their directories differ from the watched ones."""
+        self._again = True
         if self._task is not None and self._comparing is None:
             self._comparing = asyncio.get_running_loop().create_task(self._compare())
 
@@ -63,18 +74,21 @@ class Watcher:
         while True:
             try:
                 await self._watch()
-            except Exception:  # a file system that cannot be watched must not end the daemon
-                logger.exception("watching files failed; trying again in %s s", RETRY_S)
-                await asyncio.sleep(RETRY_S)
+            except Exception as error:  # noqa: BLE001 - a file system that cannot be watched must not end the daemon
+                level = logging.DEBUG if self._failures else logging.WARNING
+                wait = min(RETRY_S * 2**self._failures, RETRY_AT_MOST_S)
+                self._failures = min(self._failures + 1, 30)
+                logger.log(level, "watching files failed (%r); trying again and again", error)
+                await asyncio.sleep(wait)
 
     async def _watch(self) -> None:
-        from watchfiles import awatch  # 60 ms of import that the first diagnostics must not wait for
-
         self._stop = stop = asyncio.Event()
-        self._watched = await asyncio.to_thread(directories, tuple(self._wanted()))
+        self._watched = await self._directories()
         if not self._watched:
             await stop.wait()
             return
+        loop = asyncio.get_running_loop()
+        awatch = await loop.run_in_executor(self._executor, _import_awatch)
         events = awatch(
             *(path for path, _, _ in self._watched),
             watch_filter=None,
@@ -87,20 +101,55 @@ class Watcher:
             ignore_permission_denied=True,
         )
         batch = asyncio.ensure_future(anext(events, None))
-        await asyncio.sleep(0)  # the watch stands as soon as the generator has begun
-        self._changed(None)
-        while (changes := await batch) is not None:
-            if changes:
-                self._changed({path for _, path in changes})
-            self.refresh()
-            batch = asyncio.ensure_future(anext(events, None))
+        try:
+            await asyncio.sleep(0)  # the watch stands as soon as the generator has begun
+            self._tell(None)
+            self.refresh()  # what is wanted may have changed while the directories were looked up
+            while (changes := await batch) is not None:
+                self._failures = 0
+                batch = asyncio.ensure_future(anext(events, None))
+                if changes:
+                    self._tell({path for _, path in changes})
+                self.refresh()
+        finally:
+            await _end(events, batch, stop)
+
+    def _tell(self, paths: set[str] | None) -> None:
+        try:
+            self._changed(paths)
+        except Exception:  # a bug of a listener must not end the watch
+            logger.exception("what follows from a change on disk failed")
 
     async def _compare(self) -> None:
         try:
-            if await asyncio.to_thread(directories, tuple(self._wanted())) != self._watched:
-                self._stop.set()
+            while self._again:
+                self._again = False
+                if await self._directories() != self._watched:
+                    self._stop.set()
+        except Exception:  # the next change asks again
+            logger.debug("looking up the watched directories failed", exc_info=True)
         finally:
             self._comparing = None
+
+    async def _directories(self) -> frozenset[Identity]:
+        wanted = tuple(self._wanted())
+        return await asyncio.get_running_loop().run_in_executor(self._executor, directories, wanted)
+
+
+def _import_awatch() -> Any:
+    from watchfiles import awatch  # 60 ms that neither the first diagnostics nor the loop must wait for
+
+    return awatch
+
+
+async def _end(events: AsyncGenerator[Any, None], batch: asyncio.Future[Any], stop: asyncio.Event) -> None:
+    """End a watch and its thread, also where it was left by an exception."""
+    stop.set()
+    batch.cancel()
+    await asyncio.wait([batch])
+    if not batch.cancelled():
+        batch.exception()  # looked at, else asyncio complains
+    await events.aclose()
 
 
 def directories(paths: Iterable[str]) -> frozenset[Identity]:

@@ -48,60 +48,76 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class FrameReader:
-    """Cuts a stream of bytes into bodies."""
+    """Cuts a stream of bytes into bodies. A body is copied once, and what follows it is left in place."""
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
         self._body_limit = body_limit
-        self._parts: list[bytes] = []
-        self._size = 0  # bytes in _parts
-        self._at = 0  # start of what is not consumed, in _parts[0]
-        self._line = 0  # start of the header line that is not read yet
+        self._data = b""
+        self._at = 0  # start of what is not consumed, in _data
+        self._line = 0  # start of the header line that is not read yet, in _data
+        self._more: list[bytes] = []  # what was fed after _data
+        self._more_size = 0
         self._length: int | None = None  # of the body, once its header line is read
         self._in_body = False
 
     @property
     def pending(self) -> int:
         """Bytes that were fed and not taken yet."""
-        return self._size - self._at
+        return len(self._data) - self._at + self._more_size
 
     def feed(self, data: bytes) -> None:
-        if self._at == self._size:
-            self._parts, self._size, self._at, self._line = [data], len(data), 0, 0
-            return
-        self._parts.append(data)
-        self._size += len(data)
-        if not self._in_body:
-            self._join()
+        if not self.pending:
+            self._data, self._at, self._line = data, 0, 0
+        else:
+            self._more.append(data)
+            self._more_size += len(data)
 
     def next(self) -> bytes | None:
         """Return the next body, or None until more is fed; raise `FrameError`."""
         if not self._in_body and not self._read_header():
             return None
         length = self._length or 0
-        if self._size - self._at < length:
+        over = self.pending - length
+        if over < 0:
             return None
-        self._join()
-        body = self._parts[0][:length]
-        self._at = self._line = length
+        if self._more and over < len(self._more[-1]):
+            body = self._take_all_but(over)
+        else:
+            if length > len(self._data) - self._at:
+                self._join()
+            body = self._data[self._at : self._at + length]
+            self._at += length
+        self._line = self._at
         self._length, self._in_body = None, False
         return body
 
+    def _take_all_but(self, over: int) -> bytes:
+        """All but the last bytes of the last piece, which becomes the data; one copy of the rest."""
+        *whole, last = self._more
+        at = len(last) - over
+        body = b"".join((memoryview(self._data)[self._at :], *whole, memoryview(last)[:at]))
+        self._data, self._at = last, at
+        self._more, self._more_size = [], 0
+        return body
+
     def _join(self) -> None:
-        """Make one part of all, starting at what is not consumed."""
-        if self._at or len(self._parts) > 1:
-            self._parts[0] = self._parts[0][self._at :]
-            self._parts = [b"".join(self._parts)]
-            self._line -= self._at
-            self._size, self._at = len(self._parts[0]), 0
+        """Make one piece of all that is not consumed."""
+        self._data = b"".join((memoryview(self._data)[self._at :], *self._more))
+        self._more, self._more_size = [], 0
+        self._line -= self._at
+        self._at = 0
 
     def _read_header(self) -> bool:
-        data = self._parts[0] if self._parts else b""
         while True:
+            data = self._data
             end = data.find(b"\n", self._line)
-            if (self._size if end < 0 else end) - self._at > HEADER_LIMIT:
+            if end < 0 and self._more:
+                self._join()
+                continue
+            if (len(data) if end < 0 else end) - self._at > HEADER_LIMIT:
                 raise FrameError(f"the header is longer than {HEADER_LIMIT} bytes")
             if end < 0:
-                if self._size > self._line and not (data[self._line] == 13 or _NAME.match(data, self._line)):
+                if len(data) > self._line and not (data[self._line] == 13 or _NAME.match(data, self._line)):
                     raise FrameError("a header line does not start with a header name")
                 return False
             line = data[self._line : end]

@@ -133,6 +133,53 @@ def test_exit_codes(
     assert check(fixture, tmp_path, capsys, *arguments)[0] == code
 
 
+HERE = """
+//- /home/a/.claude/CLAUDE.md
+Rules.
+//- /home/a/.nexus3/config.json
+{"tools": {"summery": true}}
+//- /home/a/.vscode/mcp.json
+{"servers": {}}
+//- /home/a/.mcp.json
+{}
+//- /home/a/docs/unused.md
+Nobody reads this.
+//- /home/a/.nexus3/other.json
+{]
+//- /home/b/.agents/AGENTS.md
+@rules/more.md
+//- /home/b/.agents/rules/more.md
+More.
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/home/a/.claude/CLAUDE.md", 1),
+        ("/home/a/.claude", 1),
+        ("/home/a/.nexus3/config.json", 1),
+        ("/home/a/.nexus3", 1),
+        ("/home/a/.vscode/mcp.json", 1),
+        ("/home/a/.vscode", 1),
+        ("/home/a/.mcp.json", 1),
+        ("/home/a/docs/../.mcp.json", 1),
+        ("/home/b/.agents/AGENTS.md", 0),
+        ("/home/b/.agents", 0),
+        ("/home/a/docs/unused.md", 2),
+        ("/home/a/.nexus3/other.json", 2),
+        ("/home/a/docs", 1),  # a folder below, of which /home/a is an ancestor
+    ],
+)
+def test_a_path_stands_for_the_folder_that_it_belongs_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, code: int
+) -> None:
+    assert main(["check", write_fixture(HERE, tmp_path).root + path]) == code
+    shown = capsys.readouterr()
+    assert ("summery" in shown.out) == (code == 1)
+    assert ("is no file that the folder" in shown.err) == (code == 2)
+
+
 def test_a_wrong_argument_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["check", "--format", "xml"], ["check", "a", "b"], ["chekc"], []):
         with pytest.raises(SystemExit) as ended:

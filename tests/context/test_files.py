@@ -7,10 +7,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from nexus_context import files
-from nexus_context.files import FileRead, beneath, decode, read_text, trusted_directory, trusted_file, which
+from nexus_context.files import (
+    FileRead,
+    decode,
+    read_text,
+    shared_directory,
+    trusted_directory,
+    trusted_file,
+    trusted_read,
+    which,
+)
 
 LONGEST_S = 0.2
 LIMIT = 1000
@@ -212,7 +222,6 @@ def test_impossible_paths(tmp_path: Path, name: str) -> None:
     assert not files.is_dir(path)
     assert trusted_directory(path) is not None
     assert which(name) is None
-    beneath(path, str(tmp_path))
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
@@ -311,32 +320,31 @@ def test_trust_on_the_disk(tmp_path: Path) -> None:
     assert trusted_directory(str(open_to_all)) is None
 
 
-def test_beneath(tmp_path: Path) -> None:
-    (tmp_path / "work" / "sub").mkdir(parents=True)
-    (tmp_path / "work2").mkdir()
-    (tmp_path / "work" / "out").symlink_to(tmp_path / "work2")
-    (tmp_path / "alias").symlink_to(tmp_path / "work")
-    found = {
-        name: beneath(f"{tmp_path}/{name}", f"{tmp_path}/work")
-        for name in (
-            "work",
-            "work/sub",
-            "work/none/x",
-            "work2",
-            "work/out/x",
-            "work/../work2",
-            "alias/sub",
-            ".",
-        )
-    }
-    assert [name for name, inside in found.items() if inside] == [
-        "work",
-        "work/sub",
-        "work/none/x",
-        "alias/sub",
-    ]
-    assert beneath(str(tmp_path), "/")
-    assert not beneath("/a\0", "/")
+def test_trust_in_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that was opened counts, whatever stands at its path afterwards."""
+    path = tmp_path / "file"
+    path.write_text("text")
+    read = read_text(str(path), limit=LIMIT)
+    assert read.owner == (os.geteuid(), path.stat().st_mode)
+    assert trusted_read(read) is None
+    planted = msgspec.structs.replace(read, owner=(4242, 0o100644))
+    assert trusted_read(planted) == "belongs to another user (uid 4242)"
+    assert trusted_read(msgspec.structs.replace(read, owner=(0, 0o100666))) == "is writable for everyone"
+    path.unlink()
+    assert trusted_read(planted) == "was replaced while it was read"
+    assert trusted_read(FileRead(str(path), "loaded", "unsaved")) is None
+    monkeypatch.delattr(os, "geteuid")
+    assert trusted_read(planted) is None
+
+
+def test_shared_directories(tmp_path: Path) -> None:
+    found = {}
+    for mode in (0o755, 0o777, 0o1777):
+        tmp_path.chmod(mode)
+        found[mode] = shared_directory(str(tmp_path))
+    tmp_path.chmod(0o755)
+    assert found == {0o755: False, 0o777: False, 0o1777: True}
+    assert not shared_directory(f"{tmp_path}/none")
 
 
 def test_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,12 @@ def test_secrets_in_shown_lines_are_covered() -> None:
     ]
 
 
+def test_secrets_in_the_message_are_covered() -> None:
+    token = "ghp_" + "a1B2" * 9
+    frame = format_frame(Problem("/c", Span(0, 1), "mcp.type", Severity.ERROR, f"Not {token}."), "?")
+    assert f"Not {'*' * len(token)}." in frame
+
+
 def test_terminal_sequences_are_replaced() -> None:
     text = "\x1b[2J\u202e?"
     frame = format_frame(Problem("/a\x1b", Span(5, 6), "json.value", Severity.ERROR, "Bad \x07."), text)

@@ -1,4 +1,4 @@
-"""JSON text: every error with its place and mend, values, places of keys and values, and bounded time."""
+"""JSON text: every error with its place and mend, values, places, bounded time, no secret in a message."""
 
 import json
 import re
@@ -7,15 +7,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument, parse, parse_pointer, pointer_text
-from nexus_context.jsontext.document import FEW_LOOKUPS
+from nexus_context.jsontext.document import FEW_LOOKUPS, MOST_VALUES
 from nexus_context.jsontext.problems import MOST_PROBLEMS
 from nexus_context.jsontext.recovery import scan
-from nexus_context.jsontext.scanner import DEEPEST
+from nexus_context.jsontext.runs import DEEPEST
+from nexus_context.jsontext.spans import Index
 
 
 def check(text: str, places: str, mended: str, value: Any) -> None:
@@ -259,6 +260,11 @@ def test_problem_as_a_whole() -> None:
 
 MESSAGES = {
     "{a: 1}": 'Expecting property name enclosed in double quotes: write "a".',
+    "{sk-1: 1}": "Expecting property name enclosed in double quotes: write them around the name.",
+    "{1: 1}": "Expecting property name enclosed in double quotes: write them around this.",
+    "[Bearer sk-1]": "Expecting value: write text in double quotes.",
+    "[0x1F]": "Expecting value: write the number as 31.",
+    "[1_" + "0" * 30 + "]": "Expecting value: write the number as 1000000000000000000….",
     "{'a': 1}": "Expecting property name enclosed in double quotes: write \"…\" instead of '…'.",
     '{"a": 1,}': "Illegal trailing comma before end of object: remove it.",
     "[1,]": "Illegal trailing comma before end of array: remove it.",
@@ -308,6 +314,20 @@ def test_depth() -> None:
             assert [each.code for each in found] == ["json.too-deep"]
     assert parse("/f", '"' + "[" * 1000 + '"').ok
     assert parse("/f", "[" + "[]," * 1000 + "[]]").ok
+
+
+def test_too_many_values() -> None:
+    document = parse("/f", "[" + "0," * MOST_VALUES)
+    message = (
+        "The file has about 100,001 values; at most 100,000 are read. Split it, or remove what is not needed."
+    )
+    problem = Problem("/f", Span(0, 1), "json.too-many-values", Severity.ERROR, message)
+    assert (document.value, document.ok, document.problems) == (None, False, (problem,))
+    assert document.path_at(5) == ()
+    with pytest.raises(KeyError):
+        document.span(())
+    assert parse("/f", "[" + "0," * (MOST_VALUES - 2) + "0]").ok
+    assert parse("/f", '["' + 'one, two\\" [' * MOST_VALUES + '"]').ok
 
 
 def test_many_problems_are_counted() -> None:
@@ -494,6 +514,139 @@ def test_damaged_text_keeps_the_rest(value: Any, data: st.DataObject) -> None:
     assert json.dumps(document.value) == json.dumps(json.loads(text))
     at = data.draw(st.integers(0, len(text) - 1))
     parse("/f", text[:at] + text[at + 1 :])
+
+
+def observed(document: JsonDocument, text: str) -> list[Any]:
+    """All that can be seen of a document, each place asked of one that has not been asked before."""
+    found: list[Any] = [json.dumps(document.value), document.problems]
+    for pointer in pointers(document.value) if document.value is not None else ():
+        fresh = parse("/f", text)
+        found.append((pointer, fresh.span(pointer), fresh.key_span(pointer)))
+        for absent in ((*pointer, "absent"), (*pointer, -1), (*pointer, 99)):
+            with pytest.raises(KeyError):
+                fresh.span(absent)
+    found.extend(parse("/f", text).path_at(offset) for offset in range(-1, len(text) + 2))
+    return found
+
+
+def scanned_token_by_token(text: str) -> list[Any]:
+    value, nodes, names, problems = scan("/f", text)
+    assert not names
+    index = Index(text, nodes, names)
+    places = [(pointer, index.find(pointer)) for pointer in pointers(value)] if value is not None else []
+    return [
+        json.dumps(value),
+        problems,
+        *((pointer, place.value, place.key) for pointer, place in places),
+        *(index.at(offset) for offset in range(-1, len(text) + 2)),
+    ]
+
+
+RUNS = [
+    '{"a": 1, "b": {"x": [1, 2], "y": {}}, "c" 2, "d": [3, {"z": 4}], "e": 5}',
+    '[1, 2, [3, 4], {"a": 5}, , 6, [7], "x"]',
+    '{\n "a": {\n  "b": 1,\n  "c": 2,\n },\n "d": {\n  "e": 1\n }\n}',
+    '{\n "a": 1,\n "b": 2,\n "a": 3,\n "c": {"d": 1, "d": 2},\n "e": 1e999\n}',
+    '{"a": 1, "b": 2, "c" 3, "d": 4, "a": 5, "d": 6, "e": 7}',
+    '{"a": 1, "b": {"c": 2}},\n "b": 3, "c": 4, "a": 5}',
+    '{"a": [1, 2\n, "b": 3, "c": [4, 5]}',
+    '[{"a": 1, "b": 2}, {"a": 1, {"b": 2}, {"c": [1, 2, 3]}]',
+    '{"a": "\\ud800", "b": "\\ud83d\\ude00", "c" 1, "d": "\\ud83d\\ude00", "e": ["\\udc00", 2]}',
+    '{"\\u0061": 1, "a": 2, "b": 3,, "c": NaN, "d": [Infinity, 1]}',
+    '[[1, 2], [1, 2}, [3, 4], {"a": 1], {"b": 2}]',
+    "[1, 2, 01, 3, -1, 1., 5, 1e5, 6]",
+    '{"a": 1, "b": [' + "[" * 30 + "]" * 30 + '], "c" 1, "d": 1}',
+    "[[1, [2, 3], 4" + ", 5" * 40 + "}",
+    '{"0": 1, "1": [[1]], "2" 0, "3": [1, 2]}',
+    '[1, "a": 2, 3, 4]',
+]
+
+
+@pytest.mark.parametrize("text", [*RUNS, *(case[0] for case in CASES)])
+def test_runs_change_nothing(text: str) -> None:
+    assert observed(parse("/f", text), text) == scanned_token_by_token(text)
+
+
+BREAKS = st.sampled_from(
+    ['"', ",", ":", "{", "}", "[", "]", "", " ", "\n", "1", "'", "x", ",,", '"a": 1,', "NaN"]
+)
+
+
+@settings(deadline=None)
+@given(VALUES, VALUES, LAYOUTS, st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2), BREAKS), max_size=3))
+def test_runs_change_nothing_in_damaged_text(
+    first: Any, last: Any, layout: dict[str, Any], damage: list[tuple[float, int, str]]
+) -> None:
+    text = json.dumps(
+        {"a": first, "b": [1, {"c": 2}], "d": {"e": last, "f": first}, "g": [last, 3]}, **layout
+    )
+    for where, removed, added in damage:
+        at = int(where * len(text))
+        text = text[:at] + added + text[at + removed :]
+    document = parse("/f", text)
+    assert [json.dumps(document.value), document.problems] == scanned_token_by_token(text)[:2]
+    index = Index(text, *scan("/f", text)[1:3])
+    for pointer in pointers(document.value):
+        try:
+            place = index.find(pointer)
+        except KeyError:  # it is in a member that a later one of the same name, without a value, replaces
+            continue
+        assert (document.span(pointer), document.key_span(pointer)) == (place.value, place.key)
+    for offset in range(0, len(text) + 1, len(text) // 20 + 1):
+        assert parse("/f", text).path_at(offset) == index.at(offset)
+
+
+@given(PIECES)
+def test_runs_change_nothing_in_any_text(text: str) -> None:
+    document = parse("/f", text)
+    assert [json.dumps(document.value), document.problems] == scanned_token_by_token(text)[:2]
+
+
+def test_runs_keep_the_limit_of_depth() -> None:
+    for inner in (DEEPEST - 2, DEEPEST - 1, 5000):
+        text = '{"a": [' + "[" * inner + "]" * inner + '], "b" 1}'
+        assert parse("/f", text).problems == scan("/f", text).problems
+
+
+SECRETS = ["sk-proj-abc123DEF456", "ghp_0123456789abcdefABCDEF", "dGhpcyBzZWNyZXQ=", "hunter2.correct/horse"]
+LEAKS = [
+    '{{"key": {}}}',
+    '{{"key": Bearer {}}}',
+    "{{'key': '{}'}}",
+    '{{"key": "{}',
+    '{{"key": "{}\n}}',
+    '{{"key": "Bearer {}, "b": 1}}',
+    '{{"key": {}"}}',
+    '{{"key": "a" {}}}',
+    '{{"key": "a"{}"b"}}',
+    '{{"key":\n  {}\n}}',
+    '{{"key" {}}}',
+    '{{"key" = {}}}',
+    "[{}, 1]",
+    "[1 {}]",
+    '{{"key": {};}}',
+    '{{"key": "\t{}"}}',
+    '{{"key": "\\q{}"}}',
+    "{}",
+    '{{"key": `{}`}}',
+    '{{"key": 1, {}}}',
+    "{{}} {}",
+    "// {}\n{{}}",
+    '{{"key": 1,\n {}: 2}}',
+    '{{"{}": 1, "{}": 2,}}',
+    '{{"key":\n {}="x"}}',
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("text", LEAKS)
+def test_messages_hold_no_values(text: str, secret: str) -> None:
+    problems = parse("/f", text.format(*[secret] * 2)).problems
+    assert problems
+    for problem in problems:
+        words = [problem.message, *(each.message for each in problem.related)]
+        words += [problem.fix.title] if problem.fix else []
+        assert not any(part in each for each in words for part in (secret, secret[:6], secret[-6:-1]))
 
 
 SIZE = 100_000

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context.layers import Layers
+from nexus_context.layers.walk import global_directory
 from support.fixture import Fixture, write_fixture
 from support.folders import layers_of, relative
 
@@ -157,6 +158,42 @@ def test_outside_the_home_directory_the_depth_ends_the_walk(tmp_path: Path) -> N
     text = "//- /srv/AGENTS.md\n//- /srv/a/AGENTS.md\n//- /srv/a/b/AGENTS.md\n//- /srv/a/b/c/x\n"
     expected = ["ancestor:a: instructions /srv/a/AGENTS.md", "ancestor:b: instructions /srv/a/b/AGENTS.md"]
     check(tmp_path, text, "/srv/a/b/c", expected)
+
+
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("/srv/x/x/proj", ["srv/x", "x"]),
+        ("/srv/a/b/x/y/x/proj", ["b/x", "y", "x"]),
+        ("/srv/x/x/x/x", ["srv/x", "x/x", "x"]),
+    ],
+)
+def test_ancestors_of_one_name_are_told_apart(tmp_path: Path, folder: str, names: list[str]) -> None:
+    parts = folder.split("/")
+    above = ["/".join(parts[:end]) for end in range(3, len(parts))]
+    files = "".join(f"//- {one}/AGENTS.md\n" for one in above[-len(names) :])
+    text = f'{files}//- {folder}/.nexus3/config.json\n{{"context": {{"ancestor_depth": {len(names)}}}}}\n'
+    layers = layers_of(write_fixture(text, tmp_path), folder)
+    found = [layer.name for layer in layers.layers if layer.name.startswith("ancestor:")]
+    assert found == [f"ancestor:{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("environ", "directory"),
+    [
+        ({"HOME": "/u"}, "/u/.nexus3"),
+        ({"HOME": "/u", "NEXUS_HOME": ""}, "/u/.nexus3"),
+        ({"HOME": "/u", "NEXUS_HOME": "/etc/nexus/"}, "/etc/nexus"),
+        ({"HOME": "/u", "NEXUS_HOME": "~/conf"}, "/u/conf"),
+        ({"HOME": "/u", "NEXUS_HOME": "~"}, "/u"),
+        ({"HOME": "/u", "NEXUS_HOME": "conf"}, "/u/conf"),
+        ({"HOME": "/u", "NEXUS_HOME": "../conf"}, "/conf"),
+        ({"USERPROFILE": "/v"}, "/v/.nexus3"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="paths of POSIX")
+def test_the_global_directory(environ: dict[str, str], directory: str) -> None:
+    assert global_directory(environ) == directory
 
 
 def test_the_global_directory_is_read_once(tmp_path: Path) -> None:

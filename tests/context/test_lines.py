@@ -59,3 +59,12 @@ def test_there_and_back(text: str) -> None:
 def test_lines_are_those_of_a_split(text: str) -> None:
     index = LineIndex(text)
     assert [index.line(number) for number in range(index.count)] == re.split(r"\r\n|\n|\r", text)
+
+
+@given(st.text(alphabet="ab\r\né😀\u2028", max_size=30), st.integers(-2, 32))
+def test_the_first_positions_are_those_of_the_table(text: str, offset: int) -> None:
+    index, table = LineIndex(text), LineIndex(text)
+    table.line(0)  # builds the table
+    line, column = table.position(offset)
+    assert index.position(offset) == (line, column)
+    assert index.before(offset, column) == table.line(line)[:column]

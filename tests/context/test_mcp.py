@@ -564,10 +564,10 @@ def test_any_text_is_read(text: str) -> None:
     ],
 )
 def test_hostile_files_take_bounded_time(text: str) -> None:
-    document = parse(PATH, text)
     started = time.perf_counter()
+    document = parse(PATH, text)
     read_servers(document, origin="local", folder="/w", environ={}, which=lambda _: None)
-    assert time.perf_counter() - started < 20
+    assert time.perf_counter() - started < 30
 
 
 # --- layers ---

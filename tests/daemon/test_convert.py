@@ -92,6 +92,15 @@ def test_positions_round_trip(text: str, encoding: str) -> None:
         )
 
 
+@given(TEXT, ENCODING, st.lists(st.integers(-2, 40), min_size=1, max_size=2 * convert.COUNTED))
+def test_a_place_is_the_same_counted_out_or_looked_up(text: str, encoding: str, starts: list[int]) -> None:
+    locate = convert.Locator(Snapshot({"/a": text}), encoding)
+    index = LineIndex(text)
+    for start in starts:
+        span = Span(start, start + 3)
+        assert locate.range("/a", span) == convert.range_of(index, span, encoding)
+
+
 @given(TEXT, ENCODING, st.integers(-2, 40), st.integers(-2, 40))
 def test_any_position_is_in_the_text(text: str, encoding: str, line: int, character: int) -> None:
     index = LineIndex(text)

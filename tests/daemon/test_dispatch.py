@@ -77,9 +77,33 @@ def test_order_and_cancelling() -> None:
                 "data": {"code": "cancelled", "problems": []},
             },
         },
-        result(2, "finished anyway"),
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "error": {
+                "code": -32800,
+                "message": "t/deaf was cancelled.",
+                "data": {"code": "cancelled", "problems": []},
+            },
+        },
     ]
     assert seen == ["slow starts", "opened u", "closed with new", "slow ends"]
+
+
+def test_an_answer_that_comes_too_late_is_ignored() -> None:
+    """The caller is cancelled, or the time is over, and has not had its turn of the loop yet."""
+
+    async def run() -> list[Message]:
+        talk = Talk()
+        talk.send(HELLO)
+        asked = asyncio.ensure_future(talk.server.request("workspace/configuration", {"items": []}))
+        await asyncio.sleep(0)
+        asked.cancel()
+        talk.send(result(1, []), call(2, "nexus/echo", {"value": 1}))
+        return (await talk.settle())[2:]
+
+    gone = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}
+    assert asyncio.run(run()) == [result(2, {"value": 1}), gone]
 
 
 async def ask(answer: Message | None, *, timeout_s: float | None = None) -> tuple[Any, list[Message]]:

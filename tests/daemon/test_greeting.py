@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from nexus_daemon import messages
-from nexus_daemon.connection.greeting import introduction
+from nexus_daemon.connection.greeting import Greeting, introduction
+from nexus_daemon.connection.link import Limits, StreamLink
 from nexus_daemon.server import OFFER, build
-from support.client import Client
+from support.client import Client, frame
 from support.talk import Talk, call
 
 SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]
@@ -63,9 +64,26 @@ sys.exit(main(["serve"]))
     assert "imported: []" in client.stderr
 
 
+def test_nothing_is_imported_for_a_client_that_has_gone() -> None:
+    async def run() -> None:
+        def grow() -> Any:
+            raise AssertionError("nobody needs the real protocol")
+
+        complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+        link = StreamLink(Limits())
+        link.use_protocol(Greeting(OFFER, grow, link))
+        link.data_received(frame(call(1, "initialize", {"processId": None, "capabilities": {}})))
+        link.end(143, "SIGTERM")
+        await asyncio.sleep(0.01)
+        assert (link.done.result(), complaints) == (143, [])
+
+    asyncio.run(run())
+
+
 def test_what_comes_with_the_first_message_waits_its_turn() -> None:
     with Client(SERVE) as client:
-        hello = {"processId": None, "capabilities": {}}
+        hello: dict[str, Any] = {"processId": None, "capabilities": {}}
         ids = [client.send_request("initialize", hello), client.send_request("nexus/status", {})]
         again = client.send_request("initialize", hello)
         assert "capabilities" in client.wait_reply(ids[0])["result"]

@@ -7,6 +7,7 @@ import pytest
 
 from nexus_daemon.convert import path_to_uri
 from nexus_daemon.documents import OpenDocuments
+from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.messages import TextDocumentItem
 from nexus_daemon.publish import PUBLISH, Publisher
 from support.fixture import Fixture, write_fixture
@@ -14,6 +15,7 @@ from support.folders import load_folder
 
 WRONG = '{"tools": {"summery": 1}}\n'
 CONFIG = "/a/.nexus3/config.json"
+MCP = "/a/.nexus3/mcp.json"
 
 
 class Screen:
@@ -138,3 +140,42 @@ def test_another_spelling_of_the_uri_takes_the_diagnostics_over(screen: Screen) 
     screen.documents.open(item(spelled, WRONG, 1))
     screen.load("/a", config=WRONG)
     assert screen.look() == [(CONFIG, 0, None), (CONFIG.replace("config", "c%6Fnfig"), 1, 1)]
+
+
+def test_only_what_changed_is_made_anew(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counting(problems: Any, locate: Any) -> Any:
+        made.append(problems[0].path.removeprefix(screen.tree.root))
+        return diagnostics(problems, locate)
+
+    monkeypatch.setattr("nexus_daemon.publish.diagnostics", counting)
+    screen.load("/a")
+    assert made == [CONFIG]
+    screen.load("/a", mcp="{")
+    assert made == [CONFIG, MCP]
+    screen.load("/a", mcp="{", config=WRONG)
+    assert made == [CONFIG, MCP]
+    screen.load("/a", mcp="{", config=WRONG + " ")
+    assert made == [CONFIG, MCP, CONFIG]
+    assert [said for said in screen.look() if said[0] == CONFIG] == [(CONFIG, 1, None)]
+
+
+def test_the_same_problem_on_another_line_is_another_diagnostic(screen: Screen) -> None:
+    lines = []
+    for text in ('{ "summery": 1}', '{\n"summery": 1}'):
+        screen.load("/a", config=text)
+        lines.append(screen.publisher._told[screen.tree.path(CONFIG)].found)
+        assert screen.look() == [(CONFIG, 1, None)]
+    places = [one["range"].start.line for found in lines for one in found.values()]
+    assert places == [0, 1]
+
+
+def test_forty_folders_say_the_same_about_a_file_once(screen: Screen) -> None:
+    for number in range(40):
+        Path(screen.tree.path(f"/a/f{number}")).mkdir()
+        screen.load(f"/a/f{number}")
+    assert screen.look() == [(CONFIG, 1, None)]
+    for number in range(40):
+        screen.leave(f"/a/f{number}")
+    assert screen.look() == [(CONFIG, 0, None)]

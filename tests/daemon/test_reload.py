@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
+from nexus_context.errors import RequestError
 from nexus_daemon.reload import Reload
 
 Log = list[tuple[Any, Any, list[str]]]
@@ -55,7 +58,8 @@ def check(story: Callable[[Build], Awaitable[None]]) -> Log:
             build = Build(executor)
             await story(build)
             build.gate.set()
-            await asyncio.wait_for(build.reload.settled(), 10)
+            if not build.reload.cancelled:
+                await asyncio.wait_for(build.reload.settled(), 10)
             assert build.most <= 1
             return build.log
 
@@ -84,23 +88,69 @@ def test_nothing_is_built_before_the_loop_runs() -> None:
     assert check(story) == [(None, "later", ["a", "b"])]
 
 
-def test_settled_waits_for_what_was_asked_before() -> None:
+def test_settled_waits_for_what_was_asked_before_and_no_longer() -> None:
     async def story(build: Build) -> None:
         await build.reload.settled()
         assert build.reload.snapshot is None
         build.gate.clear()
         build.reload.request("a")
         await build.begun()
-        waiting = asyncio.ensure_future(build.reload.settled())
+        early = asyncio.ensure_future(build.reload.settled())
+        await asyncio.sleep(0)
         build.text = "1"
         build.reload.request("b")
+        late = asyncio.ensure_future(build.reload.settled())
         await asyncio.sleep(0)
-        assert not waiting.done()
+        assert not early.done()
+        swap = build.reload._swap
+
+        def swap_and_close(*given: Any) -> None:
+            build.gate.clear()
+            swap(*given)
+
+        build.reload._swap = swap_and_close
         build.gate.set()
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(early, 10)
+        now: Any = build.reload.snapshot
+        assert (now, late.done()) == ("0", False)
+        build.gate.set()
+        await asyncio.wait_for(late, 10)
         assert build.reload.snapshot == "1"
 
     assert len(check(story)) == 2
+
+
+def test_a_waiter_that_gives_up_is_forgotten() -> None:
+    async def story(build: Build) -> None:
+        build.reload.request("a")
+        waiting = asyncio.ensure_future(build.reload.settled())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait_for(build.reload.settled(), 10)
+        assert waiting.cancelled()
+
+    assert len(check(story)) == 1
+
+
+def test_what_a_failed_build_missed_the_next_makes_up_for() -> None:
+    seen: list[frozenset[str] | None] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as executor:
+
+            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
+                seen.append(changed)
+                if changed is not None and "/bad" in changed:
+                    raise ZeroDivisionError
+                return lambda: "snapshot"
+
+            reload = Reload(prepare, lambda *_: None, executor)
+            for path in (None, "/bad", "/a", "/b"):
+                reload.request("config", path)
+                await asyncio.wait_for(reload.settled(), 10)
+
+    asyncio.run(run())
+    assert seen == [None, frozenset({"/bad"}), None, frozenset({"/b"})]
 
 
 def test_a_build_that_fails_keeps_the_last_state() -> None:
@@ -134,10 +184,27 @@ def test_cancel_forgets_a_build_under_way() -> None:
         build.reload.request("a")
         await build.begun()
         build.reload.request("b")
+        waiting = asyncio.ensure_future(build.reload.settled())
+        await asyncio.sleep(0)
         build.reload.cancel()
         build.gate.set()
-        await asyncio.wait_for(build.reload.settled(), 10)
+        for late in (waiting, build.reload.settled()):
+            with pytest.raises(RequestError) as failed:
+                await asyncio.wait_for(late, 10)
+            assert failed.value.code == "folder-removed"
+        build.reload.request("c")
         assert build.reload.snapshot is None
+
+    assert check(story) == []
+
+
+def test_cancel_in_the_moment_of_the_first_request() -> None:
+    async def story(build: Build) -> None:
+        build.reload.request("a")
+        waiting = asyncio.ensure_future(build.reload.settled())
+        build.reload.cancel()
+        with pytest.raises(RequestError, match="was removed"):
+            await asyncio.wait_for(waiting, 10)
 
     assert check(story) == []
 

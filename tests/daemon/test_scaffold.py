@@ -70,6 +70,30 @@ def test_a_directory_that_is_a_link_or_a_file(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.parametrize("stage", ["write", "replace"])
+def test_what_was_there_survives_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    (tmp_path / "one").write_text("mine")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, {"write": "fsync", "replace": "replace"}[stage], full)
+    with pytest.raises(RequestError, match="No space left on device"):
+        check(tmp_path, overwrite=True, one="1")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("one", "mine")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("mine")
+    (tmp_path / "one").chmod(0o600)
+    assert check(tmp_path, overwrite=True, one="1", two="2") == (["one", "two"], [])
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(handle: int, *_: object, **__: object) -> None:
         os.write(handle, b"half")

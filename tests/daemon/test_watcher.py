@@ -3,7 +3,9 @@
 import asyncio
 import os
 import shutil
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,8 @@ class Watched:
         self.wanted = wanted
         self.told: list[set[str] | None] = []
         self._news = asyncio.Event()
-        self.watcher = Watcher(lambda: self.wanted, self._changed)
+        self.executor = ThreadPoolExecutor(2)
+        self.watcher = Watcher(lambda: self.wanted, self._changed, self.executor)
 
     def _changed(self, paths: set[str] | None) -> None:
         self.told.append(paths)
@@ -158,9 +161,12 @@ def test_nothing_to_watch_is_no_error() -> None:
     asyncio.run(run())
 
 
-def test_a_watcher_that_fails_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_that_fails_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 0.01)
-    failures = iter([OSError("no more watches"), RuntimeError("gone")])
+    caplog.set_level("DEBUG", "nexus_daemon")
+    failures = iter([OSError("no more watches"), RuntimeError("gone"), OSError("still")])
     real = directories
 
     def failing(paths: object) -> object:
@@ -175,3 +181,53 @@ def test_a_watcher_that_fails_tries_again(tmp_path: Path, monkeypatch: pytest.Mo
         await watched.until(lambda: watched.has(tmp_path / "file"))
 
     watch({str(tmp_path / "file")}, story)
+    assert [record.levelname for record in caplog.records if "failed" in record.message] == [
+        "WARNING",
+        "DEBUG",
+        "DEBUG",
+    ]
+
+
+def test_a_listener_that_fails_does_not_end_the_watch(tmp_path: Path) -> None:
+    async def story(watched: Watched) -> None:
+        changed, failed = watched.watcher._changed, asyncio.Event()
+
+        def fail(_: set[str] | None) -> None:
+            watched.watcher._changed = changed
+            failed.set()
+            raise ZeroDivisionError
+
+        watched.watcher._changed = fail
+        (tmp_path / "file").write_text("1")
+        await asyncio.wait_for(failed.wait(), TIMEOUT_S)
+        (tmp_path / "file").write_text("2")
+        await watched.until(lambda: watched.has(tmp_path / "file"))
+
+    watch({str(tmp_path / "file")}, story)
+
+
+def test_what_is_wanted_while_it_compares_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    real, begun, go_on = directories, threading.Event(), threading.Event()
+
+    async def story(watched: Watched) -> None:
+        await asyncio.sleep(0.1)  # what the watch itself compares after it stands
+
+        def slow(paths: object) -> object:
+            found = real(paths)  # type: ignore[arg-type]
+            begun.set()
+            assert go_on.wait(TIMEOUT_S)
+            return found
+
+        monkeypatch.setattr("nexus_daemon.watcher.directories", slow)
+        watched.watcher.refresh()
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
+        watched.wanted = {str(tmp_path / "two" / "file")}
+        watched.watcher.refresh()
+        go_on.set()
+        await watched.stands()
+
+    watch({str(tmp_path / "one" / "file")}, story)

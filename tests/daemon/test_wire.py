@@ -1,6 +1,7 @@
 """Framing and JSON without I/O."""
 
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -102,6 +103,35 @@ def test_a_long_body_in_many_chunks_is_not_copied_again_and_again() -> None:
         if (complete := reader.next()) is not None:
             found.append(complete)
     assert found == [body, body]
+
+
+@pytest.mark.parametrize("chunk", [4_000_000, 65_536])
+def test_many_small_bodies_in_one_chunk_are_not_copied_again_and_again(chunk: int) -> None:
+    stream = wire.frame(b"{}") * 150_000
+    reader, count = wire.FrameReader(), 0
+    began = time.perf_counter()
+    for start in range(0, len(stream), chunk):
+        reader.feed(stream[start : start + chunk])
+        while reader.next() is not None:
+            count += 1
+    assert (count, reader.pending) == (150_000, 0)
+    assert time.perf_counter() - began < 8  # about half a second; it was half a minute
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.data())
+def test_bodies_that_pile_up_come_out_in_order(bodies: list[bytes], data: st.DataObject) -> None:
+    """Chunks are fed before anything is taken, as behind an async handler's first step."""
+    stream = b"".join(map(wire.frame, bodies))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    reader = wire.FrameReader()
+    found = []
+    for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        reader.feed(stream[a:b])
+        if data.draw(st.booleans()) and (body := reader.next()) is not None:
+            found.append(body)
+    while (body := reader.next()) is not None:
+        found.append(body)
+    assert (found, reader.pending) == (bodies, 0)
 
 
 JSON = st.recursive(

@@ -1,6 +1,7 @@
 """What the model will see and what it costs: every token with a row, every character with its source."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -414,6 +415,54 @@ def test_a_workspace_may_only_tighten(editor: Editor) -> None:
     )
     assert "config.json" in editor.shown(tree.path("/a/.nexus3/config.json"))[0]["message"]
     assert editor.ask("config/effective", tree.path("/b"))["config"]["permissions"]["level"] == "sandboxed"
+
+
+def test_no_header_and_no_password_of_the_user_is_shown(tmp_path: Path) -> None:
+    with editor_in(tmp_path / "home") as editor:
+        (editor.home / ".nexus3").mkdir()
+        settings = {
+            "provider": {"headers": {"X-Team": "quiet", "Authorization": "Bearer short"}},
+            "ledger": {"url": "postgres://ana:pw@db/nexus"},
+        }
+        (editor.home / ".nexus3" / "config.json").write_text(json.dumps(settings))
+        tree = editor.tree("//- /a/NEXUS.md\nRules.\n")
+        editor.add(tree.path("/a"))
+        result = editor.ask("config/effective", tree.path("/a"))
+        assert result["config"]["provider"]["headers"] == {"X-Team": "********", "Authorization": "********"}
+        assert result["config"]["ledger"]["url"] == "postgres://********@db/nexus"
+        shown = json.dumps(result)
+        assert [secret for secret in ("quiet", "short", "ana", "pw@") if f'"{secret}' in shown] == []
+        assert "/provider/headers/X-Team" in result["provenance"]
+
+
+def test_the_prompt_that_is_shown_is_the_one_that_is_sent(editor: Editor) -> None:
+    tree = editor.tree(
+        """
+        //- /a/NEXUS.md
+        Rules.
+        //- /a/.nexus3/config.json
+        {"context": {"datetime": {"placement": "system"}}}
+        """
+    )
+    folder = tree.path("/a")
+    editor.add(folder)
+    sent = editor.ask("context/assemble", folder)
+    preview = editor.ask("context/preview", folder)
+    assert "date" in [fragment["section"] for fragment in preview["fragments"]]
+    assert preview["text"] == sent["systemPrompt"]
+    assert preview["tokens"] == sent["usage"]["total"]
+    assert editor.ask("context/usage", folder) == sent["usage"]
+
+
+def test_a_body_without_a_model_is_refused(editor: Editor) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nRules.\n")
+    editor.add(tree.path("/a"))
+    with pytest.raises(ReplyError) as failed:
+        editor.ask("context/assemble", tree.path("/a"), format="openai")
+    assert failed.value.error["data"]["code"] == "no-model"
+    options = {"model": "gpt-4o-2024-08-06"}
+    made = editor.ask("context/assemble", tree.path("/a"), format="openai", options=options)
+    assert (made["request"]["model"], made["model"]) == ("gpt-4o-2024-08-06", "gpt-4o-2024-08-06")
 
 
 # ---------------------------------------------------------------- tokens/count, init, status

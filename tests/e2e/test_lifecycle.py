@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.client import frame
+from support.client import Client, frame
 from support.editor import Editor, environ, uri_of
 
 END_S = 5.0
@@ -200,9 +200,42 @@ def test_a_cancelled_request_is_answered_once(editor: Editor) -> None:
     slow = editor.send_request("nexus/tokens/count", {"texts": [text]})
     editor.notify("$/cancelRequest", {"id": slow})
     reply = editor.wait_reply(slow)
-    assert "result" in reply or reply["error"]["code"] == -32800
+    assert reply["error"]["code"] == -32800
+    assert editor.request("nexus/tokens/count", {"texts": ["hello world"]})["total"] == 2
     editor.goodbye()
     assert [message for message in editor.received if message.get("id") == slow] == [reply]
+
+
+BUSY = """
+import sys, threading
+from nexus_daemon.requests import tokens
+def hang(*_):
+    sys.stderr.write("hanging\\n")
+    sys.stderr.flush()
+    threading.Event().wait()
+tokens.count = hang
+from nexus_daemon.cli import main
+sys.exit(main(["serve"]))
+"""
+
+
+@pytest.mark.parametrize("polite", [True, False])
+def test_a_thread_that_hangs_does_not_keep_the_daemon(tmp_path: Path, polite: bool) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with Client([sys.executable, "-c", BUSY], cwd=home, env=environ(home)) as client:
+        client.initialize()
+        hanging = client.send_request("nexus/tokens/count", {"texts": ["x"]})
+        while "hanging" not in client.stderr:
+            time.sleep(0.01)
+        if polite:
+            client.request("shutdown")
+            client.notify("exit")
+        else:
+            client.close_input()
+        assert client.wait_exit(3) == (0 if polite else 1)
+        assert client.wait_reply(hanging)["error"]["code"] == -32802
+        assert "Traceback" not in client.stderr
 
 
 def test_two_daemons_of_one_user_do_not_meet(tmp_path: Path) -> None:

@@ -152,6 +152,14 @@ def test_clear_empties_the_session(editor: Editor, folder: str) -> None:
     assert again["count"] == 2
 
 
+def test_a_clear_forgets_idempotency_keys_too(editor: Editor, folder: str) -> None:
+    params = {"messages": [{"role": "user", "content": "once"}], "idempotencyKey": "k1"}
+    first = editor.ask("session/append", folder, **params)
+    editor.ask("session/clear", folder)
+    again = editor.ask("session/append", folder, **params)
+    assert (again["turn"] != first["turn"], again["count"]) == (True, 2)
+
+
 def categories(usage: Any) -> list[str]:
     return [row["category"] for row in usage["rows"]]
 
@@ -207,11 +215,20 @@ def test_a_long_message(editor: Editor, folder: str) -> None:
     text = "é" * 500_000 + "x" * 500_000
     assert check(editor, folder, [{"role": "user", "content": text}]) == [{"role": "user", "content": text}]
     usage = editor.ask("context/usage", folder)
-    assert usage["over"] == (usage["total"] > usage["available"])
+    history = sum(row["tokens"] for row in usage["rows"] if row["category"] == "history")
+    alone = editor.request("nexus/tokens/count", {"texts": [text], "model": usage["model"]})["total"]
+    # beside the text: the session's opening message, and what every message costs
+    assert alone > 100_000
+    assert alone < history < alone + 50
+    assert (usage["over"], usage["remaining"]) == (
+        usage["total"] > usage["available"],
+        usage["available"] - usage["total"],
+    )
 
 
 def test_a_lone_surrogate_is_answered(editor: Editor, folder: str) -> None:
-    """JSON can say it, UTF-8 cannot: kept, replaced or refused, but answered."""
+    """JSON can say it, UTF-8 cannot: it is kept as the character that stands for what is none."""
     reply = append_raw(editor, folder, b'{"role": "user", "content": "a\\ud800b"}')
-    assert "result" in reply or reply["error"]["code"] in (-32700, -32602)
-    editor.ask("context/usage", folder)
+    assert reply["result"]["count"] == 2
+    assert held(editor, folder)[1:] == [{"role": "user", "content": "a\ufffdb"}]
+    assert editor.ask("context/usage", folder) == reply["result"]["usage"]

@@ -1,19 +1,23 @@
 """A JSON document: its value, its problems, and where each key and value is."""
 
 import json
-from itertools import chain
+import re
+from json.decoder import JSONDecodeError
 from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.recovery import scan
-from nexus_context.jsontext.scanner import DEEPEST
+from nexus_context.jsontext.runs import DEEPEST, Runs, depth_exceeds
 from nexus_context.jsontext.spans import Index, Place, find, find_at
-
-_CONTAINERS = frozenset({dict, list})
 
 FEW_LOOKUPS = 8
 """Look-ups by skipping through valid text, after which a table of all places is built."""
+
+MOST_VALUES = 100_000
+"""Commas and opening brackets outside strings, past which a file is not read."""
+
+_STRING = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?')
 
 
 class JsonDocument:
@@ -57,7 +61,7 @@ class JsonDocument:
 
     def _place(self, pointer: Pointer) -> Place:
         if self._index is not None:
-            return self._index.find(pointer)
+            return self._table().find(pointer)
         place = self._places.get(pointer)
         if place is None:
             _check_presence(self.value, pointer)
@@ -70,8 +74,9 @@ class JsonDocument:
         return self._lookups <= FEW_LOOKUPS
 
     def _table(self) -> Index:
-        if self._index is None:
-            self._index = Index(self.text, scan(self.path, self.text).nodes)
+        if self._index is None or self._index.lookups >= FEW_LOOKUPS:
+            found = scan(self.path, self.text)
+            self._index = Index(self.text, found.nodes, found.names)
         return self._index
 
 
@@ -79,14 +84,35 @@ def parse(path: str, text: str) -> JsonDocument:
     """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
 
     Valid text takes the C decoder. Text with errors, duplicate keys, or numbers out of range takes the
-    scanner, which also knows where everything is.
+    scanner, which also knows where everything is. Text of more than MOST_VALUES values is not read.
     """
+    # a value and what separates it from the next are two characters at least
+    if len(text) > 2 * MOST_VALUES and (count := _count_values(text)) > MOST_VALUES:
+        message = (
+            f"The file has about {count:,} values; at most {MOST_VALUES:,} are read. "
+            "Split it, or remove what is not needed."
+        )
+        problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message)
+        return JsonDocument(path, text, None, (problem,), Index(text, [], {}))
+    error = -1
     try:
-        value = _decode(text)
-    except (ValueError, RecursionError):
-        value, nodes, problems = scan(path, text)
-        return JsonDocument(path, text, value, problems, Index(text, nodes))
-    return JsonDocument(path, text, value)
+        return JsonDocument(path, text, _decode(text))
+    except JSONDecodeError as failure:
+        error = failure.pos
+    except (ValueError, RecursionError):  # some problem that is no error of syntax
+        pass
+    value, nodes, names, problems = scan(path, text, Runs(text, error))
+    return JsonDocument(path, text, value, problems, Index(text, nodes, names))
+
+
+def _count_values(text: str) -> int:
+    """At least how many values a text has; the strings are looked at only if there might be too many."""
+    count = _count_separators(text)
+    return count if count <= MOST_VALUES else _count_separators(_STRING.sub("", text))
+
+
+def _count_separators(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 def _decode(text: str) -> Any:
@@ -96,7 +122,7 @@ def _decode(text: str) -> Any:
         json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for a lone surrogate
     if not text.isascii():
         text.encode()
-    if text.count("[") + text.count("{") > DEEPEST and _depth_exceeds(value, DEEPEST):
+    if text.count("[") + text.count("{") > DEEPEST and depth_exceeds(value, DEEPEST):
         raise ValueError("too deep")
     return value
 
@@ -120,17 +146,6 @@ def _no_constant(source: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
-
-
-def _depth_exceeds(value: Any, deepest: int) -> bool:
-    level = [value] if type(value) in (dict, list) else []
-    for _ in range(deepest):
-        objects = [container.values() for container in level if type(container) is dict]
-        arrays = [container for container in level if type(container) is list]
-        level = [each for each in chain(*objects, *arrays) if type(each) in _CONTAINERS]
-        if not level:
-            return False
-    return True
 
 
 def _check_presence(value: Any, pointer: Pointer) -> None:

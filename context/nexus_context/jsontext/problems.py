@@ -48,6 +48,12 @@ class Problems:
             Problem(self._path, Span(start, end), f"json.{code}", severity, message, fix, places)
         )
 
+    def count_warnings(self, count: int) -> None:
+        """Count warnings that are past the cap."""
+        self._extra += count
+        if count:
+            self._worst = min(self._worst, Severity.WARNING)
+
     def result(self) -> tuple[Problem, ...]:
         """All problems by position, and at the end the one that counts the rest."""
         items = sorted(self._items, key=lambda problem: problem.span)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
 from nexus_context.jsontext.reports import COLON_WANTED, COMMA_WANTED, NAME_WANTED, Reporter
+from nexus_context.jsontext.runs import Runs
 from nexus_context.jsontext.scanner import (
     COLON,
     END,
@@ -25,7 +26,7 @@ from nexus_context.jsontext.scanner import (
     ROOT,
     VALUE,
 )
-from nexus_context.jsontext.spans import Node
+from nexus_context.jsontext.spans import Names, Node
 from nexus_context.jsontext.strings import (
     QUOTES,
     Complaint,
@@ -34,7 +35,6 @@ from nexus_context.jsontext.strings import (
     read_quoted,
     read_string,
     replace,
-    shown,
 )
 from nexus_context.jsontext.words import BareKey, junk_end, read_comment, read_key, read_space, read_value
 
@@ -53,14 +53,18 @@ class Scan(NamedTuple):
 
     value: Any
     nodes: list[Node]
+    names: dict[int, Names]
     problems: tuple[Problem, ...]
 
 
-def scan(path: str, text: str) -> Scan:
-    """Scan any text; never raises. Takes time in proportion to its length."""
-    scanner = _Scanner(path, text)
+def scan(path: str, text: str, runs: Runs | None = None) -> Scan:
+    """Scan any text; never raises. Takes time in proportion to its length.
+
+    With `runs`, valid members that follow each other have one node, and their names are in `names`.
+    """
+    scanner = _Scanner(path, text, runs)
     scanner.run()
-    return Scan(scanner.value, scanner.nodes, scanner.problems.result())
+    return Scan(scanner.value, scanner.nodes, scanner.names, scanner.problems.result())
 
 
 class _Scanner(Reporter):
@@ -247,7 +251,7 @@ class _Scanner(Reporter):
         source = self.text[start:end]
         colon = _COLON.match(self.text, end)
         if colon:
-            message = f"{NAME_WANTED}: write {shown(quoted(source))}."
+            message = f"{NAME_WANTED}: write them around this."
             fix = replace("Quote the key", start, end, quoted(source))
             self.problems.add(start, end, "unquoted-key", message, fix=fix)
             self.take_key(source, start, end)

@@ -2,6 +2,7 @@
 
 import re
 
+from nexus_context.jsontext.runs import Runs
 from nexus_context.jsontext.scanner import COLON, ITEM, KEY, NEXT_MEMBER, ROOT, VALUE, Scanner
 from nexus_context.jsontext.strings import Complaint, replace, shown
 
@@ -10,7 +11,7 @@ COMMA_WANTED = "Expecting ',' delimiter"
 COLON_WANTED = "Expecting ':' delimiter"
 
 _LINE_END = re.compile(r"[\r\n]")
-_BRACKETS = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?|//[^\r\n]*+|([{}\[\]])')
+_NO_BRACKETS = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?|//[^\r\n]*+')
 
 
 class Reporter(Scanner):
@@ -18,8 +19,8 @@ class Reporter(Scanner):
 
     __slots__ = ("balance", "comments_end")
 
-    def __init__(self, path: str, text: str) -> None:
-        super().__init__(path, text)
+    def __init__(self, path: str, text: str, runs: Runs | None) -> None:
+        super().__init__(path, text, runs)
         self.balance: dict[str, int] | None = None  # see brackets()
         self.comments_end: int | None = None
 
@@ -108,9 +109,9 @@ class Reporter(Scanner):
     def brackets(self) -> dict[str, int]:
         """How many more closing brackets of each kind the text has than opening ones; kept up to date."""
         if self.balance is None:
-            counts = dict.fromkeys("{}[]", 0)
-            for found in _BRACKETS.finditer(self.text):
-                if found[1]:
-                    counts[found[1]] += 1
-            self.balance = {"}": counts["}"] - counts["{"], "]": counts["]"] - counts["["]}
+            rest = _NO_BRACKETS.sub("", self.text)
+            self.balance = {
+                "}": rest.count("}") - rest.count("{"),
+                "]": rest.count("]") - rest.count("["),
+            }
         return self.balance

@@ -92,24 +92,19 @@ class Runs:
 
     def _before_error(self, at: int, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
         """The members before the last one above the error that begins as the one at `start` does."""
-        text, error = self._text, self._error
-        self._error = -1  # the guess for it is made once for each run
+        text, error, until = self._text, self._error, self._until
         lead = text[at : start + 1]
-        if "\n" not in lead and "\r" not in lead:
+        if ("\n" not in lead and "\r" not in lead) or lead[-1] not in ('"' if is_object else "{["):
             return None
         self._budget -= _COST + (error - at) // _COPY
         end = text.rfind("," + lead, start, error + 1)
-        if end < 0:
-            self._error = error  # the error is in this member: guess again inside
-            return None
+        if end < 0:  # the error is in this very member: it is not tried in vain
+            return Run([], start, start)
         source = f"{{{text[start:end]}}}" if is_object else f"[{text[start:end]}]"
-        until = self._until
         found = self._decode(source, 0, start - 1)
-        self._until = until
         if found is None or found[1] != len(source) or (is_object and not seen.keys().isdisjoint(found[0])):
-            self._error = -1
+            self._error, self._until = -1, until  # a wrong guess says nothing about the text
             return None
-        self._error = error
         return Run(found[0], start, start + len(source[1:-1].rstrip(" \t\r\n")))
 
     def _one_by_one(self, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
@@ -148,7 +143,7 @@ class Runs:
             value, end = self._scan(source, at)
         except JSONDecodeError as error:
             self._error = error.pos + shift
-            self._fail(error.pos - at, self._error)
+            self._fail(error.pos - at + error.pos // _COPY, self._error)  # it counts lines from the start
         except StopIteration:
             self._fail(0, at + shift)
         except RecursionError:

@@ -3,6 +3,7 @@
 1. One regular expression finds the next token, valid or the first character of something odd.
 2. A state says what is expected; a stack holds the open brackets. There is no recursion.
 3. What is expected and comes is taken at once; all else goes to the methods at the end.
+4. Where a member may begin, `runs` takes all valid ones at once: they have one node between them.
 """
 
 import re
@@ -11,12 +12,10 @@ from typing import Any
 
 from nexus_context.errors import Severity
 from nexus_context.jsontext.problems import MOST_ERRORS, Problems
-from nexus_context.jsontext.spans import Node
+from nexus_context.jsontext.runs import DEEPEST, Runs
+from nexus_context.jsontext.spans import Names, Node, key_spans
 from nexus_context.jsontext.strings import shown
-from nexus_context.jsontext.words import LONGEST_NUMBER, read_number
-
-DEEPEST = 200
-"""Open brackets at one place of a file."""
+from nexus_context.jsontext.words import LONGEST_NUMBER, LONGEST_SHOWN, read_number
 
 # States: what comes next. A value is wanted up to VALUE; the next states follow a complete value.
 ROOT, ITEM_FIRST, ITEM, VALUE, KEY_FIRST, KEY, COLON, NEXT_ITEM, NEXT_MEMBER, END = range(10)
@@ -60,16 +59,18 @@ class Scanner:
     """
 
     __slots__ = (
-        "after", "comma", "container", "gap", "key", "key_end", "key_start", "last", "node", "nodes",
-        "path", "position", "problems", "raw_surrogates", "seen", "stack", "state", "stop", "text", "value",
+        "after", "comma", "container", "gap", "key", "key_end", "key_start", "last", "names", "node",
+        "nodes", "path", "position", "problems", "raw_surrogates", "runs", "seen", "stack",
+        "state", "stop", "text", "value",
     )  # fmt: skip
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, text: str, runs: Runs | None) -> None:
         self.path = path
         self.text = text
         self.problems = Problems(path)
         self.value: Any = None
         self.nodes: list[Node] = []
+        self.names: dict[int, Names] = {}  # of the members of each run, by its node
         self.stack: list[Frame] = []
         self.container: dict[str, Any] | list[Any] | None = None
         self.node = -1  # number of the container's node
@@ -81,6 +82,7 @@ class Scanner:
         self.position = self.last = self.gap = self.comma = 0
         self.stop = False
         self.raw_surrogates = not text.isascii() and _SURROGATE.search(text) is not None
+        self.runs = None if self.raw_surrogates else runs
 
     def run(self) -> None:
         """Scan to the end, or until the text is hopeless."""
@@ -137,12 +139,14 @@ class Scanner:
         """A comma."""
         if self.state == NEXT_MEMBER:
             self.state = KEY
-            self.comma = start
         elif self.state == NEXT_ITEM:
             self.state = ITEM
-            self.comma = start
         else:
             self.odd_comma(start, end)
+            return
+        self.comma = start
+        if self.runs:
+            self.take_run(self.runs)
 
     def on_open(self, start: int, end: int) -> None:
         """An opening bracket."""
@@ -163,6 +167,8 @@ class Scanner:
         self.node = len(self.nodes) - 1
         self.seen = {} if is_object else _NOTHING_SEEN
         self.state, self.after = (KEY_FIRST, NEXT_MEMBER) if is_object else (ITEM_FIRST, NEXT_ITEM)
+        if self.runs:
+            self.take_run(self.runs)
 
     def on_close(self, start: int, end: int) -> None:
         """A closing bracket."""
@@ -199,14 +205,16 @@ class Scanner:
         """Remember the key of the value to come; warn if the object has it already."""
         first = self.seen.setdefault(name, len(self.nodes))
         if first < len(self.nodes):
-            node = self.nodes[first]
+            key = self.nodes[first][4:]
+            if first in self.names and not self.problems.full:
+                key = key_spans(self.text, self.nodes[first])[name]
             self.problems.add(
                 start,
                 end,
                 "duplicate-key",
                 "This key is there already; the last one wins. Remove one of them.",
                 severity=Severity.WARNING,
-                related=((node[4], node[5], "First here."),),
+                related=((*key, "First here."),),
             )
         self.key = name
         self.key_start = start
@@ -227,6 +235,26 @@ class Scanner:
             self.value = value
         self.state = self.after
 
+    def take_run(self, runs: Runs) -> None:
+        """Take the valid members that begin at `position`, if there are any."""
+        container = self.container
+        run = runs.take(
+            self.position, is_object=type(container) is dict, seen=self.seen, depth=len(self.stack)
+        )
+        if run is None:
+            return
+        number = len(self.nodes)
+        if isinstance(container, dict):
+            container.update(run.members)
+            self.names[number] = run.members
+            self.seen.update(dict.fromkeys(run.members, number))
+        elif container is not None:
+            self.names[number] = range(len(container), len(container) + len(run.members))
+            container.extend(run.members)
+        self.nodes.append((run.start, run.end, self.node, None, -1, -1))
+        self.position = run.end
+        self.state = self.after
+
     def pop(self, end: int) -> None:
         """Close the innermost bracket at `end`."""
         start, _, parent, name, key_start, key_end = self.nodes[self.node]
@@ -236,7 +264,12 @@ class Scanner:
 
     def whole(self, value: str, start: int, end: int) -> str:
         """The value with U+FFFD for each lone surrogate, about which it warns."""
-        for found in _ESCAPED_SURROGATE.finditer(self.text, start, end):
+        halves = _ESCAPED_SURROGATE.finditer(self.text, start, end)
+        for found in halves:
+            if self.problems.full:
+                rest = sum(len(each.group()) in (1, 6) for each in halves)
+                self.problems.count_warnings(rest + (len(found.group()) in (1, 6)))
+                break
             source = found.group()
             if len(source) not in (1, 6):  # a pair, or another escape
                 continue
@@ -281,4 +314,6 @@ class Scanner:
 def _out_of_range(source: str) -> str:
     if len(source) > LONGEST_NUMBER and source.lstrip("-").isdigit():
         return f"The integer has {len(source):,} digits; at most {LONGEST_NUMBER:,} are read. Write a string."
-    return f"The number {shown(source)} is out of range. Write one between -1.7e308 and 1.7e308."
+    return (
+        f"The number {shown(source, LONGEST_SHOWN)} is out of range. Write one between -1.7e308 and 1.7e308."
+    )

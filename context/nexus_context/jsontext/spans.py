@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
@@ -22,6 +22,10 @@ root and for a value that lacks its key. A plain tuple: one is made for each val
 """
 
 
+Names = Collection[str | int]
+"""Names or indices of the members of a run. Its node has no name, and spans all of them."""
+
+
 class Place(NamedTuple):
     """Where a value is, and its key with the quotes."""
 
@@ -31,28 +35,12 @@ class Place(NamedTuple):
 
 def find(text: str, path: Pointer) -> Place:
     """Place of an existing value in valid text, found by skipping its predecessors with the C scanner."""
-    at = _next(text, 0)
-    key = None
-    for step in path:
-        name = as_index(step) if text[at] == "[" else str(step)
-        key, at = next((key, start) for each, key, start in _members(text, at) if each == name)
-    return Place(Span(at, _SCAN(text, at)[1]), key)
+    return _follow(text, _next(text, 0), None, path)
 
 
 def find_at(text: str, offset: int) -> Pointer:
     """Path of the innermost key or value of valid text that contains or touches an offset."""
-    path: list[str | int] = []
-    at = _next(text, 0)
-    while at >= 0 and text[at] in "{[":
-        container, at = at, -1
-        for name, key, start in _members(text, container):
-            if offset < (key.start if key else start):
-                break
-            if offset <= start or touches(text, offset, _SCAN(text, start)[1]):
-                path.append(name)
-                at = start
-                break
-    return tuple(path)
+    return tuple(_path(text, _content(text, _next(text, 0)), offset))
 
 
 def touches(text: str, offset: int, end: int) -> bool:
@@ -60,16 +48,27 @@ def touches(text: str, offset: int, end: int) -> bool:
     return offset < end or (offset == end and text[end - 1 : end] not in ("}", "]"))
 
 
+def key_spans(text: str, run: Node) -> dict[str | int, Span]:
+    """Spans of the keys of a run of an object's members."""
+    return {name: key for name, key, _ in _members(text, run[0], run[1], first=None) if key}
+
+
 class Index:
-    """All places of one document, from the nodes of a scan; its tables are built on first use."""
+    """All places of one document, from the nodes of a scan; its tables are built on first use.
 
-    __slots__ = ("_children", "_nodes", "_starts", "_text")
+    `names` are those of the members of each run. Places inside are found by skipping through the run;
+    `lookups` counts how often.
+    """
 
-    def __init__(self, text: str, nodes: list[Node]) -> None:
+    __slots__ = ("_children", "_names", "_nodes", "_starts", "_text", "lookups")
+
+    def __init__(self, text: str, nodes: list[Node], names: dict[int, Names]) -> None:
         self._text = text
         self._nodes = nodes
+        self._names = names
         self._children: dict[tuple[int, str | int | None], int] | None = None
         self._starts: list[int] | None = None
+        self.lookups = 0
 
     def find(self, path: Pointer) -> Place:
         """Place of a value; of several members with one name, of the last. KeyError if there is none."""
@@ -77,13 +76,15 @@ class Index:
             raise KeyError(path)
         children = self._members()
         at = 0
-        for step in path:
+        for taken, step in enumerate(path):
             child = children.get((at, step))
             if child is None:  # the other form of the step; None is the name of members without one
                 other = str(step) if isinstance(step, int) else as_index(step)
                 child = None if other is None else children.get((at, other))
             if child is None:
                 raise KeyError(path)
+            if child in self._names:
+                return self._find_in_run(child, path[taken:])
             at = child
         start, end, _, _, key_start, key_end = self._nodes[at]
         return Place(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
@@ -101,6 +102,12 @@ class Index:
             node = self._nodes[node][2]
         children = self._members()
         path: list[str | int] = []
+        if node in self._names:
+            run, node = node, self._nodes[node][2]
+            path = self._path_in_run(run, offset)
+            if path and children[node, path[0]] != run:
+                del path[1:]
+            path.reverse()
         while node > 0:
             _, _, parent, name, _, _ = self._nodes[node]
             if children[parent, name] != node:
@@ -112,31 +119,95 @@ class Index:
             node = parent
         return tuple(reversed(path))
 
+    def _find_in_run(self, run: int, path: Pointer) -> Place:
+        """Place of a value whose path begins in a run."""
+        step = as_index(path[0]) if isinstance(self._names[run], range) else path[0]
+        key, at = _pick(self._run(run), step)
+        return _follow(self._text, at, key, path[1:])
+
+    def _path_in_run(self, run: int, offset: int) -> list[str | int]:
+        return _path(self._text, self._run(run), offset)
+
+    def _run(self, run: int) -> Iterator["_Member"]:
+        self.lookups += 1
+        start, end, _, _, _, _ = self._nodes[run]
+        names = self._names[run]
+        if isinstance(names, range):
+            return _members(self._text, start, end, first=names.start)
+        return _members(self._text, start, end, first=None)
+
     def _members(self) -> dict[tuple[int, str | int | None], int]:
-        """Container's number and member's name or index to the member's number."""
+        """Container's number and member's name or index to the member's number, or that of its run."""
         if self._children is None:
-            self._children = {(node[2], node[3]): at for at, node in enumerate(self._nodes)}
+            children: dict[tuple[int, str | int | None], int] = {}
+            for at, node in enumerate(self._nodes):
+                if at in self._names:
+                    children.update(((node[2], name), at) for name in self._names[at])
+                else:
+                    children[node[2], node[3]] = at
+            self._children = children
         return self._children
 
 
-def _members(text: str, start: int) -> Iterator[tuple[str | int, Span | None, int]]:
-    """Name or index, key's span and value's start of each member of the container that opens at `start`.
+_Member = tuple[str | int, Span | None, int]
+"""Name or index, key's span and value's start."""
+
+
+def _follow(text: str, at: int, key: Span | None, path: Pointer) -> Place:
+    """Place of the value that a path leads to from the value at an offset; KeyError if there is none."""
+    for step in path:
+        key, at = _pick(_content(text, at), as_index(step) if text[at] == "[" else step)
+    return Place(Span(at, _SCAN(text, at)[1]), key)
+
+
+def _pick(members: Iterator[_Member], step: str | int | None) -> tuple[Span | None, int]:
+    for name, key, start in members:
+        if name == (str(step) if key else step):
+            return key, start
+    raise KeyError(step)
+
+
+def _path(text: str, members: Iterator[_Member], offset: int) -> list[str | int]:
+    """Path, from these members on, of the innermost key or value that contains or touches an offset."""
+    path: list[str | int] = []
+    searching = True
+    while searching:
+        searching = False
+        for name, key, start in members:
+            if offset < (key.start if key else start):
+                break
+            if offset <= start or touches(text, offset, _SCAN(text, start)[1]):
+                path.append(name)
+                members = _content(text, start)
+                searching = True
+                break
+    return path
+
+
+def _content(text: str, start: int) -> Iterator[_Member]:
+    """The members of the valid value that begins at `start`; none if it is no container."""
+    if text[start] not in "{[":
+        return iter(())
+    return _members(text, start + 1, len(text), first=0 if text[start] == "[" else None)
+
+
+def _members(text: str, at: int, end: int, *, first: int | None) -> Iterator[_Member]:
+    """The members of a container from `at` to `end`; `first` is the first one's index, None in an object.
 
     A member is skipped only when the next one is asked for.
     """
-    is_object = text[start] == "{"
-    at = _next(text, start + 1)
-    index = 0
-    while text[at] not in "}]":
-        if is_object:
-            name, end = scanstring(text, at + 1)
-            key = Span(at, end)
-            at = _next(text, _next(text, end) + 1)
+    at = _next(text, at)
+    index = first or 0
+    while at < end and text[at] not in "}]":
+        if first is None:
+            name, stop = scanstring(text, at + 1)
+            key = Span(at, stop)
+            at = _next(text, _next(text, stop) + 1)
             yield name, key, at
         else:
             yield index, None, at
         at = _next(text, _SCAN(text, at)[1])
-        if text[at] == ",":
+        if text[at : at + 1] == ",":
             at = _next(text, at + 1)
         index += 1
 

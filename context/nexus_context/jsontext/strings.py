@@ -25,7 +25,10 @@ _GOOD = re.compile(r'(?:[^"\\\x00-\x1f]*+\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,50
 _GOOD_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LINE = re.compile(r"[^\r\n]*+")
 _ENDS_LINE = re.compile(r"[ \t]*+[,}\]]*+[ \t]*+(?:[\r\n]|\Z)")
-_TO_MEND = re.compile(r'\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^\x00-\x1f]|)|["\x00-\x1f\ud800-\udfff]')
+_TO_MEND = re.compile(
+    r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,500}|\\(?:x[0-9a-fA-F]{2}|[^\x00-\x1f]|)'
+    r'|["\x00-\x1f\ud800-\udfff]{1,500}'
+)
 _HEX_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 _NAMED = {0: " (NUL)", 9: " (tab)", 10: " (line feed)", 13: " (carriage return)"}
 
@@ -195,7 +198,7 @@ def _mended(found: re.Match[str]) -> str:
         return source[1]
     if source[0] != "\\":
         return json.dumps(source)[1:-1]
-    if _GOOD_ESCAPE.fullmatch(source):
+    if _GOOD_ESCAPE.match(source):  # several, maybe: all of them are good
         return source
     if _HEX_ESCAPE.fullmatch(source):
         return f"\\u00{source[2:]}"

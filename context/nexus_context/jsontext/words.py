@@ -1,4 +1,8 @@
-"""What stands outside strings and is not JSON: comments, bare words, numbers of other languages."""
+"""What stands outside strings and is not JSON: comments, bare words, numbers of other languages.
+
+Messages and titles of fixes go to logs, and a value may be a secret: they never hold a value's text, and a
+key's only if a plain name.
+"""
 
 import re
 from typing import NamedTuple
@@ -17,6 +21,10 @@ from nexus_context.jsontext.strings import (
 LONGEST_NUMBER = 4300
 """Digits of the longest integer that Python converts by default."""
 
+LONGEST_SHOWN = 20
+"""Characters of a number that a message shows; a longer one may be a secret."""
+
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,19}")
 _WORD = r"""[^\s{}\[\],:"';=]"""
 _COMMENT = re.compile(r"//[^\r\n]*+|#[^\r\n]*+")
 _TO_LINE_END = re.compile(r"[^\r\n]*+")
@@ -25,8 +33,7 @@ _KEY = re.compile(rf"""({_WORD}++(?:[ \t]++{_WORD}++){{0,20}})("?)[ \t\r\n]*+(=>
 _RUN_STOP = re.compile(r'[,\[\]{}"\r\n;]|[ \t](?://|/\*|#)')
 _VARIABLE = re.compile(r"\$\{[^{}\r\n]*+\}")
 _UNOPENED = re.compile(r'[^,\[\]{}"\\\x00-\x1f:;]*+"(?=[ \t]*+(?:[,:}\]\r\n]|\Z))')
-_JUNK_STOP = re.compile(r'[,\[\]{}"\r\n]')
-_STRING = re.compile(r'"[^"\r\n]*+"')
+_JUNK = re.compile(r'(?:[^,\[\]{}"\r\n]++|"(?:[^"\r\n]*+")?+){1,500}')  # bounded as in `strings`
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _LOOSE_NUMBER = re.compile(r"([+-]?)((?:[0-9][0-9_]*+)?)(\.?)([0-9_]*+)([eE][+-]?[0-9]++)?")
 _HEX_NUMBER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]{1,16}|0[oO][0-7]{1,20}|0[bB][01]{1,64})")
@@ -89,7 +96,7 @@ def read_key(text: str, start: int) -> BareKey | None:
         return None
     end = found.end(2)
     name = found[1]
-    message = f"Expecting property name enclosed in double quotes: write {shown(quoted(name))}."
+    message = f"Expecting property name enclosed in double quotes: write {_shown_name(found)}."
     if found[2] and "\\" not in name:
         complaint = Complaint(
             start, end, "missing-quote", message, replace("Open the string", start, start, '"')
@@ -117,19 +124,20 @@ def read_value(text: str, start: int) -> Lexeme:
     word = source.lower()
     if word in _LITERALS:
         literal, value = _LITERALS[word]
-        return _instead(start, end, "literal", f"Expecting value: write {literal}", literal, value)
+        fix = replace(f"Write {literal}", start, end, literal)
+        return _instead(start, end, value, "literal", f"Expecting value: write {literal}.", fix)
     if word in "+-." or word.lstrip("+-") in _NOT_FINITE:
-        message = f"Expecting value: JSON has no {shown(source)}; write a number or null."
+        message = f"Expecting value: JSON has no {shown(source, LONGEST_SHOWN)}; write a number or null."
         return Lexeme(start, end, None, (Complaint(start, end, "number", message, None),))
     number = _number(source)
     if number is not None:
-        value = read_number(number)
-        return _instead(
-            start, end, "number", f"Expecting value: write the number as {shown(number)}", number, value
-        )
-    text_value = quoted(source)
-    message = f"Expecting value: write text in double quotes, {shown(text_value)}"
-    return _instead(start, end, "unquoted-string", message, text_value, source)
+        short = shown(number, LONGEST_SHOWN)
+        fix = replace(f"Write {short}", start, end, number)
+        message = f"Expecting value: write the number as {short}."
+        return _instead(start, end, read_number(number), "number", message, fix)
+    fix = replace("Quote the text", start, end, quoted(source))
+    message = "Expecting value: write text in double quotes."
+    return _instead(start, end, source, "unquoted-string", message, fix)
 
 
 def read_number(source: str) -> int | float | None:
@@ -146,13 +154,8 @@ def read_number(source: str) -> int | float | None:
 def junk_end(text: str, start: int) -> int:
     """End of what cannot be understood at `start`: before a comma, a bracket or the line's end."""
     at = start
-    while found := _JUNK_STOP.search(text, at):
-        at = found.start()
-        if text[at] != '"':
-            break
-        at = max(skip(_STRING, text, at), at + 1)
-    else:
-        at = len(text)
+    while found := _JUNK.match(text, at):
+        at = found.end()
     return start + max(len(text[start:at].rstrip()), 1)
 
 
@@ -168,9 +171,13 @@ def _run_end(text: str, start: int) -> int:
     return len(text)
 
 
-def _instead(start: int, end: int, code: str, message: str, mend: str, value: object) -> Lexeme:
-    fix = replace(f"Write {shown(mend)}", start, end, mend)
-    return Lexeme(start, end, value, (Complaint(start, end, code, message + ".", fix),))
+def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix) -> Lexeme:
+    return Lexeme(start, end, value, (Complaint(start, end, code, message, fix),))
+
+
+def _shown_name(key: re.Match[str]) -> str:
+    """A key as a message may show it: a plain name before a colon; other text might be part of a value."""
+    return quoted(key[1]) if key[3] == ":" and _NAME.fullmatch(key[1]) else "them around the name"
 
 
 def _number(source: str) -> str | None:

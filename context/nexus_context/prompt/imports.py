@@ -3,12 +3,15 @@
 1. A token is `@` at the start of a line or after white space, then a path (a space in it is `\\ `);
    punctuation after it is not part of it. Code spans, fences and HTML comments are skipped.
 2. The path is relative to the importing file. `~/` and absolute paths count in the global layer only.
-3. A file of a workspace layer imports from beneath that layer's directory only, symbolic links resolved.
+3. A file of a workspace layer imports from beneath that layer's directory only, symbolic links resolved; text
+   files only, by their suffix, and nothing hidden but what is there for assistants (HIDDEN): a repository
+   must not bring the `.env` of its user into the prompt.
 4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows
    the line.
-5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep and MAX_CHARACTERS
-   in all.
-6. A token whose file does not exist is reported only if it can be meant as a file (`@user`, `@decorator`,
+5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep. MAX_FILES and
+   MAX_CHARACTERS are read for a prompt, whatever becomes of them; then imports are left as they stand.
+6. Where another user could have put a file, it must belong to this user or root.
+7. A token whose file does not exist is reported only if it can be meant as a file (`@user`, `@decorator`,
    `@scope/package` are not): it ends in a text suffix or starts with `./`, `../` or `~/`.
 """
 
@@ -20,26 +23,31 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.files import FileRead, is_dir
-from nexus_context.layers.walk import RealPath, within
+from nexus_context.files import FileRead, exists, is_dir, trusted_read
+from nexus_context.layers.model import Layer
+from nexus_context.layers.walk import RealPath, examined, within
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
 
 MAX_DEPTH = 5
-MAX_CHARACTERS = 2 * 1024 * 1024  # of all imported files of a prompt
+MAX_CHARACTERS = 2 * 1024 * 1024  # of all files that are read for a prompt's imports
+MAX_FILES = 200
 MAX_LOOKUPS = 1000  # tokens of a prompt that are looked at
 
 _TOKEN = re.compile(r"(?<!\S)@((?:\\ |\S)+)")
 _PATH_START = re.compile(r"[\w./~-]")
 _PUNCTUATION = ".,;:!?)]}>\"'*_"
 _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org")
+HIDDEN = (".nexus3", ".claude", ".agents", ".github", ".cursor")
+"""Directories with a dot that a workspace's files are imported from."""
 
 
 class Imports:
     """The imports of one prompt, of all its instruction files.
 
     `read` returns a file's text, unsaved text first; `user_home` is what `~` stands for. `included` are the
-    real paths that are in the prompt; it and `problems` grow with each `expand`.
+    real paths that are in the prompt, `texts` what was read for it, by path; `dropped` are paths that were
+    read and not used, `refused` ones that are there and must not be read. All grow with each `expand`.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -47,17 +55,28 @@ class Imports:
         self.real_path = real_path
         self.user_home = user_home
         self.included: set[str] = set()
+        self.texts: dict[str, str] = {}
+        self.dropped: set[str] = set()
+        self.refused: set[str] = set()
         self.problems: list[Problem] = []
-        self.characters = 0
         self.lookups = 0
+        self.seen: dict[str, int] = {}  # characters of each file that was read
+        self.spent = False
+
+
+class Refusal(NamedTuple):
+    """Why a file is not included; no words where that was said before."""
+
+    detail: str  # of the problem's code
+    why: str
 
 
 class _Importer(NamedTuple):
-    """The file whose tokens are looked at; `root` None: the global layer's, which may import anything."""
+    """The file whose tokens are looked at."""
 
     path: str
     text: str
-    root: str | None
+    layer: Layer
     stack: tuple[str, ...]  # real paths from the instruction file to this one
 
 
@@ -66,9 +85,34 @@ class _Token(NamedTuple):
     span: Span
 
 
-def expand(imports: Imports, path: str, text: str, *, root: str | None) -> list[Piece]:
-    """Pieces of an instruction file with its imports in place, without white space at both ends."""
-    return list(_pieces(imports, _Importer(path, text, root, (imports.real_path(path),))))
+def expand(imports: Imports, layer: Layer, path: str, text: str) -> list[Piece]:
+    """Pieces of a file of a layer with its imports in place, without white space at both ends."""
+    imports.texts[path] = text
+    return list(_pieces(imports, _Importer(path, text, layer, (imports.real_path(path),))))
+
+
+def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
+    """Read a file for the prompt, on behalf of a layer that may name its path; or why it is left out."""
+    reason = _forbidden(imports, layer, path)
+    if reason is not None:
+        imports.refused.add(path)
+        return Refusal("refused", reason)
+    if imports.spent:
+        return Refusal("limit", "")
+    read = imports.read(path)
+    if read.text is None:
+        return read
+    imports.seen[path] = len(read.text)
+    if len(imports.seen) > MAX_FILES or sum(imports.seen.values()) > MAX_CHARACTERS:
+        imports.spent = True
+        imports.dropped.add(path)
+        why = f"{MAX_FILES} files and {MAX_CHARACTERS:,} characters are read for one prompt. Import less"
+        return Refusal("limit", why)
+    # the file that was opened is looked at: another one may stand there by now
+    if layer.in_workspace and examined(layer.name, layer.directory, path) and (reason := trusted_read(read)):
+        imports.dropped.add(path)
+        return Refusal("refused", f"it {reason}. Only your own files and root's are read there")
+    return read
 
 
 def import_tokens(text: str) -> Iterator[_Token]:
@@ -93,8 +137,11 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     position = whole.start
     for token in import_tokens(text):
         imports.lookups += 1
-        if imports.lookups > MAX_LOOKUPS:
-            _report_limit(imports, importer, token)
+        if imports.lookups > MAX_LOOKUPS and not imports.spent:
+            imports.spent = True
+            why = f"only the first {MAX_LOOKUPS} of a prompt are looked at. Import less"
+            _report(imports, importer, token, "limit", why)
+        if imports.spent:
             break
         imported = _resolve(imports, importer, token)
         if imported is None:
@@ -131,7 +178,14 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
         return None
     if is_dir(target):
         return None
-    read = imports.read(target)
+    real = imports.real_path(target)
+    refusal = _repetition(imports, importer, real)
+    read = refusal or take(imports, importer.layer, target)
+    if isinstance(read, Refusal):
+        if read.detail != "refused" or exists(target):
+            _report(imports, importer, token, *read)
+            return None
+        read = FileRead(target, "missing", None)
     if read.status == "missing":
         _report_if_meant(
             imports, importer, token, "missing", f"there is no file {target}. Create it or correct the path"
@@ -141,19 +195,20 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
         why = read.problems[0].message.rstrip(".") if read.problems else read.status
         _report(imports, importer, token, "unreadable", f"{target} cannot be included: {why}")
         return None
-    real = imports.real_path(target)
-    refusal = _refusal(imports, importer, real, read.text)
-    if refusal is not None:
-        _report(imports, importer, token, *refusal)
+    if len(importer.stack) > MAX_DEPTH:
+        imports.dropped.add(target)
+        why = f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top"
+        _report(imports, importer, token, "depth", why)
         return None
     imports.included.add(real)
-    imports.characters += len(read.text)
-    return _Importer(target, read.text, importer.root, (*importer.stack, real))
+    imports.texts[target] = read.text
+    return _Importer(target, read.text, importer.layer, (*importer.stack, real))
 
 
 def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     """Absolute path that a token names, if files of this layer may import it."""
-    name, root = token.name, importer.root
+    name = token.name
+    root = importer.layer.directory if importer.layer.in_workspace else None
     home_relative = name.startswith("~/")
     if home_relative or os.path.isabs(name):
         if root is not None:
@@ -169,29 +224,29 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     return target
 
 
-def _refusal(imports: Imports, importer: _Importer, real: str, text: str) -> tuple[str, str] | None:
-    """Code and message if an existing file is not included here."""
-    if real in importer.stack:
-        return (
-            "cycle",
-            "that file imports this one, so it is not included again. Remove one of the two imports",
-        )
-    if real in imports.included:
-        return "repeated", "that file is in the prompt already and is not included twice. Remove this import"
-    if len(importer.stack) > MAX_DEPTH:
-        return (
-            "depth",
-            f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top",
-        )
-    if imports.characters + len(text) > MAX_CHARACTERS:
-        return "size", f"the imports of one prompt are limited to {MAX_CHARACTERS} characters. Import less"
+def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
+    """Reason why a workspace's file must not bring this one into the prompt; it is not read to say so."""
+    if not layer.in_workspace:
+        return None
+    real, root = imports.real_path(path), imports.real_path(layer.directory)
+    *directories, name = real[len(root) :].split(os.sep)
+    hidden = [part for part in directories if part.startswith(".") and part not in HIDDEN]
+    if hidden or name.startswith("."):
+        first, allowed = (*hidden, name)[0], ", ".join(HIDDEN)
+        return f"{first} is hidden, and of hidden directories only {allowed} are read. Move the text"
+    if not name.lower().endswith(_TEXT_SUFFIXES):
+        return f"a workspace imports only files that end in {', '.join(_TEXT_SUFFIXES)}. Copy its text there"
     return None
 
 
-def _report_limit(imports: Imports, importer: _Importer, token: _Token) -> None:
-    if imports.lookups == MAX_LOOKUPS + 1:
-        why = f"only the first {MAX_LOOKUPS} of a prompt are looked at. Import less"
-        _report(imports, importer, token, "limit", why)
+def _repetition(imports: Imports, importer: _Importer, real: str) -> Refusal | None:
+    if real in importer.stack:
+        why = "that file imports this one, so it is not included again. Remove one of the two imports"
+        return Refusal("cycle", why)
+    if real in imports.included:
+        why = "that file is in the prompt already and is not included twice. Remove this import"
+        return Refusal("repeated", why)
+    return None
 
 
 def _report_if_meant(imports: Imports, importer: _Importer, token: _Token, detail: str, message: str) -> None:
@@ -201,6 +256,8 @@ def _report_if_meant(imports: Imports, importer: _Importer, token: _Token, detai
 
 
 def _report(imports: Imports, importer: _Importer, token: _Token, detail: str, message: str) -> None:
+    if not message:
+        return
     severity = Severity.INFORMATION if detail == "repeated" else Severity.WARNING
     text = f"Import @{token.name} is left out: {message}."
     imports.problems.append(Problem(importer.path, token.span, f"prompt.import-{detail}", severity, text))

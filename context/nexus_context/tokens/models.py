@@ -29,9 +29,9 @@ UNKNOWN_WINDOW = 128_000  # tokens (SPEC §5)
 class ModelLimits(msgspec.Struct, frozen=True):
     """What a model takes. Sizes are in tokens, prices in US dollars per million tokens.
 
-    `given` is the name that was asked for, as a provider knows it; `name` is the registry's. `context_window`
-    is input and output together; `max_input` may be less. `known` is False where they are a guess. `encoding`,
-    `factor` and `exact` say how its tokens are counted.
+    `given` is the name that was asked for, as a provider knows it; `name` is the registry's.
+    `context_window` is input and output together; `max_input` may be less. `known` is False where they
+    are a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
     """
 
     given: str

@@ -4,18 +4,22 @@ Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do 
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nexus_context.errors import Problem, Severity
 from nexus_context.frames import format_frame
+from nexus_context.layers.instructions import TOOL_DIRECTORIES
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
 from nexus_daemon.cli import reports
 from nexus_daemon.cli.surroundings import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
 
+DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 LEVELS = {
     "error": Severity.ERROR,
     "warning": Severity.WARNING,
@@ -36,11 +40,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = folder_of(Path(options.path).absolute())
+    path = absolute(options.path)
+    folder = folder_of(path)
     if folder is None:
         sys.stderr.write(f"nexus check: {options.path} does not exist.\n")
         return 2
     snapshot = read(folder)
+    if not path.is_dir() and not is_read(snapshot, path):
+        sys.stderr.write(
+            f"nexus check: {options.path} is no file that the folder {folder} reads: nothing was checked. "
+            "Name a folder, or one of the files that `nexus show --layers` lists.\n"
+        )
+        return 2
     shown = [problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level]]
     report: Callable[[Snapshot, Sequence[Problem]], str] = reports.FORMATS.get(options.format, _text)
     sys.stdout.write(report(snapshot, shown))
@@ -48,13 +59,24 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
 
 
+def absolute(path: str) -> Path:
+    """The path from the current directory, without `..`: what stands above it are its ancestors."""
+    return Path(os.path.abspath(path))
+
+
 def folder_of(path: Path) -> Path | None:
-    """The folder that a path speaks of: itself, or the one whose configuration file it is."""
-    if path.is_dir():
-        return path.parent if path.name == ".nexus3" else path
+    """The folder that a path speaks of: itself, or the one whose configuration file or directory it is."""
     if not path.exists():
         return None
-    return folder_of(path.parent)
+    folder = path if path.is_dir() else path.parent
+    return folder.parent if folder.name in DOT_DIRECTORIES else folder
+
+
+def is_read(snapshot: Snapshot, path: Path) -> bool:
+    """Whether a file is one of those that the folder's context is made of, or should be."""
+    layers = snapshot.layers
+    paths = {file.path for layer in layers.layers for file in layer.files}
+    return str(path) in paths.union(layers.texts, (problem.path for problem in snapshot.problems))
 
 
 def read(folder: Path) -> Snapshot:

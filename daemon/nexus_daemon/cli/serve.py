@@ -5,8 +5,11 @@ An editor starts this command; see editors/ for how. It ends with the editor.
 
 import argparse
 import asyncio
+import contextlib
+import logging
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from nexus_daemon.daemon import Daemon
@@ -18,10 +21,17 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stdio", action="store_true", help="accepted for editors that add it; the default")
 
 
-def run(_: argparse.Namespace) -> int:
+def run(_: argparse.Namespace) -> NoReturn:
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
-    return asyncio.run(_serve())
+    code = asyncio.run(_serve())
+    # everything is answered and written. What a thread still does nobody waits for, and Python's own way
+    # out would: until a long text is counted, or for good on a dead file system
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+            stream.flush()
+    os._exit(code)
 
 
 async def _serve() -> int:

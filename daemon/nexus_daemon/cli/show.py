@@ -14,7 +14,7 @@ from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
-from nexus_daemon.cli.check import folder_of, read
+from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import context, wire
 
@@ -41,7 +41,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = folder_of(Path(options.path).absolute())
+    folder = folder_of(absolute(options.path))
     if folder is None:
         sys.stderr.write(f"nexus show: {options.path} does not exist.\n")
         return 2

@@ -183,7 +183,7 @@ class NexusProtocol(LanguageServerProtocol):
     def _finished(self, task: asyncio.Future[Any]) -> None:
         call = self._running.pop(task, None)
         if call is None:
-            # answered when the connection ended; look at the exception, else asyncio complains
+            # answered when it was cancelled; look at the exception, else asyncio complains
             if not task.cancelled():
                 task.exception()
         elif task.cancelled():
@@ -284,8 +284,8 @@ class NexusProtocol(LanguageServerProtocol):
 
     def _on_response(self, message: wire.Envelope) -> None:
         future, kind = self._waiting.pop(cast("int", message.id), (None, None))
-        if future is None:
-            if message.result is msgspec.UNSET and message.error is msgspec.UNSET:
+        if future is None or future.done():  # done: the time was over, or the caller is cancelled
+            if future is None and message.result is msgspec.UNSET and message.error is msgspec.UNSET:
                 error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
                 known = None if isinstance(message.id, msgspec.UnsetType) else message.id
                 self._send(Error("2.0", known, error))
@@ -348,16 +348,16 @@ class NexusProtocol(LanguageServerProtocol):
 
     def close(self) -> None:
         """Answer what is still open and take no more messages; the link calls it, once."""
-        tasks = list(self._running)
-        for call in self._running.values():
+        running, self._running = self._running, {}
+        for call in running.values():
             self._fail(call, asyncio.CancelledError())
-        self._running.clear()
         self.state = "ended"
-        for task in (*tasks, *self._background):
+        for task in (*running, *self._background):
             task.cancel()
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(DisconnectedError("The client has gone."))
+        self._server.ended()
 
     def _execute_command(self, raw: Params) -> Any:
         params = params_of(raw, messages.ExecuteCommandParams)
@@ -372,9 +372,11 @@ class NexusProtocol(LanguageServerProtocol):
         return _invoke(handler, params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
 
     def _cancel(self, params: messages.CancelParams) -> None:
-        for task, call in self._running.items():
+        for task, call in tuple(self._running.items()):
             if call.id == params.id and type(call.id) is type(params.id):
                 call.cancelled = True
+                del self._running[task]  # its reply is this one, though a thread may still be at work for it
+                self._fail(call, asyncio.CancelledError())
                 task.cancel()
 
     def _set_trace(self, params: messages.SetTraceParams) -> None:

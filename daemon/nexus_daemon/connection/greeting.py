@@ -38,7 +38,7 @@ class Reply(msgspec.Struct, frozen=True):
 class Greeting:
     """Stands in for the protocol of a connection until its first message is answered."""
 
-    state = "new"
+    state: Literal["new", "ended"] = "new"
 
     def __init__(self, offer: Offer, grow: "Callable[[], NexusProtocol]", link: "StreamLink") -> None:
         self._offer = offer
@@ -54,8 +54,12 @@ class Greeting:
             return self.become().receive(body)
         message_id, self._client = hello
         self._link.send(wire.encode(Reply("2.0", message_id, introduction(self._offer, self._client))))
-        asyncio.get_running_loop().call_soon(self.become)
+        asyncio.get_running_loop().call_soon(self._become_unless_ended)
         return True
+
+    def _become_unless_ended(self) -> None:
+        if self.state != "ended":
+            self.become()
 
     def become(self) -> "NexusProtocol":
         """Put the real protocol in this one's place, once, and tell it what the client said."""
@@ -67,7 +71,8 @@ class Greeting:
         return self._grown
 
     def close(self) -> None:
-        """Nothing is open yet."""
+        """Nothing is open yet, and nothing need begin."""
+        self.state = "ended"
 
 
 def introduction(offer: Offer, client: messages.InitializeParams) -> dict[str, Any]:

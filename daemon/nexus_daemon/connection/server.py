@@ -19,7 +19,8 @@ class NexusServer(LanguageServer):
     """One client's server.
 
     `client` is None until `initialize`; `extra_capabilities` goes into its reply as it is;
-    `describe_problem` makes the JSON of each problem in the data of a failed request.
+    `describe_problem` makes the JSON of each problem in the data of a failed request; `ended` is called
+    once, when the connection is over.
     """
 
     protocol: NexusProtocol
@@ -31,6 +32,7 @@ class NexusServer(LanguageServer):
         self.documents = OpenDocuments()
         self.extra_capabilities: dict[str, Any] = {}
         self.describe_problem: Callable[[Problem], Any] = describe_problem
+        self.ended: Callable[[], None] = _nothing
 
     def custom(self, method: str, params_type: Any) -> Callable[[Handler], Handler]:
         """Register a handler for a request of ours, and for the command of its name with `/` → `.`.
@@ -72,6 +74,10 @@ class NexusServer(LanguageServer):
 
         """
         return await self.protocol.request(method, params, result_type, timeout_s)
+
+
+def _nothing() -> None:
+    """What happens at a connection's end where nobody says otherwise."""
 
 
 class _OptionsCheck:

@@ -1,7 +1,8 @@
 """The handlers of the `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
 
 A method's handler has its name: `nexus/context/assemble` is `context_assemble`. A session's lock is taken
-before anything is waited for: requests about it are answered in the order in which they came.
+before anything is waited for: requests about it are answered in the order in which they came. It is free
+again when the thread has ended that works on the session (`Daemon.work`), cancelled or not.
 """
 
 from collections.abc import Callable
@@ -66,20 +67,19 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
     """Add messages to a conversation, as one turn; an unknown session is begun.
 
     A session opens with a message of Nexus that says when it began; `count` includes it. Conversations live
-    as long as the daemon.
+    as long as the daemon, and a folder has 1,000 at most.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     if not params.messages:
         raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
-    conversation = folder.conversations.open(params.session)
-    async with conversation.lock:
+    async with folder.conversations.changing(params.session) as conversation:
         snapshot = await folder.current()
         turn = conversation.append(params.messages, params.idempotency_key)
+        client.daemon.announce(folder, "session")  # also when the request is cancelled from here on
         count = len(conversation.manager)
         spent = await client.daemon.work(
             context.usage, snapshot, conversation.manager, _locator(client, snapshot)
         )
-    client.daemon.announce(folder, "session")
     return protocol.AppendResult(session=params.session, turn=turn, count=count, usage=spent)
 
 
@@ -94,16 +94,15 @@ async def session_messages(client: "Client", params: protocol.SessionParams) -> 
 
 
 async def session_clear(client: "Client", params: protocol.SessionParams) -> protocol.ClearResult:
-    """Forget the messages of a conversation."""
+    """Forget a conversation: its messages, and the idempotency keys of their appends."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    conversation = folder.conversations.peek(params.session)
-    async with conversation.lock:
+    async with folder.conversations.changing(params.session, begin=False) as conversation:
         snapshot = await folder.current()
         conversation.clear()
+        client.daemon.announce(folder, "session")
         spent = await client.daemon.work(
             context.usage, snapshot, conversation.manager, _locator(client, snapshot)
         )
-    client.daemon.announce(folder, "session")
     return protocol.ClearResult(session=params.session, usage=spent)
 
 

@@ -1,0 +1,55 @@
+"""The library's public names, and the example of docs/library.md."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nexus_context
+from nexus_context.loader import ContextLoader, PromptLoader
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+
+
+def check(root: Path, code: str) -> str:
+    """What a Python program prints, which runs in an empty home directory."""
+    environ = {"HOME": str(root), "PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_import_costs_nothing(tmp_path: Path) -> None:
+    code = "import sys; before = set(sys.modules); import nexus_context; print(set(sys.modules) - before)"
+    assert check(tmp_path, code) == "{'nexus_context'}\n"
+
+
+@pytest.mark.parametrize("name", nexus_context.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    owner = getattr(nexus_context, name)
+    assert owner.__name__ == name
+    assert name in dir(nexus_context)
+
+
+def test_another_name_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'loads'"):
+        nexus_context.loads  # noqa: B018
+
+
+def test_all_names_can_be_imported_at_once(tmp_path: Path) -> None:
+    code = "from nexus_context import *; print(ContextLoader.__name__, assemble.__name__)"
+    assert check(tmp_path, code) == "ContextLoader assemble\n"
+
+
+def test_the_example_of_the_documentation(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert check(tmp_path, code) == shown
+
+
+def test_a_relative_folder_is_refused() -> None:
+    for load in (ContextLoader(environ={}).load, lambda cwd: PromptLoader(environ={}).load(cwd=cwd)):
+        with pytest.raises(ValueError, match="must be an absolute path, not 'project'"):
+            load(Path("project"))

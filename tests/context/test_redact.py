@@ -1,0 +1,83 @@
+"""Secrets: what counts as one, and that none is shown."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.redact import redact, secrets_in, secrets_in_text, shown_setting, without_secrets
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def check(value: str, secrets: list[str], name: str = "") -> None:
+    """The parts of a value, which stands under a name, that count as secrets."""
+    assert [value[slice(*span)] for span in secrets_in(value, name)] == secrets
+
+
+@pytest.mark.parametrize(
+    ("value", "secrets"),
+    [
+        ("plain words", []),
+        (f"use {TOKEN}.", [TOKEN]),
+        ("Bearer abcdefgh1234", ["abcdefgh1234"]),
+        ("Bearer ${TOKEN}", []),
+        ("https://u:hunter2@h.org/", ["hunter2"]),
+        ("https://h.org/?api_key=0123456789&x=1", ["0123456789"]),
+        ("sk-<your key>", []),
+        ("sk-ant-api03-0123456789abcdef", ["sk-ant-api03-0123456789abcdef"]),
+    ],
+)
+def test_shapes(value: str, secrets: list[str]) -> None:
+    check(value, secrets)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("API_KEY", "q8Zk2LmP0xVt7RwY", True),
+        ("API_KEY", "q8Zk2", False),
+        ("API_KEY", "${API_KEY}", False),
+        ("PATH", "q8Zk2LmP0xVt7RwY", False),
+    ],
+)
+def test_names(name: str, value: str, secret: bool) -> None:
+    check(value, [value] if secret else [], name)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "shown"),
+    [
+        ((), {"provider": {"headers": {"X-Team": "backend", "X-None": None}, "name": "openai"}}, None),
+        (("provider", "headers"), {"X-Team": "backend"}, {"X-Team": "********"}),
+        (("provider", "headers", "X-Team"), "backend", "********"),
+        (("provider", "headers", "X-Team"), "${TEAM}", "********"),
+        (("ledger", "url"), "postgres://ana:pa/ss@w@db/x", "postgres://********@db/x"),
+        (("ledger", "url"), "postgres://ana@db/x", "postgres://********@db/x"),
+        (("ledger", "url"), "ana:pass@db/x", "********@db/x"),
+        (("ledger", "url"), "postgres://db/x", "postgres://db/x"),
+        (("ledger", "path"), "/home/a@b/ledger", "/home/a@b/ledger"),
+        (("provider", "model"), TOKEN, "*" * len(TOKEN)),
+        (("tools", "disabled"), ["shell", TOKEN], ["shell", "*" * len(TOKEN)]),
+        (("context", "max_tokens"), 5, 5),
+    ],
+)
+def test_settings_for_people_to_see(pointer: tuple[str, ...], value: Any, shown: Any) -> None:
+    if shown is None:
+        shown = {"provider": {"headers": {"X-Team": "********", "X-None": None}, "name": "openai"}}
+    assert shown_setting(value, pointer) == shown
+
+
+def test_a_text_of_any_length_is_searched() -> None:
+    text = "word " * 50_000 + TOKEN + " end"
+    assert [text[slice(*span)] for span in secrets_in_text(text)] == [TOKEN]
+    assert secrets_in_text("nothing here: https://example.org/a?b=c") == ()
+
+
+@given(st.text())
+def test_covering_keeps_the_length_and_the_line_ends(text: str) -> None:
+    covered = redact(f"{text}\n{TOKEN}\n")
+    assert len(covered) == len(text) + len(TOKEN) + 2
+    assert TOKEN not in covered
+    assert TOKEN not in str(without_secrets({"a": [text, TOKEN]}))

@@ -1,0 +1,79 @@
+"""Quick fixes at the cursor: their titles, and the text after the first of them."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nexus_context.errors import Span
+from nexus_context.lines import LineIndex
+from nexus_daemon.convert import offset_at, path_to_uri
+from nexus_daemon.features.code_actions import code_actions
+from support.fixture import Fixture, write_fixture
+from support.folders import load_folder
+
+CONFIG = "//- /home/a/.nexus3/config.json\n"
+
+
+def actions_at_cursor(fixture: Fixture, encoding: str = "utf-16") -> list[dict[str, Any]]:
+    assert fixture.cursor_path is not None
+    assert fixture.cursor is not None
+    snapshot = load_folder(fixture, "/home/a")
+    path, cursor = fixture.cursor_path, Span(fixture.cursor, fixture.cursor)
+    found: list[dict[str, Any]] = msgspec.to_builtins(
+        code_actions(snapshot, path, path_to_uri(path), cursor, encoding)
+    )
+    return found
+
+
+def check(root: Path, text: str, titles: list[str], after: str | None, encoding: str = "utf-16") -> None:
+    """Titles of the fixes at the cursor, and the file's text after the first of them."""
+    fixture = write_fixture(CONFIG + text, root)
+    found = actions_at_cursor(fixture, encoding)
+    assert [one["title"] for one in found] == titles
+    assert all((one["kind"], one["isPreferred"]) == ("quickfix", True) for one in found)
+    assert (applied(fixture.text, found[0], encoding) if found else None) == after
+
+
+def applied(text: str, action: dict[str, Any], encoding: str) -> str:
+    (edits,) = action["edit"]["changes"].values()
+    index = LineIndex(text)
+    for edit in sorted(edits, key=lambda one: one["range"]["start"]["character"], reverse=True):
+        start, end = (
+            offset_at(index, edit["range"][side]["line"], edit["range"][side]["character"], encoding)
+            for side in ("start", "end")
+        )
+        text = text[:start] + edit["newText"] + text[end:]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "titles", "after"),
+    [
+        ('{"tools": {"sum$0mery": true}}', ['Rename to "summary"'], '{"tools": {"summary": true}}'),
+        ('{"tools": {$0"summery": true}}', ['Rename to "summary"'], '{"tools": {"summary": true}}'),
+        ('{$0"tools": {"summery": true}}', [], None),
+        ('{"tools": {},$0}', ["Remove the comma"], '{"tools": {}}'),
+        ("{$0}", [], None),
+        ('{"context": {"ancestor_depth": 9$09}}', [], None),
+    ],
+)
+def test_the_fix_at_the_cursor(tmp_path: Path, text: str, titles: list[str], after: str | None) -> None:
+    check(tmp_path, text, titles, after)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_edits_behind_wide_characters(tmp_path: Path, encoding: str) -> None:
+    text = '{"_comment": "😀é", "tools": {"summ$0ery": true}}'
+    check(
+        tmp_path, text, ['Rename to "summary"'], '{"_comment": "😀é", "tools": {"summary": true}}', encoding
+    )
+
+
+def test_a_fix_carries_the_diagnostic_that_it_mends(tmp_path: Path) -> None:
+    fixture = write_fixture(CONFIG + '{"tools": {"sum$0mery": true}}', tmp_path)
+    (action,) = actions_at_cursor(fixture)
+    (diagnostic,) = action["diagnostics"]
+    assert (diagnostic["code"], diagnostic["source"]) == ("config.unknown-key", "nexus")
+    assert list(action["edit"]["changes"]) == [path_to_uri(str(fixture.cursor_path))]
