@@ -9,9 +9,9 @@ from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.recovery import scan
 from nexus_context.jsontext.runs import DEEPEST, Runs, depth_exceeds
-from nexus_context.jsontext.spans import Index, Place, find, find_at
+from nexus_context.jsontext.spans import Found, Index, Place, find, find_at
 
-FEW_LOOKUPS = 8
+FEW_LOOKUPS = 24
 """Look-ups by skipping through valid text, after which a table of all places is built."""
 
 MOST_VALUES = 100_000
@@ -27,7 +27,18 @@ class JsonDocument:
     `problems` are in the order of the text, with codes `json.*`. `empty` says that the text is blank.
     """
 
-    __slots__ = ("_index", "_lookups", "_places", "empty", "ok", "path", "problems", "text", "value")
+    __slots__ = (
+        "_found",
+        "_index",
+        "_lookups",
+        "_places",
+        "empty",
+        "ok",
+        "path",
+        "problems",
+        "text",
+        "value",
+    )
 
     def __init__(
         self, path: str, text: str, value: Any, problems: tuple[Problem, ...] = (), index: Index | None = None
@@ -41,6 +52,7 @@ class JsonDocument:
         self._index = index
         self._lookups = 0
         self._places: dict[Pointer, Place] = {}
+        self._found: Found = {}
 
     def __repr__(self) -> str:
         return f"JsonDocument({self.path!r}, {len(self.text)} characters, {len(self.problems)} problems)"
@@ -65,7 +77,9 @@ class JsonDocument:
         place = self._places.get(pointer)
         if place is None:
             _check_presence(self.value, pointer)
-            found = find(self.text, pointer) if self._count_lookup() else self._table().find(pointer)
+            found = (
+                find(self.text, pointer, self._found) if self._count_lookup() else self._table().find(pointer)
+            )
             place = self._places[pointer] = found
         return place
 

@@ -33,9 +33,16 @@ class Place(NamedTuple):
     key: Span | None
 
 
-def find(text: str, path: Pointer) -> Place:
-    """Place of an existing value in valid text, found by skipping its predecessors with the C scanner."""
-    return _follow(text, _next(text, 0), None, path)
+Found = dict[Pointer, tuple[Span | None, int]]
+"""Key's span and value's start of what was passed on the way to other places, by path."""
+
+
+def find(text: str, path: Pointer, found: Found) -> Place:
+    """Place of an existing value in valid text, found by skipping its predecessors with the C scanner.
+
+    `found` remembers the way: the neighbours of a value are asked for next.
+    """
+    return _follow(text, _next(text, 0), None, path, found)
 
 
 def find_at(text: str, offset: int) -> Pointer:
@@ -60,7 +67,7 @@ class Index:
     `lookups` counts how often.
     """
 
-    __slots__ = ("_children", "_names", "_nodes", "_starts", "_text", "lookups")
+    __slots__ = ("_children", "_found", "_names", "_nodes", "_starts", "_text", "lookups")
 
     def __init__(self, text: str, nodes: list[Node], names: dict[int, Names]) -> None:
         self._text = text
@@ -68,6 +75,7 @@ class Index:
         self._names = names
         self._children: dict[tuple[int, str | int | None], int] | None = None
         self._starts: list[int] | None = None
+        self._found: dict[int, Found] = {}  # for each run
         self.lookups = 0
 
     def find(self, path: Pointer) -> Place:
@@ -121,9 +129,12 @@ class Index:
 
     def _find_in_run(self, run: int, path: Pointer) -> Place:
         """Place of a value whose path begins in a run."""
-        step = as_index(path[0]) if isinstance(self._names[run], range) else path[0]
-        key, at = _pick(self._run(run), step)
-        return _follow(self._text, at, key, path[1:])
+        found = self._found.setdefault(run, {})
+        if path[:1] not in found:
+            step = as_index(path[0]) if isinstance(self._names[run], range) else path[0]
+            found[path[:1]] = _pick(self._run(run), step)
+        key, at = found[path[:1]]
+        return _follow(self._text, at, key, path, found, taken=1)
 
     def _path_in_run(self, run: int, offset: int) -> list[str | int]:
         return _path(self._text, self._run(run), offset)
@@ -153,11 +164,42 @@ _Member = tuple[str | int, Span | None, int]
 """Name or index, key's span and value's start."""
 
 
-def _follow(text: str, at: int, key: Span | None, path: Pointer) -> Place:
-    """Place of the value that a path leads to from the value at an offset; KeyError if there is none."""
-    for step in path:
-        key, at = _pick(_content(text, at), as_index(step) if text[at] == "[" else step)
+def _follow(text: str, at: int, key: Span | None, path: Pointer, found: Found, *, taken: int = 0) -> Place:
+    """Place of the value that a path leads to; KeyError if there is none.
+
+    The value at the offset is where the first `taken` steps of the path have led.
+    """
+    known = len(path)
+    while known > taken and path[:known] not in found:
+        known -= 1
+    if known > taken:
+        key, at = found[path[:known]]
+    for number in range(max(known, taken), len(path)):
+        step = path[number]
+        if text[at] == "{":
+            key, at = _pick_member(text, at, str(step))
+        else:
+            key, at = _pick(_content(text, at), as_index(step))
+        found[path[: number + 1]] = key, at
     return Place(Span(at, _SCAN(text, at)[1]), key)
+
+
+def _pick_member(text: str, start: int, name: str) -> tuple[Span, int]:
+    """Key's span and value's start of a member of the object at `start`; `_members` without its steps."""
+    skip = _SPACE.match
+    at = skip(text, start + 1).end()  # type: ignore[union-attr]
+    while text[at] == '"':
+        key = at
+        found, at = scanstring(text, at + 1)
+        end = at
+        at = skip(text, skip(text, at).end() + 1).end()  # type: ignore[union-attr]
+        if found == name:
+            return Span(key, end), at
+        at = skip(text, _SCAN(text, at)[1]).end()  # type: ignore[union-attr]
+        if text[at] != ",":
+            break
+        at = skip(text, at + 1).end()  # type: ignore[union-attr]
+    raise KeyError(name)
 
 
 def _pick(members: Iterator[_Member], step: str | int | None) -> tuple[Span | None, int]:

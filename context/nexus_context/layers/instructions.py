@@ -24,10 +24,14 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
     """The file names to look for; a name that leads elsewhere is reported and left out."""
     names = []
     for index, name in enumerate(effective.get("/context/instruction_files")):
-        if name not in (".", "..") and not any(character in name for character in "/\\\0"):
+        if not name.startswith(".") and not any(character in name for character in "/\\\0"):
             names.append(name)
             continue
-        message = f"{name!r} is no file name. Write the name of a file in the layer's directory."
+        message = f"{name!r} is no instruction file. Write the name of a file in the layer's directory."
+        if name.startswith(".") and name not in (".", ".."):
+            message = (
+                f"{name!r} is not read: files that begin with a dot often hold secrets. Name another file."
+            )
         for origin in effective.provenance.get(f"/context/instruction_files/{index}", ()):
             problem = Problem(origin.path, origin.span, "config.instruction-file", Severity.ERROR, message)
             reading.problems.append(problem)

@@ -16,7 +16,7 @@ from nexus_context.config.check import check_config
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, FileRead, decode, read_text, real_path, trusted_file
+from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, FileRead, decode, read_text, real_path, trusted_read
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.model import Checked, Memory, Merged, Served, Skipped, Status
 from nexus_context.layers.walk import Place, within
@@ -167,9 +167,7 @@ class Reading:
             return self.previous.refusals[path]
         if not within(self.real_path(path), self.real_path(place.directory)):
             return f"is a symbolic link that leads out of {place.directory}"
-        if not place.strict or (reason := trusted_file(path)) == "does not exist":  # unsaved only
-            return None
-        return reason
+        return trusted_read(read) if place.strict else None
 
 
 def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
