@@ -4,6 +4,7 @@ The checker wants to know where each error is; of a thousand entries most have n
 chain of closures once, and only what they refuse is walked again to find out why.
 """
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -23,15 +24,32 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
-_known: dict[int, tuple[Node, Accept]] = {}
+
+
+_Test = tuple[frozenset[type] | None, dict[type, Accept], Accept | None]
+"""The types that a value may have (None: any), what one of each must pass besides, and that of the only one.
+
+Taken apart where it is used: most values then cost no call of ours.
+"""
+
+_tests: dict[int, tuple[Node, _Test]] = {}
+
+
+@functools.cache
+def _acceptor(identity: int) -> Accept:
+    types, parts, only = _tests[identity][1]
+    if types is not None and only is not None:
+        (kind,) = types
+        return lambda value: type(value) is kind and only(value)
+    if types is None:
+        return lambda value: type(value) not in parts or parts[type(value)](value)
+    return lambda value: type(value) in types and (type(value) not in parts or parts[type(value)](value))
 
 
 def acceptor(node: Node) -> Accept:
     """The test of a schema node, which must live as long as the process (the shipped schemas do)."""
-    known = _known.get(id(node))
-    if known is None:
-        known = _known[id(node)] = (node, _compiled(node))
-    return known[1]
+    _test(node)
+    return _acceptor(id(node))
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -39,56 +57,60 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\$\Z", r"\\Z", text))
 
 
-def _compiled(node: Node) -> Accept:
+def _test(node: Node) -> _Test:
+    known = _tests.get(id(node))
+    if known is None:
+        known = _tests[id(node)] = (node, _compiled(node))
+    return known[1]
+
+
+def _compiled(node: Node) -> _Test:
     expected = node.get("type")
-    if expected is None:
-        return _anything if not node else _compiled_parts(node, None)
     kinds = [expected] if isinstance(expected, str) else expected
-    types = frozenset(kind for name in kinds for kind in _TYPES[name])
+    types = None if kinds is None else frozenset(kind for name in kinds for kind in _TYPES[name])
+    parts: dict[type, Accept] = {}
     if "enum" in node:
         choices = node["enum"]
-        return lambda value: type(value) in types and value in choices
-    return _compiled_parts(node, types)
-
-
-def _compiled_parts(node: Node, types: frozenset[type] | None) -> Accept:
-    parts: dict[type, Accept] = {}
-    if {"properties", "additionalProperties", "required", "oneOf"} & node.keys():
-        parts[dict] = _object(node)
-    if node.get("items"):
-        item = acceptor(node["items"])
-        parts[list] = lambda value: all(map(item, value))
-    if "minLength" in node or "pattern" in node:
-        parts[str] = _text(node)
-    if "minimum" in node or "maximum" in node:
-        parts[int] = parts[float] = _number(node)
-    if types is None:
-        return lambda value: parts[type(value)](value) if type(value) in parts else True
-    if not parts:
-        return lambda value: type(value) in types
-    if len(types) == 1 and len(parts) == 1 and next(iter(types)) in parts:
-        (only,) = types
-        inner = parts[only]
-        return lambda value: type(value) is only and inner(value)
-    return lambda value: type(value) in types and (type(value) not in parts or parts[type(value)](value))
+        parts = dict.fromkeys(types or {type(choice) for choice in choices}, choices.__contains__)
+    else:
+        if {"properties", "additionalProperties", "required", "oneOf"} & node.keys():
+            parts[dict] = _object(node)
+        if node.get("items"):
+            item = acceptor(node["items"])
+            parts[list] = lambda value: all(map(item, value))
+        if "minLength" in node or "pattern" in node:
+            parts[str] = _text(node)
+        if "minimum" in node or "maximum" in node:
+            parts[int] = parts[float] = _number(node)
+    if types is not None:
+        parts = {kind: part for kind, part in parts.items() if kind in types}
+    only = next(iter(parts.values())) if types is not None and len(types) == len(parts) == 1 else None
+    return types, parts, only
 
 
 def _object(node: Node) -> Accept:
-    known = {key: acceptor(child) for key, child in node.get("properties", {}).items()}
+    known = {key: _test(child) for key, child in node.get("properties", {}).items()}
     others = node.get("additionalProperties", ANYTHING)
-    other = None if others is False else acceptor(others)
+    other = None if others is False else _test(others)
     required = frozenset(node.get("required", ()))
     one_of = [choice["required"][0] for choice in node.get("oneOf", ())]
 
     def accepts(value: dict[str, Any]) -> bool:
         for key, child in value.items():
             test = known.get(key)
-            if test is not None:
-                if not test(child):
+            if test is None:
+                if key.startswith(COMMENT_PREFIX):
+                    continue
+                if other is None:
                     return False
-            elif key.startswith(COMMENT_PREFIX):
-                continue
-            elif other is None or not other(child):
+                test = other
+            types, parts, only = test
+            if types is not None and type(child) not in types:
+                return False
+            if only is not None:
+                if not only(child):
+                    return False
+            elif parts and type(child) in parts and not parts[type(child)](child):
                 return False
         if required and not required <= value.keys():
             return False
@@ -100,13 +122,11 @@ def _object(node: Node) -> Accept:
 def _text(node: Node) -> Accept:
     least = node.get("minLength", 0)
     form = pattern(node["pattern"]).search if "pattern" in node else None
+    if form is None and least == 1:
+        return bool
     return lambda value: len(value) >= least and (form is None or form(value) is not None)
 
 
 def _number(node: Node) -> Accept:
     low, high = node.get("minimum"), node.get("maximum")
     return lambda value: (low is None or value >= low) and (high is None or value <= high)
-
-
-def _anything(_: Any) -> bool:
-    return True

@@ -8,7 +8,7 @@ from typing import Any
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.recovery import scan
-from nexus_context.jsontext.runs import DEEPEST, Runs, depth_exceeds
+from nexus_context.jsontext.runs import DEEPEST, Runs, survey
 from nexus_context.jsontext.spans import Found, Index, Place, find, find_at
 
 FEW_LOOKUPS = 24
@@ -136,8 +136,11 @@ def _decode(text: str) -> Any:
         json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for a lone surrogate
     if not text.isascii():
         text.encode()
-    if text.count("[") + text.count("{") > DEEPEST and depth_exceeds(value, DEEPEST):
+    found = survey(value, DEEPEST)
+    if found is None:
         raise ValueError("too deep")
+    if found != text.count('":'):  # a name is there twice, or colons stand elsewhere, too: look closer
+        return _CLOSE_DECODER.decode(text)
     return value
 
 
@@ -159,7 +162,11 @@ def _no_constant(source: str) -> Any:
     raise ValueError(f"{source} is no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+# a function of ours for each object costs as much as the rest of the decoder
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_CLOSE_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant
+)
 
 
 def _check_presence(value: Any, pointer: Pointer) -> None:

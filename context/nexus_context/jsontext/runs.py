@@ -46,7 +46,7 @@ class Run(NamedTuple):
 class Runs:
     """Finds the runs of one text. `error` is where the text is known to be no JSON, -1 if that is unknown."""
 
-    __slots__ = ("_budget", "_error", "_flawed", "_halves", "_scan", "_text", "_until")
+    __slots__ = ("_budget", "_error", "_flawed", "_halves", "_scan", "_scan_closely", "_text", "_until")
 
     def __init__(self, text: str, error: int) -> None:
         self._text = text
@@ -55,10 +55,12 @@ class Runs:
         self._until = error if error >= 0 else len(text)  # to try all the rest before it would be in vain
         self._halves = "\\ud" in text or "\\uD" in text
         self._flawed = False
+        decoder = json.JSONDecoder(parse_float=self._number, parse_constant=self._constant)
+        self._scan = decoder.scan_once  # type: ignore[attr-defined]
         decoder = json.JSONDecoder(
             object_pairs_hook=self._object, parse_float=self._number, parse_constant=self._constant
         )
-        self._scan = decoder.scan_once  # type: ignore[attr-defined]
+        self._scan_closely = decoder.scan_once  # type: ignore[attr-defined]
 
     def take(self, at: int, *, is_object: bool, seen: dict[str, int], depth: int) -> Run | None:
         """The run of members from `at`, in a container with members `seen`; `depth` counts open brackets."""
@@ -72,7 +74,7 @@ class Runs:
             run = self._one_by_one(start, is_object, seen)
         if run is None or not run.members:
             return None
-        if self._brackets(run) > DEEPEST - depth and depth_exceeds(run.members, DEEPEST + 1 - depth):
+        if self._brackets(run) > DEEPEST - depth and survey(run.members, DEEPEST + 1 - depth) is None:
             self._budget = 0  # reported token by token
             return None
         return run
@@ -141,6 +143,9 @@ class Runs:
         self._flawed = False
         try:
             value, end = self._scan(source, at)
+            if survey(value, DEEPEST) != source.count('":', at, end):
+                # a name is there twice, or colons stand elsewhere, too, or it is deep: look closer
+                value, end = self._scan_closely(source, at)
         except JSONDecodeError as error:
             self._error = error.pos + shift
             self._fail(error.pos - at + error.pos // _COPY, self._error)  # it counts lines from the start
@@ -181,16 +186,19 @@ class Runs:
         self._flawed = True
 
 
-def depth_exceeds(value: Any, deepest: int) -> bool:
-    """Whether a value is nested more than `deepest` levels deep."""
+def survey(value: Any, deepest: int) -> int | None:
+    """How many members all objects of a value have; None if it is nested more than `deepest` levels deep."""
+    members = 0
     level = [value] if type(value) in _CONTAINERS else []
     for _ in range(deepest):
-        objects = [container.values() for container in level if type(container) is dict]
+        objects = [container for container in level if type(container) is dict]
+        members += sum(map(len, objects))
         arrays = [container for container in level if type(container) is list]
-        level = [each for each in chain(*objects, *arrays) if type(each) in _CONTAINERS]
+        inner = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(arrays))
+        level = [each for each in inner if type(each) in _CONTAINERS]
         if not level:
-            return False
-    return True
+            return members
+    return None
 
 
 def _has_surrogate(value: Any) -> bool:

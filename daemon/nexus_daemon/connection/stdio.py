@@ -63,6 +63,7 @@ async def serve_stream(
         # what start-up made stays for good: the collector need not look at it again and again;
         # whoever started us may have kept it off so far
         gc.freeze()
+        gc.set_threshold(200_000, 20, 50)
         gc.enable()
         return server.protocol
 
