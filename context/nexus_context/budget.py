@@ -27,13 +27,15 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
     `limit` is the model's window or the configured maximum, `reserved` is kept free for the answer and
     for tool results, `max_input` is the most that the model takes as input. `available` is the smaller of
-    limit - reserved and max_input, never below 0.
+    limit - reserved and max_input, never below 0. `limit_known`: the limit is the model's or the
+    configuration's, not a guess for a model that nobody knows.
     """
 
     model: str
     limit: int
     reserved: int
     max_input: int
+    limit_known: bool
     counter: str
     exact: bool
     rows: tuple[UsageRow, ...]
@@ -80,4 +82,13 @@ def usage(
     if max_tokens is not None:
         limit = min(max_tokens, limit) if limits.known else max_tokens
     max_input = limits.max_input if limits.known else limit  # what is a guess narrows nothing
-    return TokenUsage(limits.given, limit, reserved, max_input, counter.name, counter.exact, tuple(rows))
+    return TokenUsage(
+        limits.given,
+        limit,
+        reserved,
+        max_input,
+        limits.known or max_tokens is not None,
+        counter.name,
+        counter.exact,
+        tuple(rows),
+    )

@@ -60,14 +60,9 @@ def load(
     """
     if previous is not None and changed is not None and len(changed) == 1:
         (path,) = changed
-        layers = path in overlays and recheck(
-            previous.layers, path, overlays[path], global_path=os.path.join(home, "config.json")
-        )
-        if layers:
-            problems = (*layers.problems, *previous.contents.problems)
-            return msgspec.structs.replace(
-                previous, revision=previous.revision + 1, layers=layers, problems=problems
-            )
+        typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
+        if typed is not None:
+            return typed
     around = Surroundings(home, user_home, overlays, environ)
     opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
     contents = gather(opened, reading, user_home)
@@ -80,6 +75,18 @@ def load(
         same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
         revision = previous.revision if same else previous.revision + 1
     return Snapshot(folder, revision, layers, prompt, problems, environment, contents)
+
+
+def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
+    """The next snapshot where `text`, unsaved, is all that changed and changes only its own problems.
+
+    None where the folder has to be loaded. Reads no file.
+    """
+    layers = recheck(previous.layers, path, text, global_path=os.path.join(home, "config.json"))
+    if layers is None:
+        return None
+    problems = (*layers.problems, *previous.contents.problems)
+    return msgspec.structs.replace(previous, revision=previous.revision + 1, layers=layers, problems=problems)
 
 
 def prompt_for(

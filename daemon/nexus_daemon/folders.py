@@ -16,6 +16,9 @@ from nexus_daemon import convert
 from nexus_daemon.conversations import Conversations
 from nexus_daemon.reload import Prepare, Reload
 
+KEYSTROKE_CHARACTERS = 200_000
+"""Texts up to this length are checked again on the loop, which takes at most a few milliseconds."""
+
 
 class Surroundings(msgspec.Struct, frozen=True):
     """What a folder's snapshot depends on besides files: read once, when the daemon starts."""
@@ -177,8 +180,18 @@ class FolderTable:
     def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
 
-        def prepare(previous: Snapshot | None, changed: frozenset[str] | None) -> Callable[[], Snapshot]:
+        def prepare(
+            previous: Snapshot | None, changed: frozenset[str] | None
+        ) -> Callable[[], Snapshot] | Snapshot:
             folder.overlays = dict(self.overlays)
+            if previous is not None and changed is not None and len(changed) == 1:
+                (path,) = changed
+                text = folder.overlays.get(path)
+                # a thread and back costs as much as the work itself
+                if text is not None and len(text) <= KEYSTROKE_CHARACTERS:
+                    typed = snapshots.keystroke(previous, path, text, home=around.nexus_home)
+                    if typed is not None:
+                        return typed
             return partial(
                 snapshots.load,
                 folder.path,

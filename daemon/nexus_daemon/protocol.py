@@ -106,8 +106,9 @@ class TokenUsage(Wire, frozen=True):
 
     model: str  # the model that it is counted for
     limit: int  # tokens of the model's window, or of the configured maximum
+    limit_known: bool  # false: the model is unknown, and the limit a guess
     reserved: int  # tokens kept free for the answer and for tool results
-    available: int  # limit - reserved, never below 0
+    available: int  # the smaller of limit - reserved and what the model takes as input, never below 0
     total: int  # tokens used: the sum of the rows
     remaining: int  # available - total; below 0 when over
     percent: float  # total as a share of available, in percent, to one decimal

@@ -20,7 +20,7 @@ from nexus_context.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
-Prepare = Callable[[Snapshot | None, frozenset[str] | None], Callable[[], Snapshot]]
+Prepare = Callable[[Snapshot | None, frozenset[str] | None], Callable[[], Snapshot] | Snapshot]
 Swap = Callable[[Snapshot | None, Snapshot, frozenset[str]], None]
 
 
@@ -29,7 +29,8 @@ class Reload:
 
     `prepare` is called on the loop with the old snapshot and the only paths that changed since, None when
     anything may have. It takes what it needs of the daemon's state; the job that it returns runs in
-    `executor`; `swap` is called on the loop with the old and the new snapshot.
+    `executor`, unless it has the new snapshot at hand; `swap` is called on the loop with the old and the
+    new snapshot.
     """
 
     def __init__(self, prepare: Prepare, swap: Swap, executor: Executor) -> None:
@@ -93,11 +94,15 @@ class Reload:
         changed = None if self._changed is None else frozenset(self._changed)
         self._reasons.clear()
         self._changed = set()
-        job: Future[Snapshot]
+        job: Future[Snapshot] = Future()
         try:
-            job = self._executor.submit(self._prepare(old, changed))
+            prepared = self._prepare(old, changed)
+            if not callable(prepared):
+                job.set_result(prepared)
+                self._built(old, reasons, number, job)
+                return
+            job = self._executor.submit(prepared)
         except Exception as error:  # noqa: BLE001 - a bug is logged where the job's own are
-            job = Future()
             job.set_exception(error)
         loop = asyncio.get_running_loop()
 

@@ -89,6 +89,9 @@ def _documents(client: Client) -> dict[str, Handler]:
 
     async def code_action(params: Any) -> list[dict[str, Any]]:
         uri = params.text_document.uri
+        only = params.context.only
+        if only is not None and not any(_kind(kind) in ("", "quickfix") for kind in only):
+            return []  # fix-on-save asks for source actions
         snapshot, path = await client.snapshot_of(uri)
         if snapshot is None or path is None:
             return []
@@ -106,6 +109,11 @@ def _documents(client: Client) -> dict[str, Handler]:
         "textDocument/didClose": closed,
         "textDocument/codeAction": code_action,
     }
+
+
+def _kind(kind: Any) -> str:
+    """A code action kind as its text, whether lsprotocol knows it or not."""
+    return str(getattr(kind, "value", kind))
 
 
 async def _answer(client: Client, method: str, params: protocol.Wire) -> protocol.Wire:

@@ -3,8 +3,8 @@
 1. Directories are watched, not files: an atomic save replaces the file that a watch would hold.
 2. Only directories where configuration can live, each for itself and not what is below it. One that does
    not exist yet is covered by the nearest directory above it that does.
-3. A directory that is deleted and made again is another one to the kernel: the set of watched
-   directories is compared by device and inode after each change, and watched anew when it differs.
+3. A directory that is deleted and made again is another one to the kernel, often with the old inode: when
+   a watched one comes or goes, or the set of them differs by device and inode, all are watched anew.
 4. Whatever happens between two watches is found by looking once more at everything after the switch.
 5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
 6. What cannot be watched is tried again, less and less often; only the first failure is a warning.
@@ -25,6 +25,7 @@ CHECK_MS = 5_000
 RETRY_S = 1.0  # doubled after each failure
 RETRY_AT_MOST_S = 60.0
 
+MODIFIED = 2  # of watchfiles.Change, which is imported late
 Identity = tuple[str, int, int]
 
 
@@ -100,6 +101,7 @@ class Watcher:
             recursive=False,
             ignore_permission_denied=True,
         )
+        names = {path for path, _, _ in self._watched}
         batch = asyncio.ensure_future(anext(events, None))
         try:
             await asyncio.sleep(0)  # the watch stands as soon as the generator has begun
@@ -110,6 +112,8 @@ class Watcher:
                 batch = asyncio.ensure_future(anext(events, None))
                 if changes:
                     self._tell({path for _, path in changes})
+                if any(kind != MODIFIED and path in names for kind, path in changes):
+                    stop.set()  # perhaps another directory under the old name, with the old inode
                 self.refresh()
         finally:
             await _end(events, batch, stop)

@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
             "Name a folder, or one of the files that `nexus show --layers` lists.\n"
         )
         return 2
-    shown = [problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level]]
+    visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
+    shown = sorted(visible, key=_place)
     report: Callable[[Snapshot, Sequence[Problem]], str] = reports.FORMATS.get(options.format, _text)
     sys.stdout.write(report(snapshot, shown))
     worst = Severity.WARNING if options.strict else Severity.ERROR
@@ -91,6 +92,11 @@ def read(folder: Path) -> Snapshot:
         environ=around.environ,
         previous=None,
     )
+
+
+def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
+    """By file and place; what hinders reading a file comes before what it says."""
+    return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
 
 def _text(snapshot: Snapshot, shown: Sequence[Problem]) -> str:

@@ -18,7 +18,9 @@ LONGEST_PATH = 4096  # characters; a folded path is of no use to grep
 def print_usage(usage: protocol.TokenUsage) -> None:
     """Every row with its share of the total, and the total against what is available."""
     mark = "" if usage.counter.exact else "≈"
-    title = f"{mark}{usage.total:,} of {usage.available:,} tokens for {usage.model} ({usage.percent} %)"
+    guess = "" if usage.limit_known else "≈"
+    model = f"for {usage.model}" if usage.model else "(no model is set)"
+    title = f"{mark}{usage.total:,} of {guess}{usage.available:,} tokens {model} ({usage.percent} %)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("category", footer="total")
     table.add_column("what", footer=f"counted with {usage.counter.name}", overflow="fold")

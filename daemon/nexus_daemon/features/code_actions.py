@@ -25,7 +25,7 @@ def code_actions(
             "diagnostics": [diagnostic(problem, locate)],
             "edit": {"changes": {uri: _edits(problem, problem.fix, locate)}},
         }
-        for problem in snapshot.problems
+        for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
         if problem.path == path
         and problem.fix is not None
         and problem.span.start <= span.end

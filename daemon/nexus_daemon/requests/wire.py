@@ -19,6 +19,7 @@ def usage(value: budget.TokenUsage, locate: Locator) -> protocol.TokenUsage:
     return protocol.TokenUsage(
         model=value.model,
         limit=value.limit,
+        limit_known=value.limit_known,
         reserved=value.reserved,
         available=value.available,
         total=value.total,
