@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nexus_daemon.connection.dispatch import NexusProtocol
     from nexus_daemon.connection.server import NexusServer
 
+GC_THRESHOLD = 200_000  # new objects between two collections
 _PIPE_SIZE = 1024 * 1024  # bytes; the usual 64 KiB cost 16 times as many switches for a long message
 _READ_SIZE = 256 * 1024  # bytes
 _MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
@@ -63,7 +64,8 @@ async def serve_stream(
         # what start-up made stays for good: the collector need not look at it again and again;
         # whoever started us may have kept it off so far
         gc.freeze()
-        gc.set_threshold(200_000, 20, 50)
+        # a settings file makes thousands of objects without a cycle: 700 would collect at every keystroke
+        gc.set_threshold(GC_THRESHOLD, 20, 50)
         gc.enable()
         return server.protocol
 
