@@ -11,6 +11,15 @@ from nexus_context.layers.read import DEFAULTS_DIRECTORY
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 
 FILES = ("NEXUS.md", "config.json", "mcp.json")
+INSTRUCTIONS = (
+    "NEXUS.md",
+    "AGENTS.override.md",
+    "AGENTS.md",
+    ".agents/AGENTS.md",
+    "CLAUDE.md",
+    ".claude/CLAUDE.md",
+)
+"""Where a folder may have instructions without `.nexus3`, the one that counts first."""
 
 
 class InitPlan(msgspec.Struct, frozen=True):
@@ -22,8 +31,19 @@ class InitPlan(msgspec.Struct, frozen=True):
 
 
 def plan_init(folder: str) -> InitPlan:
-    """The templates for a project: `<folder>/.nexus3/`."""
-    return _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
+    """The templates for a project: `<folder>/.nexus3/`.
+
+    The new NEXUS.md wins over instructions that the folder has already, so it begins by importing them.
+    """
+    plan = _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
+    already = next((name for name in INSTRUCTIONS if exists(os.path.join(folder, name))), None)
+    if already is None:
+        return plan
+    create = [
+        (path, f"@../{already}\n\n{text}" if os.path.basename(path) == "NEXUS.md" else text)
+        for path, text in plan.create
+    ]
+    return InitPlan(plan.directory, tuple(create), plan.existing)
 
 
 def plan_global_init(home: str, *, replace: bool = False) -> InitPlan:

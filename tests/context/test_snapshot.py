@@ -154,3 +154,15 @@ def test_init_creates_what_is_missing_and_its_files_are_valid(tmp_path: Path) ->
 def write(path: str, text: str) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"])
+def test_init_keeps_the_instructions_that_are_there(tmp_path: Path, name: str) -> None:
+    fixture = write_fixture(f"//- /home/a/{name}\nAlways whisper.\n", tmp_path)
+    plan = plan_init(fixture.path("/home/a"))
+    for path, text in plan.create:
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text(text)
+    snapshot = load_folder(fixture, "/home/a")
+    assert "Always whisper." in snapshot.prompt.text
+    assert snapshot.problems == ()
