@@ -70,7 +70,8 @@ class Editor(Client):
     def goodbye(self) -> None:
         """End as LSP says; the daemon must have logged no error."""
         self.stop()
-        assert self.errors() == []
+        errors = self.errors()
+        assert errors == [], f"{errors}\n{self.stderr}"
         assert "Traceback" not in self.stderr
 
     def errors(self) -> list[str]:
