@@ -161,7 +161,10 @@ class Daemon:
             self.announce(folder, self._news[folder].reason)
 
     async def _tell(self, folder: Folder) -> None:
-        news = self._news.pop(folder)
+        news = self._news.pop(folder, None)
+        if news is None:
+            return
+        news.timer.cancel()  # set between the timer that brought us here and now; all is told at once
         snapshot = folder.snapshot
         if snapshot is None or folder.reload.cancelled:
             return

@@ -1,6 +1,7 @@
 """One daemon and its clients, in memory: what is shared, what belongs to one, and what threads may do."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -303,3 +304,21 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
         assert changes(talk) == ["folder", "folder"]
 
     check(tmp_path, story)
+
+
+def test_news_that_come_as_telling_begins(tmp_path: Path) -> None:
+    """News between the timer and the first step of telling are told with it, and nothing is left behind."""
+    failures: list[object] = []
+
+    async def story(desk: Desk) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        await desk.client()
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        desk.daemon.announce(folder, "config")
+        desk.daemon._begin_to_tell(folder)  # the timer fires; the task has not run yet
+        desk.daemon.announce(folder, "session")
+        await asyncio.sleep(0.2)  # longer than any timer that could be left
+        gc.collect()
+
+    check(tmp_path, story)
+    assert failures == []
