@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument, parse, parse_pointer, pointer_text
 from nexus_context.jsontext.document import FEW_LOOKUPS, MOST_VALUES
+from nexus_context.jsontext.index import Index
 from nexus_context.jsontext.problems import MOST_PROBLEMS
 from nexus_context.jsontext.recovery import scan
 from nexus_context.jsontext.runs import DEEPEST
-from nexus_context.jsontext.spans import Index
 
 
 def check(text: str, places: str, mended: str, value: Any) -> None:

@@ -1,18 +1,22 @@
 """Whether a value fits a schema node, yes or no, as fast as Python goes.
 
 The checker wants to know where each error is; of a thousand entries most have none. A node is turned into a
-chain of closures once, and only what they refuse is walked again to find out why.
+chain of closures once, and only what they refuse is walked again to find out why. Of a container with many
+members, those that are the very objects that were accepted for the text before are not asked again.
 """
 
 import functools
 import re
 from collections.abc import Callable
+from itertools import compress
+from operator import not_
 from typing import Any
 
 Node = dict[str, Any]
 Accept = Callable[[Any], bool]
 
 COMMENT_PREFIX = "_comment"
+MANY = 50  # members of which it pays to remember which were accepted
 ANYTHING: Node = {}
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -50,6 +54,28 @@ def acceptor(node: Node) -> Accept:
     """The test of a schema node, which must live as long as the process (the shipped schemas do)."""
     _test(node)
     return _acceptor(id(node))
+
+
+Notes = dict[Any, Any]
+"""What is remembered from one text of a document to the next: see `JsonDocument.notes`."""
+
+
+def refused(members: dict[str, Any], node: Node, notes: Notes) -> list[tuple[str, Any]]:
+    """The members whose values do not fit a node; whether they are comments is not looked at."""
+    fits = acceptor(node)
+    if len(members) < MANY:
+        return [each for each in members.items() if not fits(each[1])]
+    # by identity, with the value beside it: while it is here, no other object can have its identity
+    accepted: dict[int, Any] = notes.setdefault(id(node), {})
+    if len(accepted) > 2 * len(members) + MANY:  # what was typed over is in there, too
+        accepted = notes[id(node)] = {}
+    known = map(accepted.__contains__, map(id, members.values()))
+    asked = list(compress(members.items(), map(not_, known)))
+    found = [each for each in asked if not fits(each[1])]
+    if len(found) < len(asked):
+        wrong = {name for name, _ in found}
+        accepted.update((id(value), value) for name, value in asked if name not in wrong)
+    return found
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.config import advice, mend
-from nexus_context.config.accept import ANYTHING, COMMENT_PREFIX, acceptor, pattern
+from nexus_context.config.accept import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, refused
 from nexus_context.errors import Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
@@ -80,7 +80,7 @@ def check_value(pointer: str, value: Any) -> str | None:
     if node is None:
         return f"There is no setting {'.'.join(map(str, path))}"
     findings: list[Finding] = []
-    _walk(value, node, path, findings)
+    _walk(value, node, path, findings, {})
     return findings[0].message if findings else None
 
 
@@ -126,11 +126,11 @@ def conform(
     for step in pointer:
         value = value[step]
     findings: list[Finding] = []
-    _walk(value, node, pointer, findings)
+    _walk(value, node, pointer, findings, document.notes)
     return [_problem(document, finding, family, unknown) for finding in findings]
 
 
-def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], notes: Notes) -> None:
     if not node:
         return
     kind = _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
@@ -140,7 +140,7 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
     elif "enum" in node and value not in node["enum"]:
         findings.append(_wrong_choice(value, node["enum"], pointer))
     elif kind == "object":
-        _walk_object(value, node, pointer, findings)
+        _walk_object(value, node, pointer, findings, notes)
     elif kind == "array":
         items = node.get("items", ANYTHING)
         fits = acceptor(items)
@@ -148,29 +148,33 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding]) -> 
             if len(findings) >= MOST_FINDINGS:
                 break
             if not fits(item):
-                _walk(item, items, (*pointer, index), findings)
+                _walk(item, items, (*pointer, index), findings, notes)
     elif kind == "string":
         _walk_text(value, node, pointer, findings)
     elif kind in {"integer", "number"}:
         _walk_number(value, node, pointer, findings)
 
 
-def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding]) -> None:
+def _walk_object(
+    value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding], notes: Notes
+) -> None:
     properties = node.get("properties", {})
     others = node.get("additionalProperties", ANYTHING)
-    fits = None if others is False else acceptor(others)
-    for key, child in value.items():
+    # a map of names of the user's choice can be long: only what does not fit is looked at
+    members = value.items() if properties or others is False else refused(value, others, notes)
+    for key, child in members:
         if len(findings) >= MOST_FINDINGS:
             return
         known = properties.get(key)
         if known is not None:
-            _walk(child, known, (*pointer, key), findings)
+            if not _few(child) or not acceptor(known)(child):
+                _walk(child, known, (*pointer, key), findings, notes)
         elif key.startswith(COMMENT_PREFIX):
             continue
-        elif fits is None:
+        elif others is False:
             findings.append(_unknown_key(key, value, properties, pointer))
-        elif not fits(child):
-            _walk(child, others, (*pointer, key), findings)
+        elif not acceptor(others)(child):
+            _walk(child, others, (*pointer, key), findings, notes)
     findings += [
         Finding("required", pointer, f"{_name(pointer)} needs {mend.quoted(key)}.")
         for key in node.get("required", ())
@@ -183,6 +187,11 @@ def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: 
                 f"{_name(pointer)} needs exactly one of {mend.listed([mend.quoted(key) for key in keys])}."
             )
             findings.append(Finding("required", pointer, message))
+
+
+def _few(value: Any) -> bool:
+    """Whether a value is asked as a whole; of one with many members each is, as most were asked before."""
+    return type(value) is not dict or len(value) < MANY
 
 
 def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
@@ -244,7 +253,7 @@ def _converted(value: Any, kind: str) -> tuple[Any] | None:
 
 def _fits(value: Any, node: Node) -> bool:
     findings: list[Finding] = []
-    _walk(value, node, (), findings)
+    _walk(value, node, (), findings, {})
     return not findings
 
 

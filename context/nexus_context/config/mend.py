@@ -1,5 +1,6 @@
 """Quick fixes of JSON files: rename, remove or replace a member, and what a misspelt word was meant to be."""
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -13,11 +14,17 @@ Pointer = tuple[str | int, ...]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = " \t\r\n"
 _SIMILAR = 0.7
+_LONGEST = 80  # characters of a word that are compared
 
 
 def meant(word: str, choices: Iterable[str]) -> str | None:
     """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else spelt alike."""
-    known = list(choices)
+    return _meant(word[:_LONGEST], tuple(choices))
+
+
+@functools.lru_cache(maxsize=64)
+def _meant(word: str, known: tuple[str, ...]) -> str | None:
+    # cached because most keystrokes are elsewhere, and the same words are misspelt as before
     bare = _bare(word)
     for choice in known:
         if _bare(choice) == bare:
@@ -25,7 +32,7 @@ def meant(word: str, choices: Iterable[str]) -> str | None:
     # difflib costs 10 ms to import and is needed for misspelt words only
     from difflib import get_close_matches
 
-    close = get_close_matches(word[:80], known, n=1, cutoff=_SIMILAR)
+    close = get_close_matches(word, known, n=1, cutoff=_SIMILAR)
     return close[0] if close else None
 
 

@@ -1,6 +1,7 @@
 """JSON text to a value and the span of every key and value; goes on past errors.
 
-Reading order: pointer, problems, strings, words, spans, runs, scanner, reports, recovery, document.
+Reading order: pointer, problems, strings, words, spans, pieces, index, runs, scanner, reports, recovery,
+document.
 """
 
 from nexus_context.jsontext.document import JsonDocument, parse

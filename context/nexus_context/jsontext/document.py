@@ -6,10 +6,12 @@ from json.decoder import JSONDecodeError
 from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.jsontext.index import Index
+from nexus_context.jsontext.pieces import Piece, Placed, difference, moved, whole
 from nexus_context.jsontext.pointer import Pointer, as_index
-from nexus_context.jsontext.recovery import scan
-from nexus_context.jsontext.runs import DEEPEST, Runs, survey
-from nexus_context.jsontext.spans import Found, Index, Place, find, find_at
+from nexus_context.jsontext.recovery import Scan, scan
+from nexus_context.jsontext.runs import DEEPEST, Runs, has_escaped_halves, survey
+from nexus_context.jsontext.spans import Found, Place, find, find_at
 
 FEW_LOOKUPS = 24
 """Look-ups by skipping through valid text, after which a table of all places is built."""
@@ -17,6 +19,16 @@ FEW_LOOKUPS = 24
 MOST_VALUES = 100_000
 """Commas and opening brackets outside strings, past which a file is not read."""
 
+SHORT_TEXT = 4_000
+"""Characters of a text without errors that is parsed as quickly as what remains of it is found."""
+
+MOST_CHANGED = 4_000
+"""Characters that one change may bring; one that brings more is met by parsing the text anew."""
+
+MOST_PIECES = 100
+"""Pieces of a text, past which it is parsed anew, and is of few pieces again."""
+
+_BLANK = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?')
 
 
@@ -25,14 +37,18 @@ class JsonDocument:
 
     `value` is a plain Python value; of a broken text, what could be recovered; None if nothing could.
     `problems` are in the order of the text, with codes `json.*`. `empty` says that the text is blank.
+    `notes` are what others found out about its values, under keys of theirs; the document of the next text,
+    which has most values in common with this one, begins with them.
     """
 
     __slots__ = (
         "_found",
         "_index",
         "_lookups",
+        "_pieces",
         "_places",
         "empty",
+        "notes",
         "ok",
         "path",
         "problems",
@@ -41,15 +57,22 @@ class JsonDocument:
     )
 
     def __init__(
-        self, path: str, text: str, value: Any, problems: tuple[Problem, ...] = (), index: Index | None = None
+        self,
+        path: str,
+        text: str,
+        value: Any,
+        problems: tuple[Problem, ...] = (),
+        scanned: Scan | None = None,
     ) -> None:
         self.path = path
         self.text = text
         self.value = value
         self.problems = problems
         self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
-        self.empty = not text.strip(" \t\r\n")
-        self._index = index
+        self.empty = _BLANK.fullmatch(text) is not None
+        self.notes: dict[Any, Any] = {}
+        self._index = None if scanned is None else Index(text, scanned.nodes, scanned.pieces)
+        self._pieces = None if scanned is None else scanned.placed()
         self._lookups = 0
         self._places: dict[Pointer, Place] = {}
         self._found: Found = {}
@@ -71,6 +94,10 @@ class JsonDocument:
             return find_at(self.text, offset)
         return self._table().at(offset)
 
+    def pieces(self) -> list[Placed]:
+        """The valid members that the document of the next text may take over."""
+        return whole(self.text, self.value) if self._pieces is None else self._pieces
+
     def _place(self, pointer: Pointer) -> Place:
         if self._index is not None:
             return self._table().find(pointer)
@@ -90,15 +117,17 @@ class JsonDocument:
     def _table(self) -> Index:
         if self._index is None or self._index.lookups >= FEW_LOOKUPS:
             found = scan(self.path, self.text)
-            self._index = Index(self.text, found.nodes, found.names)
+            self._index = Index(self.text, found.nodes, found.pieces)
         return self._index
 
 
-def parse(path: str, text: str) -> JsonDocument:
+def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocument:
     """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
 
     Valid text takes the C decoder. Text with errors, duplicate keys, or numbers out of range takes the
     scanner, which also knows where everything is. Text of more than MOST_VALUES values is not read.
+    `before` is the document of an earlier text: of a small change only what it touches is read, and the
+    values that are untouched are the very same objects.
     """
     # a value and what separates it from the next are two characters at least
     if len(text) > 2 * MOST_VALUES and (count := _count_values(text)) > MOST_VALUES:
@@ -107,7 +136,12 @@ def parse(path: str, text: str) -> JsonDocument:
             "Split it, or remove what is not needed."
         )
         problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message)
-        return JsonDocument(path, text, None, (problem,), Index(text, [], {}))
+        return JsonDocument(path, text, None, (problem,), Scan(None, [], {}, ()))
+    if before is not None and (known := _untouched(before, text)):
+        scanned = scan(path, text, Runs(text, known=known))
+        document = JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+        document.notes = before.notes.copy()
+        return document
     error = -1
     try:
         return JsonDocument(path, text, _decode(text))
@@ -115,8 +149,21 @@ def parse(path: str, text: str) -> JsonDocument:
         error = failure.pos
     except (ValueError, RecursionError):  # some problem that is no error of syntax
         pass
-    value, nodes, names, problems = scan(path, text, Runs(text, error))
-    return JsonDocument(path, text, value, problems, Index(text, nodes, names))
+    scanned = scan(path, text, Runs(text, error))
+    return JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+
+
+def _untouched(before: JsonDocument, text: str) -> dict[int, Piece] | None:
+    """The pieces of an earlier text that are left in this one; None where there is little to be gained."""
+    if before.ok and len(before.text) < SHORT_TEXT:
+        return None
+    pieces = before.pieces()
+    if not 0 < len(pieces) <= MOST_PIECES:
+        return None
+    change = difference(before.text, text)
+    if change.new_end - change.start > MOST_CHANGED:
+        return None
+    return moved(pieces, change)
 
 
 def _count_values(text: str) -> int:
@@ -132,7 +179,7 @@ def _count_separators(text: str) -> int:
 def _decode(text: str) -> Any:
     """Value of text that has no problem at all; ValueError or RecursionError for any other."""
     value = _DECODER.decode(text)
-    if "\\ud" in text or "\\uD" in text:
+    if has_escaped_halves(text):
         json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for a lone surrogate
     if not text.isascii():
         text.encode()

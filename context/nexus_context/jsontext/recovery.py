@@ -13,6 +13,7 @@ import re
 from typing import Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
+from nexus_context.jsontext.pieces import Piece, Placed
 from nexus_context.jsontext.reports import COLON_WANTED, COMMA_WANTED, NAME_WANTED, Reporter
 from nexus_context.jsontext.runs import Runs
 from nexus_context.jsontext.scanner import (
@@ -26,7 +27,7 @@ from nexus_context.jsontext.scanner import (
     ROOT,
     VALUE,
 )
-from nexus_context.jsontext.spans import Names, Node
+from nexus_context.jsontext.spans import Node
 from nexus_context.jsontext.strings import (
     QUOTES,
     Complaint,
@@ -53,18 +54,22 @@ class Scan(NamedTuple):
 
     value: Any
     nodes: list[Node]
-    names: dict[int, Names]
+    pieces: dict[int, Piece]
     problems: tuple[Problem, ...]
+
+    def placed(self) -> list[Placed]:
+        """The pieces and where they begin."""
+        return [(self.nodes[number][0], piece) for number, piece in self.pieces.items()]
 
 
 def scan(path: str, text: str, runs: Runs | None = None) -> Scan:
     """Scan any text; never raises. Takes time in proportion to its length.
 
-    With `runs`, valid members that follow each other have one node, and their names are in `names`.
+    With `runs`, valid members that follow each other have one node, and are in `pieces`.
     """
     scanner = _Scanner(path, text, runs)
     scanner.run()
-    return Scan(scanner.value, scanner.nodes, scanner.names, scanner.problems.result())
+    return Scan(scanner.value, scanner.nodes, scanner.pieces, scanner.problems.result())
 
 
 class _Scanner(Reporter):

@@ -6,13 +6,19 @@
 3. The members before the error are tried: up to the last one that is laid out as the first is.
 4. If that does not fit either, the members are taken one by one.
 5. What fails was for nothing: the characters of such attempts have a budget, and then there are no more runs.
+6. After an edit most runs are known. Where a known one begins it is taken as it is, if its text is still
+   there; what lies between them is taken one by one.
 """
 
 import json
 import re
+from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import chain
 from json.decoder import JSONDecodeError
-from typing import Any, NamedTuple
+from typing import Any
+
+from nexus_context.jsontext.pieces import Piece, Placed
 
 DEEPEST = 200
 """Open brackets at one place of a file."""
@@ -29,31 +35,35 @@ _COST = 50
 _COPY = 64
 """Characters that are copied in the time in which the decoder reads one."""
 
+_AHEAD = 16_000
+"""Characters between known pieces that are looked at at once: they are copied."""
+
 _CONTAINERS = frozenset({dict, list})
 _LEAD = re.compile(r"[ \t\r\n]*+")
 _NAME = re.compile(r'[ \t\r\n]*+"([^"\\\x00-\x1f]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
 _AFTER = re.compile(r"[ \t\r\n]*+[,}\]]")
 
 
-class Run(NamedTuple):
-    """Members, at least one: `text[start:end]` from the first one's key or value to the last one's end."""
-
-    members: dict[str, Any] | list[Any]
-    start: int
-    end: int
-
-
 class Runs:
-    """Finds the runs of one text. `error` is where the text is known to be no JSON, -1 if that is unknown."""
+    """Finds the runs of one text.
 
-    __slots__ = ("_budget", "_error", "_flawed", "_halves", "_scan", "_scan_closely", "_text", "_until")
+    `error` is where the text is known to be no JSON, -1 if that is unknown. `known` are pieces that may be
+    runs of it, by where they would begin.
+    """
 
-    def __init__(self, text: str, error: int) -> None:
+    __slots__ = (
+        "_budget", "_error", "_flawed", "_halves", "_known", "_scan", "_scan_closely",
+        "_starts", "_text", "_until",
+    )  # fmt: skip
+
+    def __init__(self, text: str, error: int = -1, *, known: Mapping[int, Piece] | None = None) -> None:
         self._text = text
+        self._known = known or {}
+        self._starts = sorted(self._known)
         self._budget = _BUDGET * len(text) + _SPARE
         self._error = error
         self._until = error if error >= 0 else len(text)  # to try all the rest before it would be in vain
-        self._halves = "\\ud" in text or "\\uD" in text
+        self._halves = has_escaped_halves(text)
         self._flawed = False
         decoder = json.JSONDecoder(parse_float=self._number, parse_constant=self._constant)
         self._scan = decoder.scan_once  # type: ignore[attr-defined]
@@ -62,24 +72,40 @@ class Runs:
         )
         self._scan_closely = decoder.scan_once  # type: ignore[attr-defined]
 
-    def take(self, at: int, *, is_object: bool, seen: dict[str, int], depth: int) -> Run | None:
+    def take(self, at: int, *, is_object: bool, seen: dict[str, int], depth: int) -> Placed | None:
         """The run of members from `at`, in a container with members `seen`; `depth` counts open brackets."""
         if self._budget <= 0:
             return None
         start = _LEAD.match(self._text, at).end()  # type: ignore[union-attr]
-        run = self._rest(start, is_object, seen) if start > self._until else None
-        if run is None and start < self._error:
-            run = self._before_error(at, start, is_object, seen)
-        if run is None:
-            run = self._one_by_one(start, is_object, seen)
-        if run is None or not run.members:
+        piece = self._take_known(start, is_object, seen)
+        if piece is None and not self._known and start > self._until:
+            piece = self._rest(start, is_object, seen)
+        if piece is None and not self._known and start < self._error:
+            piece = self._before_error(at, start, is_object, seen)
+        if piece is None:
+            piece = self._one_by_one(start, is_object, seen)
+        if piece is None or not piece.members:
             return None
-        if self._brackets(run) > DEEPEST - depth and survey(run.members, DEEPEST + 1 - depth) is None:
-            self._budget = 0  # reported token by token
-            return None
-        return run
+        if piece.depth < depth:
+            if _brackets(piece) > DEEPEST - depth and survey(piece.members, DEEPEST + 1 - depth) is None:
+                self._budget = 0  # reported token by token
+                return None
+            piece.depth = depth
+        return start, piece
 
-    def _rest(self, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
+    def _take_known(self, start: int, is_object: bool, seen: dict[str, int]) -> Piece | None:
+        piece = self._known.get(start)
+        if (
+            piece is not None
+            and isinstance(piece.members, dict) is is_object
+            and self._text.startswith(piece.text, start)
+            and _AFTER.match(self._text, start + len(piece.text))
+            and not (is_object and not seen.keys().isdisjoint(piece.members))
+        ):
+            return piece
+        return None
+
+    def _rest(self, start: int, is_object: bool, seen: dict[str, int]) -> Piece | None:
         """All members up to the bracket that closes the container."""
         source = ("{" if is_object else "[") + self._text[start:]
         self._budget -= len(source) // _COPY
@@ -90,9 +116,9 @@ class Runs:
         if is_object and not seen.keys().isdisjoint(members):
             self._fail(end, start + end)
             return None
-        return Run(members, start, start + len(source[1 : end - 1].rstrip(" \t\r\n")))
+        return Piece(source[1 : end - 1].rstrip(" \t\r\n"), members, 0)
 
-    def _before_error(self, at: int, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
+    def _before_error(self, at: int, start: int, is_object: bool, seen: dict[str, int]) -> Piece | None:
         """The members before the last one above the error that begins as the one at `start` does."""
         text, error, until = self._text, self._error, self._until
         lead = text[at : start + 1]
@@ -101,20 +127,20 @@ class Runs:
         self._budget -= _COST + (error - at) // _COPY
         end = text.rfind("," + lead, start, error + 1)
         if end < 0:  # the error is in this very member: it is not tried in vain
-            return Run([], start, start)
+            return Piece("", [], 0)
         source = f"{{{text[start:end]}}}" if is_object else f"[{text[start:end]}]"
         found = self._decode(source, 0, start - 1)
         if found is None or found[1] != len(source) or (is_object and not seen.keys().isdisjoint(found[0])):
             self._error, self._until = -1, until  # a wrong guess says nothing about the text
             return None
-        return Run(found[0], start, start + len(source[1:-1].rstrip(" \t\r\n")))
+        return Piece(source[1:-1].rstrip(" \t\r\n"), found[0], 0)
 
-    def _one_by_one(self, start: int, is_object: bool, seen: dict[str, int]) -> Run | None:
-        """The members up to the first one that is not valid, or is there already."""
-        text = self._text
+    def _one_by_one(self, start: int, is_object: bool, seen: dict[str, int]) -> Piece | None:
+        """The members up to the first one that is not valid, is there already, or begins a known piece."""
+        text, base = (self._before_known(start), start) if self._known else (self._text, 0)
         values: list[Any] = []
         names: dict[str, None] = {}
-        at = end = start
+        first = at = end = start - base
         while True:
             if is_object:
                 found = _NAME.match(text, at)
@@ -123,12 +149,12 @@ class Runs:
                 at = found.end()
             else:
                 at = _LEAD.match(text, at).end()  # type: ignore[union-attr]
-            if text[at : at + 1] in ",]}" or not (decoded := self._decode(text, at, 0)):
+            if text[at : at + 1] in ",]}" or not (decoded := self._decode(text, at, base)):
                 break
             value, stop = decoded
             after = _AFTER.match(text, stop)
             if not after:
-                self._fail(stop - at, stop)
+                self._fail(stop - at, base + stop)
                 break
             values.append(value)
             if is_object:
@@ -136,7 +162,13 @@ class Runs:
             end, at = stop, after.end()
             if text[at - 1] != ",":
                 break
-        return Run(dict(zip(names, values, strict=True)) if is_object else values, start, end)
+        members = dict(zip(names, values, strict=True)) if is_object else values
+        return Piece(text[first:end], members, 0)
+
+    def _before_known(self, start: int) -> str:
+        """The text from an offset to the next known piece: what holds one is not read as a whole."""
+        following, end = bisect_right(self._starts, start), start + _AHEAD
+        return self._text[start : min([end, *self._starts[following : following + 1]])]
 
     def _decode(self, source: str, at: int, shift: int) -> tuple[Any, int] | None:
         """Value at an offset and its end; None, at a cost, if it is not valid or has anything to report."""
@@ -165,9 +197,6 @@ class Runs:
         self._budget -= read + _COST
         self._until = max(self._until, until)
 
-    def _brackets(self, run: Run) -> int:
-        return self._text.count("[", run.start, run.end) + self._text.count("{", run.start, run.end)
-
     # What the decoder lets pass and the scanner has something to say about.
 
     def _object(self, members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -184,6 +213,16 @@ class Runs:
 
     def _constant(self, _source: str) -> None:
         self._flawed = True
+
+
+def has_escaped_halves(text: str) -> bool:
+    """Whether there may be escaped surrogates in a text."""
+    # a single character is found ten times as quickly as two
+    return "\\" in text and ("\\ud" in text or "\\uD" in text)
+
+
+def _brackets(piece: Piece) -> int:
+    return piece.text.count("[") + piece.text.count("{")
 
 
 def survey(value: Any, deepest: int) -> int | None:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from nexus_context.errors import Severity
+from nexus_context.jsontext.pieces import Piece
 from nexus_context.jsontext.problems import MOST_ERRORS, Problems
 from nexus_context.jsontext.runs import DEEPEST, Runs
-from nexus_context.jsontext.spans import Names, Node, key_spans
+from nexus_context.jsontext.spans import Node
 from nexus_context.jsontext.strings import shown
 from nexus_context.jsontext.words import LONGEST_NUMBER, LONGEST_SHOWN, read_number
 
@@ -59,8 +60,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "after", "comma", "container", "gap", "key", "key_end", "key_start", "last", "names", "node",
-        "nodes", "path", "position", "problems", "raw_surrogates", "runs", "seen", "stack",
+        "after", "comma", "container", "gap", "key", "key_end", "key_start", "last", "node",
+        "nodes", "path", "pieces", "position", "problems", "raw_surrogates", "runs", "seen", "stack",
         "state", "stop", "text", "value",
     )  # fmt: skip
 
@@ -70,7 +71,7 @@ class Scanner:
         self.problems = Problems(path)
         self.value: Any = None
         self.nodes: list[Node] = []
-        self.names: dict[int, Names] = {}  # of the members of each run, by its node
+        self.pieces: dict[int, Piece] = {}  # the members of each run, by its node
         self.stack: list[Frame] = []
         self.container: dict[str, Any] | list[Any] | None = None
         self.node = -1  # number of the container's node
@@ -206,8 +207,9 @@ class Scanner:
         first = self.seen.setdefault(name, len(self.nodes))
         if first < len(self.nodes):
             key = self.nodes[first][4:]
-            if first in self.names and not self.problems.full:
-                key = key_spans(self.text, self.nodes[first])[name]
+            if first in self.pieces and not self.problems.full:
+                shift, found = self.nodes[first][0], self.pieces[first].find((name,)).key
+                key = (shift + found.start, shift + found.end) if found else key
             self.problems.add(
                 start,
                 end,
@@ -243,16 +245,18 @@ class Scanner:
         )
         if run is None:
             return
-        number = len(self.nodes)
-        if isinstance(container, dict):
-            container.update(run.members)
-            self.names[number] = run.members
-            self.seen.update(dict.fromkeys(run.members, number))
-        elif container is not None:
-            self.names[number] = range(len(container), len(container) + len(run.members))
-            container.extend(run.members)
-        self.nodes.append((run.start, run.end, self.node, None, -1, -1))
-        self.position = run.end
+        start, piece = run
+        number, first = len(self.nodes), None
+        members = piece.members
+        if isinstance(container, dict) and isinstance(members, dict):
+            container.update(members)
+            self.seen.update(dict.fromkeys(members, number))
+        elif isinstance(container, list):
+            first = len(container)
+            container.extend(members)
+        self.pieces[number] = piece
+        self.position = start + len(piece.text)
+        self.nodes.append((start, self.position, self.node, first, -1, -1))
         self.state = self.after
 
     def pop(self, end: int) -> None:

@@ -17,10 +17,10 @@ import msgspec
 from nexus_context.config.merge import ConfigLayer
 from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity
-from nexus_context.files import JSON_LIMIT
+from nexus_context.files import JSON_LIMIT, FileRead
 from nexus_context.jsontext import parse
 from nexus_context.layers.model import Checked, Layer, Layers
-from nexus_context.layers.reading import check_settings, unsaved
+from nexus_context.layers.reading import UNSAVED, check_settings, unsaved
 
 
 def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers | None:
@@ -37,10 +37,10 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     mine = [*known.problems, *before.problems, *scoped]
     if at is None or sorted(map(_key, mine)) != sorted(_key(p) for p in layers.problems if p.path == path):
         return None
-    read = unsaved(path, text, JSON_LIMIT)
+    read = _read(known, text)
     if read.status != "loaded" or read.text is None:
         return None
-    document = parse(path, read.text)
+    document = parse(path, read.text, before.document)
     checked = Checked(document, check_settings(document))
     if not _broken(checked.problems):
         return None
@@ -64,6 +64,21 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
         texts={**layers.texts, path: read.text},
         memory=memory,
     )
+
+
+def _read(before: FileRead, text: str) -> FileRead:
+    """What reading the unsaved text comes to; of plain text only that it is there."""
+    if (
+        before.stamp == UNSAVED
+        and before.status == "loaded"
+        and not before.problems
+        and len(text) <= JSON_LIMIT
+        and text.isascii()
+        and "\r" not in text
+        and "\0" not in text
+    ):
+        return msgspec.structs.replace(before, text=text)
+    return unsaved(before.path, text, JSON_LIMIT)
 
 
 def _broken(problems: Sequence[Problem]) -> bool:

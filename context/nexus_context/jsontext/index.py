@@ -1,0 +1,121 @@
+"""All places of one document, from the nodes of a scan."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from nexus_context.errors import Span
+from nexus_context.jsontext.pieces import Piece
+from nexus_context.jsontext.pointer import Pointer, as_index
+from nexus_context.jsontext.spans import Node, Place, touches
+
+
+class Index:
+    """Finds places among the nodes; its tables are built on first use.
+
+    `pieces` are the members of the nodes that are runs, by the node's number. Places inside a run are found
+    by skipping through it; `lookups` counts how often.
+    """
+
+    __slots__ = ("_members", "_nodes", "_pieces", "_runs", "_starts", "_text", "lookups")
+
+    def __init__(self, text: str, nodes: Sequence[Node], pieces: Mapping[int, Piece]) -> None:
+        self._text = text
+        self._nodes = nodes
+        self._pieces = pieces
+        self._members: dict[tuple[int, str | int | None], int] | None = None
+        self._runs: dict[int, list[int]] = {}  # of each container
+        self._starts: list[int] | None = None
+        self.lookups = 0
+
+    def find(self, path: Pointer) -> Place:
+        """Place of a value; of several members with one name, of the last. KeyError if there is none."""
+        if not self._nodes:
+            raise KeyError(path)
+        at = 0
+        for taken, step in enumerate(path):
+            child = self._child(at, step)
+            if child is None:  # the other form of the step; None is the name of members without one
+                other = str(step) if isinstance(step, int) else as_index(step)
+                child = None if other is None else self._child(at, other)
+            if child is None:
+                raise KeyError(path)
+            if child in self._pieces:
+                return self._find_in_run(child, path[taken:])
+            at = child
+        start, end, _, _, key_start, key_end = self._nodes[at]
+        return Place(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
+
+    def at(self, offset: int) -> Pointer:
+        """Path of the innermost key or value that contains or touches an offset; () outside all.
+
+        What `find` does not know, the inside of a member that a later one of the same name replaces,
+        counts as that member.
+        """
+        if self._starts is None:
+            self._starts = [node[4] if node[4] >= 0 else node[0] for node in self._nodes]
+        node = bisect_right(self._starts, offset) - 1
+        while node >= 0 and not touches(self._text, offset, self._nodes[node][1]):
+            node = self._nodes[node][2]
+        path: list[str | int] = []
+        if node in self._pieces:
+            run, node = node, self._nodes[node][2]
+            path = self._path_in_run(run, offset)
+            if path and self._child(node, path[0]) != run:
+                del path[1:]
+            path.reverse()
+        while node > 0:
+            _, _, parent, name, _, _ = self._nodes[node]
+            if self._child(parent, name) != node:
+                path.clear()
+            if name is None:
+                path.clear()
+            else:
+                path.append(name)
+            node = parent
+        return tuple(reversed(path))
+
+    def _find_in_run(self, run: int, path: Pointer) -> Place:
+        """Place of a value whose path begins in a run."""
+        start, _, _, first, _, _ = self._nodes[run]
+        piece = self._pieces[run]
+        step: str | int = str(path[0])
+        if isinstance(first, int):
+            step = (as_index(path[0]) or 0) - first
+        self.lookups += not piece.knows(step)
+        value, key = piece.find((step, *path[1:]))
+        return Place(_shifted(value, start), None if key is None else _shifted(key, start))
+
+    def _path_in_run(self, run: int, offset: int) -> list[str | int]:
+        self.lookups += 1
+        start, _, _, first, _, _ = self._nodes[run]
+        path = self._pieces[run].path_at(offset - start)
+        if path and isinstance(first, int):
+            path[0] = first + int(path[0])
+        return path
+
+    def _child(self, container: int, name: str | int | None) -> int | None:
+        """The number of the last member of that name, or that of its run."""
+        if self._members is None:
+            self._members = {}
+            for at, node in enumerate(self._nodes):
+                if at in self._pieces:
+                    self._runs.setdefault(node[2], []).append(at)
+                else:
+                    self._members[node[2], node[3]] = at
+        child = self._members.get((container, name))
+        for run in reversed(self._runs.get(container, ())):
+            if child is not None and run < child:
+                break
+            if self._has(run, name):
+                return run
+        return child
+
+    def _has(self, run: int, name: str | int | None) -> bool:
+        members, first = self._pieces[run].members, self._nodes[run][3]
+        if isinstance(first, int):
+            return isinstance(name, int) and first <= name < first + len(members)
+        return name in members
+
+
+def _shifted(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
