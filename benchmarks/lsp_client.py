@@ -27,7 +27,7 @@ class ServerError(Exception):
 class Frame(NamedTuple):
     """One received message and the `time.perf_counter()` of its last byte."""
 
-    body: bytearray
+    body: memoryview  # overwritten by the next message where the reader uses its memory again
     at: float
 
 
@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     result: Json
     sent: float
     at: float
-    body: bytearray
+    body: memoryview  # until the next message comes
 
     @property
     def seconds(self) -> float:
@@ -67,10 +67,16 @@ def request(number: int, method: str, params: Json) -> bytes:
 
 
 class FrameReader:
-    """Cuts the bytes of one file descriptor into frames. Long bodies are read into place, not appended."""
+    """Cuts the bytes of one file descriptor into frames. Long bodies are read into place, not appended.
 
-    def __init__(self, descriptor: int) -> None:
+    With `reuse` all bodies are read into the same memory. Fresh memory has to be fetched page by page, which
+    takes as long as the pipe: whose turn that falls on would be luck.
+    """
+
+    def __init__(self, descriptor: int, *, reuse: bool = False) -> None:
         self._descriptor = descriptor
+        self._reuse = reuse
+        self._memory = bytearray()
         self._rest = bytearray()
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
@@ -82,18 +88,22 @@ class FrameReader:
             self.fill()
         length = _content_length(bytes(self._rest[:end]))
         start = end + len(HEADER_END)
-        body = bytearray(length)
+        body = self._room(length)
         have = min(len(self._rest) - start, length)
         body[:have] = self._rest[start : start + have]
         del self._rest[: start + have]
-        view = memoryview(body)
         while have < length:
             self._wait(deadline)
-            count = os.readv(self._descriptor, [view[have:]])
+            count = os.readv(self._descriptor, [body[have:]])
             if not count:
                 raise EOFError
             have += count
         return Frame(body, time.perf_counter())
+
+    def _room(self, length: int) -> memoryview:
+        if len(self._memory) < length or not self._reuse:
+            self._memory = bytearray(length)
+        return memoryview(self._memory)[:length]
 
     def fill(self) -> None:
         """Takes what the pipe holds now, so that a peer blocked on writing can go on."""
@@ -142,7 +152,7 @@ class Client:
         self._stdin = self.process.stdin.fileno()
         self._stdout = self.process.stdout.fileno()
         os.set_blocking(self._stdin, False)
-        self._reader = FrameReader(self._stdout)
+        self._reader = FrameReader(self._stdout, reuse=True)
         self._numbers = itertools.count(1)
 
     def next_id(self) -> int:

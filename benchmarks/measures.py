@@ -24,7 +24,8 @@ HISTORY_MESSAGES = 40  # of the session that is assembled
 WIRE_MESSAGES = 200
 WIRE_MESSAGE_CHARS = 10_000  # 200 of them: 2 MB
 BARE_PIPE = "bare pipe"
-JSON_PIPE = "bare pipe + JSON"  # for information: no target is held against it
+JSON_PIPE = "bare pipe + JSON"  # for information
+ASYNCIO_PIPE = "bare pipe, asyncio"
 
 
 class Rounds(msgspec.Struct, frozen=True):
@@ -258,7 +259,7 @@ def wire(bench: Bench) -> None:
             bench.figures.attempt("wire", lane.name, fill)
         reply = bench.sandbox.root / "reply.json"
         reply.write_bytes(exchanges.reply)
-        for name, flags in ((BARE_PIPE, ()), (JSON_PIPE, ("json",))):
+        for name, flags in ((BARE_PIPE, ()), (JSON_PIPE, ("json",)), (ASYNCIO_PIPE, ("asyncio",))):
             command = (sys.executable, "-m", "benchmarks.floor", str(reply), *flags)
             floor = Client(command, cwd=ROOT, env=bench.sandbox.environment)
             stack.callback(floor.kill)
@@ -299,7 +300,7 @@ class TwoMegabytes:
         self.reply = bytes(self.check(client.exchange(self.short_request(number), number).body))
         return client
 
-    def check(self, body: bytearray) -> bytearray:
+    def check(self, body: memoryview) -> memoryview:
         """The body again; ServerError unless it ends with the messages that were stored, once."""
         contents = [item["content"] for item in msgspec.json.decode(body)["result"]["messages"]]
         if (

@@ -10,6 +10,7 @@ A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of U
 """
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,13 @@ from nexus_context.errors import NexusError
 
 HEADER_LIMIT = 8 * 1024  # bytes
 BODY_LIMIT = 32 * 1024 * 1024  # bytes
+LONG = 64 * 1024  # bytes; from here on a copy costs more than what is done to avoid it
+_ROOM = 128 * 1024  # bytes; what is read at once when no long body is on its way
+_LEAST_ROOM = 16 * 1024  # bytes
+_SHORT = 32 * 1024  # bytes; from here on a body that is not complete gets its own memory
+_TRUSTED = 4 * 1024 * 1024  # bytes that a length alone may allocate
+_LONG_ITEM = 2 * 1024  # bytes on average; shorter ones are copied sooner than they are listed
+_GAP = msgspec.Raw(b"\0")  # stands for a list of parts; JSON has this byte nowhere else
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e]*")
 _DIGITS = re.compile(rb"[0-9]{1,20}")
@@ -28,7 +36,9 @@ _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
 
-Json = bytes | msgspec.Raw
+Body = bytes | bytearray
+Part = bytes | memoryview
+Json = Body | msgspec.Raw
 Id = int | str | float
 
 
@@ -48,79 +58,115 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class FrameReader:
-    """Cuts a stream of bytes into bodies. A body is copied once, and what follows it is left in place."""
+    """Cuts a stream of bytes into bodies.
+
+    The bytes are read into `room()`. A long body has its room to itself, so it is not copied any more; a
+    short one is copied once out of the room that all of them share.
+    """
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
         self._body_limit = body_limit
-        self._data = b""
+        self._data = bytearray(_ROOM)
         self._at = 0  # start of what is not consumed, in _data
+        self._end = 0  # of what was read into _data
         self._line = 0  # start of the header line that is not read yet, in _data
-        self._more: list[bytes] = []  # what was fed after _data
-        self._more_size = 0
         self._length: int | None = None  # of the body, once its header line is read
         self._in_body = False
+        self._long: bytearray | None = None  # a long body, being read
+        self._have = 0  # bytes of it
 
     @property
     def pending(self) -> int:
         """Bytes that were fed and not taken yet."""
-        return len(self._data) - self._at + self._more_size
+        return self._end - self._at + self._have
 
     def feed(self, data: bytes) -> None:
-        if not self.pending:
-            self._data, self._at, self._line = data, 0, 0
-        else:
-            self._more.append(data)
-            self._more_size += len(data)
+        """Take bytes that were read elsewhere."""
+        rest = memoryview(data)
+        while rest:
+            with self.room() as room:
+                count = min(len(room), len(rest))
+                room[:count] = rest[:count]
+            self.filled(count)
+            rest = rest[count:]
 
-    def next(self) -> bytes | None:
+    def room(self) -> memoryview:
+        """Return where to read the next bytes into, never empty; release it, then call `filled`."""
+        if self._fills_long():
+            return memoryview(self._growing())[self._have : self._length]
+        waiting = self._end - self._at
+        if not waiting:
+            if len(self._data) > _ROOM:
+                self._data = bytearray(_ROOM)  # much had piled up
+            self._start_with(0)
+        elif len(self._data) - self._end < _LEAST_ROOM:
+            if waiting > len(self._data) // 2:
+                self._data.extend(bytes(len(self._data)))
+            self._data[:waiting] = self._data[self._at : self._end]
+            self._start_with(waiting)
+        return memoryview(self._data)[self._end :]
+
+    def filled(self, count: int) -> None:
+        """Say that so many bytes were read into `room()`."""
+        if self._fills_long():
+            self._have += count
+        else:
+            self._end += count
+
+    def next(self) -> Body | None:
         """Return the next body, or None until more is fed; raise `FrameError`."""
         if not self._in_body and not self._read_header():
             return None
         length = self._length or 0
-        over = self.pending - length
-        if over < 0:
-            return None
-        if self._more and over < len(self._more[-1]):
-            body = self._take_all_but(over)
-        else:
-            if length > len(self._data) - self._at:
-                self._join()
-            body = self._data[self._at : self._at + length]
+        if self._long is None:
+            if length > self._end - self._at:
+                if length > _SHORT:
+                    self._begin_long(length)
+                return None
+            body: Body = bytes(memoryview(self._data)[self._at : self._at + length])
             self._at += length
+        else:
+            if self._have < length:
+                return None
+            body, self._long, self._have = self._long, None, 0
         self._line = self._at
         self._length, self._in_body = None, False
         return body
 
-    def _take_all_but(self, over: int) -> bytes:
-        """All but the last bytes of the last piece, which becomes the data; one copy of the rest."""
-        *whole, last = self._more
-        at = len(last) - over
-        body = b"".join((memoryview(self._data)[self._at :], *whole, memoryview(last)[:at]))
-        self._data, self._at = last, at
-        self._more, self._more_size = [], 0
+    def _begin_long(self, length: int) -> None:
+        self._long = bytearray(min(length, _TRUSTED))
+        self._have = self._end - self._at
+        self._long[: self._have] = memoryview(self._data)[self._at : self._end]
+        self._at = self._end
+
+    def _fills_long(self) -> bool:
+        return self._long is not None and self._have < (self._length or 0)
+
+    def _growing(self) -> bytearray:
+        """The long body, with room in it. Past _TRUSTED it never has more than twice what has come."""
+        body = self._long
+        assert body is not None  # noqa: S101 - `_fills_long` said so
+        if self._have == len(body):
+            body.extend(bytes(min(len(body), (self._length or 0) - len(body))))
         return body
 
-    def _join(self) -> None:
-        """Make one piece of all that is not consumed."""
-        self._data = b"".join((memoryview(self._data)[self._at :], *self._more))
-        self._more, self._more_size = [], 0
+    def _start_with(self, waiting: int) -> None:
+        """What is not consumed stands at the start of the data now."""
         self._line -= self._at
-        self._at = 0
+        self._at, self._end = 0, waiting
 
     def _read_header(self) -> bool:
         while True:
             data = self._data
-            end = data.find(b"\n", self._line)
-            if end < 0 and self._more:
-                self._join()
-                continue
-            if (len(data) if end < 0 else end) - self._at > HEADER_LIMIT:
+            end = data.find(b"\n", self._line, self._end)
+            if (self._end if end < 0 else end) - self._at > HEADER_LIMIT:
                 raise FrameError(f"the header is longer than {HEADER_LIMIT} bytes")
             if end < 0:
-                if len(data) > self._line and not (data[self._line] == 13 or _NAME.match(data, self._line)):
+                begun = self._end > self._line
+                if begun and not (data[self._line] == 13 or _NAME.match(data, self._line, self._end)):
                     raise FrameError("a header line does not start with a header name")
                 return False
-            line = data[self._line : end]
+            line = bytes(data[self._line : end])
             self._line = end + 1
             if not line.endswith(b"\r"):
                 raise FrameError("a header line does not end with CRLF")
@@ -154,14 +200,14 @@ class FrameReader:
             raise FrameError(f"the message is longer than {self._body_limit} bytes")
 
 
-def header(body: bytes) -> bytes:
-    """Return what goes before a body."""
-    return b"Content-Length: %d\r\n\r\n" % len(body)
+def header(size: int) -> bytes:
+    """Return what goes before a body of so many bytes."""
+    return b"Content-Length: %d\r\n\r\n" % size
 
 
 def frame(body: bytes) -> bytes:
     """Return a body with its header."""
-    return header(body) + body
+    return header(len(body)) + body
 
 
 # ---------------------------------------------------------------- JSON
@@ -204,6 +250,37 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return _encode(_without_surrogates(msgspec.to_builtins(value, builtin_types=(msgspec.Raw,))))
+
+
+def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
+    """Encode `envelope(result)` to JSON, in parts that make up the text one after the other.
+
+    Long messages that a struct holds encoded are parts themselves instead of being copied. Raises what
+    `encode` raises.
+    """
+    lists = dict(_long_lists(result))
+    if lists:
+        shell = encode(envelope(msgspec.structs.replace(result, **dict.fromkeys(lists, _GAP))))
+        around = shell.split(bytes(_GAP))
+        if len(around) == len(lists) + 1:
+            parts: list[Part] = [around[0]]
+            for items, after in zip(lists.values(), around[1:], strict=True):
+                comma_and_item = [part for item in items for part in (b",", memoryview(item))]
+                parts += [b"[", *comma_and_item[1:], b"]", after]
+            return parts
+    return [encode(envelope(result))]
+
+
+def _long_lists(result: Any) -> Iterator[tuple[str, list[msgspec.Raw]]]:
+    """The lists of encoded values among the fields of a struct, in order, that are worth not being copied."""
+    if not isinstance(result, msgspec.Struct):
+        return
+    for name in result.__struct_fields__:
+        items = getattr(result, name)
+        if type(items) is list and items and all(type(item) is msgspec.Raw for item in items):
+            size = sum(len(memoryview(item)) for item in items)
+            if size > max(LONG, _LONG_ITEM * len(items)):
+                yield name, items
 
 
 _encode = msgspec.json.Encoder().encode

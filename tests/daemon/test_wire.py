@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nexus_daemon import wire
 
 
-def check(*chunks: bytes) -> list[bytes] | str:
+def check(*chunks: bytes) -> list[wire.Body] | str:
     """Feed chunks; return the bodies, or why the stream was refused."""
     reader = wire.FrameReader(body_limit=1000)
     bodies = []
@@ -168,6 +168,36 @@ class Box(msgspec.Struct):
 )
 def test_encode(value: Any, text: bytes) -> None:
     assert wire.encode(value) == text
+
+
+class Held(msgspec.Struct, rename="camel"):
+    first_name: Any
+    raws: list[msgspec.Raw]
+    others: list[Any]
+    last: Any = None
+
+
+LONG_RAWS = [msgspec.Raw(b'{"text":"%s"}' % (b"x" * n)) for n in (100_000, 0, 3)]
+SHORT_RAWS = [msgspec.Raw(b"[%d]" % n) for n in range(40_000)]
+
+
+@pytest.mark.parametrize(
+    ("result", "parts"),
+    [
+        (Held("a\0b", LONG_RAWS, [1], "z"), 9),
+        (Held("\ud800", LONG_RAWS, LONG_RAWS[:1]), 13),  # two lists
+        (Held(None, LONG_RAWS[1:], []), 1),  # not worth it
+        (Held(None, SHORT_RAWS, [SHORT_RAWS]), 1),
+        (Held(None, [*LONG_RAWS, 5], []), 1),  # type: ignore[list-item]
+        (Held(msgspec.Raw(b"\0"), LONG_RAWS, []), 1),  # what is no JSON is not made worse
+        (LONG_RAWS, 1),
+        (None, 1),
+    ],
+)
+def test_long_values_that_are_encoded_already_are_not_copied(result: Any, parts: int) -> None:
+    found = wire.encode_in_parts(result, lambda result: {"id": 1, "result": result})
+    assert b"".join(found) == wire.encode({"id": 1, "result": result})
+    assert len(found) == parts
 
 
 @pytest.mark.parametrize(

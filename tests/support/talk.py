@@ -24,9 +24,9 @@ class Writer:
         self.closed = ""
         self.lost: Callable[[], None] = lambda: None
 
-    def write(self, data: bytes) -> None:
+    def write(self, *parts: wire.Part) -> None:
         assert not self.closed
-        self.data += data
+        self.data += b"".join(parts)
 
     def get_write_buffer_size(self) -> int:
         return len(self.data) if self.stuck else 0
@@ -42,7 +42,10 @@ class Writer:
     def messages(self) -> list[Message]:
         reader = wire.FrameReader()
         reader.feed(self.data)
-        return [json.loads(body) for body in iter(reader.next, None)]
+        found = []
+        while (body := reader.next()) is not None:
+            found.append(json.loads(body))
+        return found
 
 
 class Talk:

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 from pygls.feature_manager import is_thread_function
@@ -24,8 +24,9 @@ from pygls.protocol import LanguageServerProtocol
 from nexus_daemon import messages, wire
 from nexus_daemon.connection import failures, standard
 from nexus_daemon.connection.capabilities import choose_encoding, server_capabilities
-from nexus_daemon.connection.envelope import Error, Params, Result, is_absent, params_of, read_envelope
-from nexus_daemon.connection.failures import ClientError, DisconnectedError, RpcError
+from nexus_daemon.connection.envelope import Error, Params, Result, params_of, read_envelope
+from nexus_daemon.connection.failures import DisconnectedError, RpcError
+from nexus_daemon.connection.questions import Questions
 
 if TYPE_CHECKING:
     from nexus_daemon.connection.server import NexusServer
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 class Link(Protocol):
     """The bytes' side of a connection."""
 
-    def send(self, body: bytes) -> None: ...
+    def send(self, *parts: wire.Part) -> None: ...
 
     def end(self, code: int, why: str) -> None: ...
 
@@ -67,8 +68,7 @@ class NexusProtocol(LanguageServerProtocol):
         self._tracing = False
         self._running: dict[asyncio.Future[Any], _Call] = {}
         self._background: set[asyncio.Future[Any]] = set()
-        self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
-        self._last_id = 0
+        self._questions = Questions(self._send)
         self._requests: dict[str, Callable[[Params], Any]] = {
             "initialize": self._initialize,
             "shutdown": self._shutdown_request,
@@ -92,7 +92,7 @@ class NexusProtocol(LanguageServerProtocol):
 
     # ------------------------------------------------------------ incoming
 
-    def receive(self, body: bytes) -> bool:
+    def receive(self, body: wire.Body) -> bool:
         """Handle one message; return True when it started a task, whose first step should run next."""
         if self.state == "ended":
             return False
@@ -202,13 +202,13 @@ class NexusProtocol(LanguageServerProtocol):
         try:
             if call.method not in self.custom_types:
                 result = standard.unstructure(result)
-            body = wire.encode(Result("2.0", call.id, result))
+            parts = wire.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
         except Exception as error:
             logger.exception("the result of %s is no JSON", call.method)
             message = f"The result of {call.method} is no JSON: {type(error).__name__}. See the log."
             self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
         else:
-            self._write(body)
+            self._write(*parts)
         self._trace(call)
 
     def _fail(self, call: _Call, error: BaseException) -> None:
@@ -242,13 +242,13 @@ class NexusProtocol(LanguageServerProtocol):
     def _send(self, message: msgspec.Struct | dict[str, Any]) -> None:
         self._write(wire.encode(message))
 
-    def _write(self, body: bytes) -> None:
+    def _write(self, *parts: wire.Part) -> None:
         if self.state == "ended":
             return
         if threading.get_ident() == self._thread:
-            self._link.send(body)
+            self._link.send(*parts)
         else:
-            self._loop.call_soon_threadsafe(self._link.send, body)
+            self._loop.call_soon_threadsafe(self._link.send, *parts)
 
     # ------------------------------------------------------------ to the client
 
@@ -263,44 +263,18 @@ class NexusProtocol(LanguageServerProtocol):
         """Send a request and wait for the reply; see `NexusServer.request`."""
         if self.state == "ended":
             raise DisconnectedError(f"{method} was not sent: the client has gone.")
-        self._last_id += 1
-        message_id = self._last_id
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting[message_id] = (future, result_type)
-        try:
-            message = {"jsonrpc": "2.0", "id": message_id, "method": method}
-            self._send(message if params is None else {**message, "params": standard.unstructure(params)})
-            async with asyncio.timeout(timeout_s):
-                return await future
-        except (TimeoutError, asyncio.CancelledError):
-            self.notify("$/cancelRequest", {"id": message_id})
-            raise
-        finally:
-            self._waiting.pop(message_id, None)
+        return await self._questions.ask(method, params, result_type, timeout_s)
 
     def send_request(self, *_: Any, **__: Any) -> Any:
         """Refuse pygls's own way to send requests: its future is not the event loop's."""
         raise NotImplementedError("use `await server.request(...)`")
 
     def _on_response(self, message: wire.Envelope) -> None:
-        future, kind = self._waiting.pop(cast("int", message.id), (None, None))
-        if future is None or future.done():  # done: the time was over, or the caller is cancelled
-            if future is None and message.result is msgspec.UNSET and message.error is msgspec.UNSET:
-                error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
-                known = None if isinstance(message.id, msgspec.UnsetType) else message.id
-                self._send(Error("2.0", known, error))
-            return
-        try:
-            if not is_absent(message.error):
-                given = wire.decode(cast("msgspec.Raw", message.error), dict[str, Any])
-                code = given.get("code")
-                code = code if isinstance(code, int) else failures.INTERNAL_ERROR
-                future.set_exception(ClientError(code, str(given.get("message", "")), given.get("data")))
-            else:
-                raw = b"null" if isinstance(message.result, msgspec.UnsetType) else message.result
-                future.set_result(standard.structure(raw, kind))
-        except msgspec.DecodeError as error:
-            future.set_exception(ClientError(failures.INVALID_REQUEST, f"The client's reply: {error}"))
+        nothing = message.result is msgspec.UNSET and message.error is msgspec.UNSET
+        if not self._questions.answered(message) and nothing:
+            error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
+            known = None if isinstance(message.id, msgspec.UnsetType) else message.id
+            self._send(Error("2.0", known, error))
 
     # ------------------------------------------------------------ the life of a connection
 
@@ -354,9 +328,7 @@ class NexusProtocol(LanguageServerProtocol):
         self.state = "ended"
         for task in (*running, *self._background):
             task.cancel()
-        for future, _ in self._waiting.values():
-            if not future.done():
-                future.set_exception(DisconnectedError("The client has gone."))
+        self._questions.close()
         self._server.ended()
 
     def _execute_command(self, raw: Params) -> Any:

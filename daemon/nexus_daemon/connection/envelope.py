@@ -38,7 +38,7 @@ class Error(msgspec.Struct, frozen=True):
     error: dict[str, Any]
 
 
-def read_envelope(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct | None]:
+def read_envelope(body: wire.Body, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct | None]:
     """Decode a message; raise `RpcError`, whose data is the id to answer with.
 
     `types` has the types of our own methods' parameters, by method. The second value are the parameters
@@ -61,7 +61,7 @@ def read_envelope(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope,
     return message, whole[1] if whole else None
 
 
-def _in_one_pass(body: bytes, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct] | None:
+def _in_one_pass(body: wire.Body, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct] | None:
     """The message without its parameters, and these decoded; None where that cannot be or does not pay."""
     if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
         return None
@@ -84,7 +84,7 @@ def _typed(kind: type[msgspec.Struct]) -> Any:
     return msgspec.defstruct("Typed", fields, frozen=True)
 
 
-def _id_of(body: bytes) -> wire.Id | None:
+def _id_of(body: wire.Body) -> wire.Id | None:
     try:
         found = wire.decode(body, dict[str, msgspec.Raw]).get("id")
         return None if found is None else cast("wire.Id", wire.decode(found, wire.Id))

@@ -47,7 +47,7 @@ class Greeting:
         self._client: messages.InitializeParams | None = None
         self._grown: NexusProtocol | None = None
 
-    def receive(self, body: bytes) -> bool:
+    def receive(self, body: wire.Body) -> bool:
         """Answer `initialize`; True, so that the import runs before the next message is looked at."""
         hello = _hello(body)
         if hello is None:
@@ -87,7 +87,7 @@ def introduction(offer: Offer, client: messages.InitializeParams) -> dict[str, A
     return {"capabilities": capabilities, "serverInfo": {"name": offer.name, "version": offer.version}}
 
 
-def _hello(body: bytes) -> tuple[wire.Id, messages.InitializeParams] | None:
+def _hello(body: wire.Body) -> tuple[wire.Id, messages.InitializeParams] | None:
     """Id and parameters of a well-formed `initialize` request; None for anything else."""
     try:
         message: wire.Envelope = wire.decode(body, wire.Envelope)

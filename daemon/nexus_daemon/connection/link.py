@@ -16,7 +16,6 @@ import msgspec
 from nexus_daemon import wire
 
 _BACKLOG = 1024 * 1024  # bytes of messages that may wait behind an async handler's first step
-_LONG = 64 * 1024  # bytes; from here on a second write is cheaper than a copy behind the header
 logger = logging.getLogger(__name__)
 
 
@@ -36,7 +35,7 @@ class Receiver(Protocol):
     @property
     def state(self) -> str: ...
 
-    def receive(self, body: bytes) -> bool: ...
+    def receive(self, body: wire.Body) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -54,7 +53,7 @@ class Reader(Protocol):
 class Writer(Protocol):
     """What a link needs of the transport that it writes to."""
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, *parts: wire.Part) -> None: ...
 
     def get_write_buffer_size(self) -> int: ...
 
@@ -63,7 +62,7 @@ class Writer(Protocol):
     def abort(self) -> None: ...
 
 
-class StreamLink(asyncio.Protocol):
+class StreamLink:
     """Joins a reader, a writer and a protocol. `done` becomes the exit code."""
 
     def __init__(self, limits: Limits) -> None:
@@ -93,10 +92,22 @@ class StreamLink(asyncio.Protocol):
 
     # ------------------------------------------------------------ reading
 
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
+        """Where the reader shall read into; see `asyncio.BufferedProtocol`."""
+        return self._frames.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._code is None:
+            self._frames.filled(nbytes)
+            self._arrived()
+
     def data_received(self, data: bytes) -> None:
-        if self._code is not None:
-            return
-        self._frames.feed(data)
+        """Take bytes that could not be read into a buffer of ours."""
+        if self._code is None:
+            self._frames.feed(data)
+            self._arrived()
+
+    def _arrived(self) -> None:
         if not self._continuing:
             self._pump()
         elif self._frames.pending > _BACKLOG and not self._paused and self._reader is not None:
@@ -107,9 +118,6 @@ class StreamLink(asyncio.Protocol):
         self._eof = True
         if not self._continuing:
             self._finish_input()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
-        self.eof_received()
 
     def _pump(self) -> None:
         """Handle the messages that are complete; after one that started a task let its first step run."""
@@ -143,14 +151,17 @@ class StreamLink(asyncio.Protocol):
 
     # ------------------------------------------------------------ writing
 
-    def send(self, body: bytes) -> None:
-        """Write one frame."""
+    def send(self, *parts: wire.Part) -> None:
+        """Write one frame, whose body is the parts one after the other. They must not change any more."""
         if self._writer is None:
             return
-        parts = (wire.header(body), body) if len(body) > _LONG else (wire.frame(body),)
-        for part in parts:
-            self._written += len(part)
-            self._writer.write(part)
+        size = sum(map(len, parts))
+        header = wire.header(size)
+        self._written += len(header) + size
+        if size > wire.LONG:
+            self._writer.write(header, *parts)
+        else:
+            self._writer.write(b"".join((header, *parts)))
         if self._writer.get_write_buffer_size() > self._limits.unread_bytes:
             self._give_up("the client does not read: too much is waiting for it")
 

@@ -13,16 +13,17 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
+from nexus_daemon import wire
 from nexus_daemon.connection.greeting import Greeting, Offer
 from nexus_daemon.connection.link import Limits, StreamLink
-from nexus_daemon.connection.pipe import PipeWriter
+from nexus_daemon.connection.pipe import PipeReader, PipeWriter
 
 if TYPE_CHECKING:
     from nexus_daemon.connection.dispatch import NexusProtocol
     from nexus_daemon.connection.server import NexusServer
 
 GC_THRESHOLD = 200_000  # new objects between two collections
-_PIPE_SIZE = 1024 * 1024  # bytes; the usual 64 KiB cost 16 times as many switches for a long message
+_PIPE_SIZE = 512 * 1024  # bytes; the usual 64 KiB cost 8 times as many switches for a long message
 _READ_SIZE = 256 * 1024  # bytes
 _MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
 
@@ -97,8 +98,7 @@ async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
         link.use_writer(_ThreadWriter(stdout, link, loop))
     if pollable and _is_stream(stdin):
         _enlarge(stdin)
-        reader, _ = await loop.connect_read_pipe(lambda: link, os.fdopen(stdin, "rb", 0))
-        link.use_reader(reader)
+        link.use_reader(PipeReader(stdin, link, loop))
     else:
         link.use_reader(_ThreadReader(stdin, link, loop))
 
@@ -160,12 +160,13 @@ class _ThreadWriter:
         self._link = link
         self._loop = loop
         self._waiting = 0
-        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._frames: queue.SimpleQueue[wire.Part | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="stdout", daemon=True).start()
 
-    def write(self, data: bytes) -> None:
-        self._waiting += len(data)
-        self._frames.put(data)
+    def write(self, *parts: wire.Part) -> None:
+        for part in parts:
+            self._waiting += len(part)
+            self._frames.put(part)
 
     def get_write_buffer_size(self) -> int:
         return self._waiting
