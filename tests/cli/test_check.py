@@ -246,13 +246,61 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str], fixture: str)
         assert result["message"]["text"]
         (location,) = result["locations"]
         place = location["physicalLocation"]
-        assert place["artifactLocation"]["uri"].startswith("file:///")
+        assert place["artifactLocation"] in (
+            {"uri": ".nexus3/config.json", "uriBaseId": "%SRCROOT%"},
+            {"uri": ".nexus3/mcp.json", "uriBaseId": "%SRCROOT%"},
+        )
         region = place["region"]
         assert all(region[key] >= 1 for key in ("startLine", "startColumn", "endLine", "endColumn"))
         start, end = (region["startLine"], region["startColumn"]), (region["endLine"], region["endColumn"])
         assert start <= end
     expected: dict[str, Any] = {MIXED: 2, BROKEN: 3}
     assert len(run["results"]) == expected.get(fixture, 0)
+
+
+@pytest.mark.parametrize(
+    ("here", "root", "own", "above"),
+    [
+        ("/home/x/a b", "/home/x/a%20b/", ".nexus3/config.json", None),
+        ("/home/x", "/home/x/", "a%20b/.nexus3/config.json", ".nexus3/config.json"),
+        ("/elsewhere", "/home/x/a%20b/", ".nexus3/config.json", None),
+        (None, "/home/x/a%20b/", ".nexus3/config.json", None),
+    ],
+)
+def test_sarif_names_files_relative_to_the_source_root(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    here: str | None,
+    root: str,
+    own: str,
+    above: str | None,
+) -> None:
+    """The root is the checked folder, or the current directory where that is around it."""
+    tree = write_fixture(
+        """
+        //- /home/x/.nexus3/config.json
+        {"a": 1}
+        //- /home/x/a b/.nexus3/config.json
+        {"b": 1}
+        //- /elsewhere/file
+        """,
+        tmp_path,
+    )
+    monkeypatch.chdir(tree.path(here) if here else "/")
+    main(["check", tree.path("/home/x/a b"), "--format", "sarif"])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["originalUriBaseIds"] == {"%SRCROOT%": {"uri": f"file://{tree.root}{root}"}}
+    places = [
+        result["locations"][0]["physicalLocation"]["artifactLocation"]
+        for result in run["results"]
+        if result["ruleId"] == "config.unknown-key"
+    ]
+    absolute = {"uri": f"file://{tree.root}/home/x/.nexus3/config.json"}
+    assert places == [
+        absolute if above is None else {"uri": above, "uriBaseId": "%SRCROOT%"},
+        {"uri": own, "uriBaseId": "%SRCROOT%"},
+    ]
 
 
 def test_github(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,44 @@ def test_a_file_that_cannot_be_counted(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(errors.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("data", "count", "why"),
+    [
+        ("hello world".encode("utf-16"), 2, "The file is encoded in UTF-16-LE, not UTF-8."),
+        (b"hello w\xf6rld", 4, "The file is not UTF-8: byte 0xF6 at byte 7"),
+    ],
+)
+def test_a_count_of_what_is_not_utf8_is_not_exact(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    data: bytes,
+    count: int,
+    why: str,
+) -> None:
+    fine, odd = tmp_path / "fine", tmp_path / "odd"
+    fine.write_text("hello world")
+    odd.write_bytes(data)
+    code, shown, errors = check(capsys, "tokens", str(fine), str(odd))
+    assert (code, shown.splitlines()) == (
+        0,
+        [
+            f"        2  {fine}",
+            f"≈        {count}  {odd}",
+            f"≈        {count + 2}  total",
+            "counted with o200k_base",
+        ],
+    )
+    assert errors.startswith(f"nexus tokens: {odd}: {why}")
+    assert errors.endswith("What could be read of it is counted, so the figure is not exact.\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert check(capsys, "tokens", "-") == (
+        0,
+        f"≈        {count}  -\ncounted with o200k_base\n",
+        errors.replace(str(odd), "-"),
+    )
+
+
 # ---------------------------------------------------------------- init
 
 

@@ -57,7 +57,6 @@ SHOWN: dict[str, Any] = {
         ('{"servers": [{"name": "a", "command": ["npx", "-y"], "args": ["x"]}]}', '"a"'),
         ('{"servers": {"a": {"type": "stdio", "command": "npx", "args": ["-y", "x"]}}, "inputs": []}', '"a"'),
         ('{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x"]}}}', '"a"'),
-        ('{"mcpServers": {}, "servers": {"a": {"command": "npx", "args": ["-y", "x"]}}}', '"a"'),
         ('{"mcpServers": {"\\u0061": {"command": "npx", "args": ["-y", "x"], "_comment": 1}}}', '"\\u0061"'),
     ],
 )
@@ -73,6 +72,42 @@ def test_forms(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "{}", '{"servers": []}', '{"servers": {}}', '{"mcpServers": {}}'])
 def test_no_servers(text: str) -> None:
+    assert read(text) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "unread", "read_instead", "mended"),
+    [
+        (
+            '{"mcpServers": {}, "servers": {"a": {"command": "npx"}}}',
+            "mcpServers",
+            "servers",
+            '{"servers": {"a": {"command": "npx"}}}',
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "npx"}}, "servers": []}',
+            "servers",
+            "mcpServers",
+            '{"mcpServers": {"a": {"command": "npx"}}}',
+        ),
+        (
+            '{"mcpServers": {"_comment": "none"}, "servers": [{"name": "a", "command": ["npx"]}]}',
+            "mcpServers",
+            "servers",
+            None,
+        ),
+    ],
+)
+def test_both_forms_and_one_is_empty(text: str, unread: str, read_instead: str, mended: str | None) -> None:
+    servers, (problem,) = read(text)
+    message = f'"{unread}" is not read: the file has "{read_instead}", too. It is empty: remove it.'
+    assert rows(text, [problem]) == [("mcp.both-forms", f'"{unread}"', message)]
+    assert [server.name for server in servers] == ["a"]
+    assert fixed(text, problem.fix) == mended
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": {}, "servers": []}', '{"servers": {}, "mcpServers": {}}'])
+def test_both_forms_and_no_servers(text: str) -> None:
     assert read(text) == ((), ())
 
 

@@ -59,6 +59,8 @@ def test_defaults_are_those_of_the_specification() -> None:
             "truncation_strategy": "oldest_first",
             "truncation_target": 0.6,
             "keep_recent_turns": 3,
+            "pin_first": True,
+            "identifier_tokens": 600,
             "datetime": {"placement": "event"},
             "section_separator": "\n\n---\n\n",
             "git": True,

@@ -1,5 +1,6 @@
 """What a file inside a workspace may not set."""
 
+import json
 from typing import Any
 
 import pytest
@@ -98,6 +99,62 @@ def test_an_agents_level() -> None:
     )
 
 
+def more(pattern: str) -> str:
+    return (
+        f'"allow" is ignored here: it allows "{pattern}", which the global file does not. Set it in {GLOBAL}.'
+    )
+
+
+def test_what_is_allowed_and_denied() -> None:
+    check(
+        """
+        //- /global
+        {"permissions": {"allow": ["fs.*", "git.log"], "deny": ["fs.delete"]}}
+        //- /ancestor:x
+        {"permissions": {"allow": ["fs.read", "network.*"], "deny": ["network.post"]}}
+        //- /local
+        {"permissions": {"allow": ["fs.read", "fs.w*"], "deny": []},
+         "agents": {"a": {"permissions": {"allow": ["git.log"]}}, "b": {"permissions": {"allow": ["git.*"]}}}}
+        """,
+        {
+            "/permissions/allow": ["fs.*", "git.log", "fs.read", "fs.w*"],
+            "/permissions/deny": ["fs.delete", "network.post"],
+            "/agents/a/permissions/allow": ["git.log"],
+            "/agents/b/permissions/allow": None,
+        },
+        ("ancestor:x", '"allow"', more("network.*")),
+        ("local", '"allow"', more("git.*")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("globally", "locally", "kept"),
+    [
+        ([], [], True),
+        ([], ["a"], True),  # without a list everything is allowed: any list narrows
+        (["a"], ["a"], True),
+        (["a", "b"], ["b", "a", "c"], False),
+        (["*"], ["a.*", "*", "**"], True),
+        (["fs.*"], ["fs.*"], True),
+        (["fs.*"], ["fs*"], False),
+        (["fs.*.read"], ["fs.x.read"], False),
+        (["fs.*.read"], ["fs.*.read"], True),
+        (["*.r*"], ["x.read"], False),
+        (["?"], ["*"], False),
+    ],
+)
+def test_a_workspace_allows_nothing_more(globally: list[str], locally: list[str], kept: bool) -> None:
+    """What is kept is covered without doubt; a pattern of another form is not taken apart."""
+    layers = [
+        ConfigLayer("global", parse("/g", json.dumps({"permissions": {"allow": globally}}))),
+        ConfigLayer("local", parse("/l", json.dumps({"permissions": {"allow": locally}}))),
+    ]
+    restricted, problems = restrict(layers, global_path=GLOBAL)
+    assert (problems == ()) is kept
+    expected = [*globally, *(item for item in locally if item not in globally)] if kept else globally
+    assert merge(restricted).get("/permissions/allow") == expected
+
+
 def test_the_depth_of_ancestors() -> None:
     check(
         """
@@ -125,6 +182,7 @@ def test_the_depth_of_ancestors() -> None:
         "[]",
         "null",
         '{"provider": 1, "ledger": [], "agents": {"a": 1}, "permissions": {"level": ["yolo"]}}',
+        '{"permissions": {"allow": "*"}, "agents": {"a": {"permissions": {"allow": [1, null]}}}}',
     ],
 )
 def test_values_of_any_kind(text: str) -> None:

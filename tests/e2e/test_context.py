@@ -378,6 +378,29 @@ def test_every_setting_says_where_it_comes_from(editor: Editor, tree: Fixture) -
         assert slice_of(tree.files[path], one["range"], "utf-16") == str(one["value"])
 
 
+def test_a_value_that_its_file_may_not_set_is_told_from_one_that_loses(editor: Editor) -> None:
+    tree = editor.tree(
+        """
+        //- /.nexus3/config.json
+        {"permissions": {"level": "sandboxed"}}
+        //- /a/.nexus3/config.json
+        {"permissions": {"level": "worker"}}
+        //- /a/b/.nexus3/config.json
+        {"permissions": {"level": "yolo"}, "provider": {"headers": {"A": "b"}}}
+        """
+    )
+    editor.add(tree.path("/a/b"))
+    provenance = editor.ask("config/effective", tree.path("/a/b"))["provenance"]
+    shown = {
+        pointer: [(one["value"], one["wins"], one.get("ignored")) for one in provenance[pointer]]
+        for pointer in ("/permissions/level", "/provider/headers/A")
+    }
+    assert shown == {
+        "/permissions/level": [("sandboxed", False, None), ("worker", True, None), ("yolo", False, True)],
+        "/provider/headers/A": [("********", False, True)],
+    }
+
+
 def test_servers_say_where_they_come_from(editor: Editor, tree: Fixture) -> None:
     servers = editor.ask("config/effective", tree.path("/a"))["mcpServers"]
     outer, inner = tree.path("/.nexus3/mcp.json"), tree.path("/a/.nexus3/mcp.json")
@@ -503,6 +526,22 @@ def test_files_are_counted_with_their_unsaved_text(editor: Editor) -> None:
     assert editor.request("nexus/tokens/count", {"uris": uris, "texts": ["hello"]})["counts"] == [1, 2, 3]
     editor.open(tree.path("/a/other.txt"), "")
     assert editor.request("nexus/tokens/count", {"uris": uris})["counts"] == [0, 3]
+
+
+def test_a_count_of_a_file_that_is_not_utf8_is_not_exact(editor: Editor) -> None:
+    tree = editor.tree("//- /a/fine.txt\nhello world\n")
+    Path(tree.path("/a/odd.txt")).write_bytes(b"line\nhello w\xf6rld")
+    fine, odd = uri_of(tree.path("/a/fine.txt")), uri_of(tree.path("/a/odd.txt"))
+    result = editor.request("nexus/tokens/count", {"uris": [fine, odd, odd]})
+    (problem,) = result["problems"]
+    assert (result["exact"], result["total"]) == (False, sum(result["counts"]))
+    assert (problem["uri"], problem["code"], problem["range"]["start"]) == (
+        odd,
+        "layer.encoding",
+        {"line": 1, "character": 7},
+    )
+    result = editor.request("nexus/tokens/count", {"uris": [fine]})
+    assert (result["exact"], "problems" in result) == (True, False)
 
 
 @pytest.mark.parametrize(

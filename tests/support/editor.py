@@ -181,12 +181,14 @@ def named(folder: str | Path) -> dict[str, str]:
 
 
 def apply(text: str, edits: list[Mapping[str, Any]]) -> str:
-    """The text after LSP text edits, in UTF-16 positions of a text without astral characters."""
+    """The text after LSP text edits, in UTF-16 positions."""
     lines = text.splitlines(keepends=True)
     starts = [0, *itertools.accumulate(len(line) for line in lines)]
 
     def offset(position: Mapping[str, int]) -> int:
-        return int(starts[position["line"]]) + position["character"]
+        line = "".join(lines[position["line"] : position["line"] + 1])
+        before = line.encode("utf-16-le")[: 2 * position["character"]].decode("utf-16-le")
+        return int(starts[position["line"]]) + len(before)
 
     for edit in sorted(edits, key=lambda edit: offset(edit["range"]["start"]), reverse=True):
         start, end = offset(edit["range"]["start"]), offset(edit["range"]["end"])

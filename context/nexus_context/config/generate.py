@@ -167,6 +167,7 @@ ignored there, with a warning that names the global file:
 - `provider.base_url`, `provider.headers` and `provider.api_key_env`
 - everything in `ledger`
 - a `permissions.level` wider than the global one (`yolo` > `trusted` > `sandboxed` > `worker`), agents' too
+- a `permissions.allow` that allows more than the list of the global file, agents' too; `deny` always counts
 
 `context.ancestor_depth` must be known before directories above are read, so it is ignored in their files.
 """

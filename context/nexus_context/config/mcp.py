@@ -1,6 +1,7 @@
 """Read the MCP servers of one file, in any of its three forms, and say what is wrong with them (SPEC §3).
 
-1. The form is `mcpServers` if that is not empty, else `servers`; a file with both gets a warning.
+1. The form is `mcpServers` if that is not empty, else `servers`; a file with both gets a warning at the one
+   that is not read.
 2. `command` may be a text or a list; `args` follow it. A missing `type` is found from `command` or `url`.
 3. A server without one usable transport, or with a value of a wrong type, is reported and left out.
 4. Of two servers of one name in a file the first counts, and the second is an error.
@@ -25,11 +26,10 @@ from nexus_context.config.check import (
     load_schema,
     nothing_in,
 )
-from nexus_context.config.mcp_checks import Surroundings, check_server
+from nexus_context.config.mcp_checks import FileFacts, check_server
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.jsontext import JsonDocument
+from nexus_context.jsontext import JsonDocument, Pointer
 
-Pointer = tuple[str | int, ...]
 Transport = Literal["stdio", "http", "sse"]
 Form = Literal["list", "vscode", "claude"]
 
@@ -41,6 +41,7 @@ _TRANSPORTS: dict[str, Transport] = {
     "streamableHttp": "http",
     "sse": "sse",
 }
+_ROOTS = ("mcpServers", "servers")  # the first that is not empty counts
 MOST_PROBLEMS = 1000  # of one file; the servers after that are not read
 _NODES = {"list": "listServer", "vscode": "vscodeServer", "claude": "claudeServer"}
 
@@ -102,7 +103,7 @@ def read_servers(
     problems += more
     entries, more = _entries(document, form)
     problems += more
-    around = Surroundings(folder, environ, which, _inputs(document.value), form, own)
+    around = FileFacts(folder, environ, which, _inputs(document.value), form, own)
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
     servers = []
     for entry in entries:
@@ -196,17 +197,22 @@ def _root_node() -> Node:
 def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
     value = document.value
     other: Form = "vscode" if isinstance(value.get("servers"), dict) else "list"
-    if not _names(value.get("mcpServers")):
-        return other, []
-    if not _names(value.get("servers")):
-        return "claude", []
-    span = document.key_span(("servers",)) or document.span(("servers",))
-    message = '"servers" is not read: the file has "mcpServers", too. Move its servers there.'
-    key = document.key_span(("mcpServers",)) or document.span(("mcpServers",))
+    claude, servers = _names(value.get("mcpServers")), _names(value.get("servers"))
+    form = "claude" if claude else other
+    if not (claude or servers) or not all(isinstance(value.get(key), dict | list) for key in _ROOTS):
+        return form, []
+    read, unread = _ROOTS if claude else _ROOTS[::-1]
+    fix = None
+    if claude and servers:
+        remedy = "Move its servers there."
+    else:
+        remedy = "It is empty: remove it."
+        fix = None if value[unread] else mend.remove(document, (unread,))  # comments in it are kept
+    span = document.key_span((unread,)) or document.span((unread,))
+    message = f'"{unread}" is not read: the file has "{read}", too. {remedy}'
+    key = document.key_span((read,)) or document.span((read,))
     related = (Related(document.path, key, "These are read."),)
-    return "claude", [
-        Problem(document.path, span, "mcp.both-forms", Severity.WARNING, message, None, related)
-    ]
+    return form, [Problem(document.path, span, "mcp.both-forms", Severity.WARNING, message, fix, related)]
 
 
 def _names(value: Any) -> bool:
@@ -271,7 +277,7 @@ def _duplicate(document: JsonDocument, name: str, span: Span, first: Span) -> Pr
 
 
 def _server(
-    document: JsonDocument, entry: _Entry, origin: str, around: Surroundings
+    document: JsonDocument, entry: _Entry, origin: str, around: FileFacts
 ) -> tuple[McpServer | None, list[Problem]]:
     value = entry.value
     problems = list(_transport_problems(document, entry))

@@ -9,10 +9,8 @@ import msgspec
 from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.references import Reference, references_in, without_references
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
-from nexus_context.jsontext import JsonDocument
+from nexus_context.jsontext import JsonDocument, Pointer
 from nexus_context.redact import secrets_in
-
-Pointer = tuple[str | int, ...]
 
 MOST_REFERENCES = 20  # of one value that are reported
 _URL = re.compile(
@@ -23,7 +21,7 @@ _LOOPBACK = re.compile(r"(?i)(?:localhost|.+\.localhost|127\.[0-9.]+|\[::1\]|0\.
 _NAME_CHARACTER = re.compile(r"[^A-Za-z0-9]+")
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class FileFacts(msgspec.Struct, frozen=True):
     """What a file's servers are checked against; `folder` is absolute and the start of relative paths."""
 
     folder: str
@@ -43,7 +41,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 def check_server(
-    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], name: str, around: Surroundings
+    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], name: str, around: FileFacts
 ) -> list[Problem]:
     """Everything beyond the schema that is wrong with the server called `name` at `pointer`."""
     problems: list[Problem] = []
@@ -78,7 +76,7 @@ def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[Value]:
 
 
 def _url_problems(
-    document: JsonDocument, pointer: Pointer, url: str, entry: Mapping[str, Any], around: Surroundings
+    document: JsonDocument, pointer: Pointer, url: str, entry: Mapping[str, Any], around: FileFacts
 ) -> list[Problem]:
     if url.startswith("${") or entry.get("type") == "ws":
         return []
@@ -107,7 +105,7 @@ def _host_is_reference(url: str) -> bool:
 
 
 def _command_problems(
-    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: Surroundings
+    document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: FileFacts
 ) -> list[Problem]:
     command, place = entry.get("command"), (*pointer, "command")
     if isinstance(command, list):
@@ -140,7 +138,7 @@ def _covered(message: str) -> str:
 
 
 def _reference_problems(
-    document: JsonDocument, value: Value, reference: Reference, around: Surroundings
+    document: JsonDocument, value: Value, reference: Reference, around: FileFacts
 ) -> Iterator[Problem]:
     span = _inner_span(document, value, reference.span)
     if reference.kind == "variable" and reference.default is None and reference.name not in around.environ:
@@ -161,7 +159,7 @@ def _reference_problems(
 
 
 def _secret_problems(
-    document: JsonDocument, value: Value, server: str, around: Surroundings
+    document: JsonDocument, value: Value, server: str, around: FileFacts
 ) -> Iterator[Problem]:
     prefix = len(value.name) + 1 if value.text.startswith(value.name + "=") else 0
     spans = [

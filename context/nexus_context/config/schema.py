@@ -1,52 +1,33 @@
 """The settings of `config.json`: one model a section, from which schema and reference are generated.
 
-This is the one module that imports pydantic. At run time files are checked against the generated schema
+With `kinds` the one module that imports pydantic. At run time files are checked against the generated schema
 (`check.py`), so only library users who want a typed `Config` pay for the import.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from nexus_context.config.accept import COMMENT_PREFIX
-
-MAX_TOKENS = 100_000_000
-
-
-def without_comments(value: Any) -> Any:
-    """Leave out the keys that start with `_comment`: they are allowed in every object and mean nothing."""
-    if not isinstance(value, dict):
-        return value
-    return {key: item for key, item in value.items() if not str(key).startswith(COMMENT_PREFIX)}
-
-
-Text = Annotated[str, Field(min_length=1)]
-FileName = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^\s]*$")]
-Pattern = Annotated[str, Field(pattern=r"^[!-~]+$")]
-Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
-TokensOrNone = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
-
-ProviderName = Literal["anthropic", "openai", "google", "openai-compatible", "editor", "none"]
-Level = Literal["yolo", "trusted", "sandboxed", "worker"]
-Role = Literal["manager", "worker", "unified"]
-Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "recency"]
-ThinkingLevel = Literal["off", "minimal", "low", "medium", "high"]
-Feature = Literal["tools", "vision", "thinking"]
-
-
-class Section(BaseModel):
-    """Base of every object of the file: strict types, no unknown key, comments dropped."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_comments(cls, data: Any) -> Any:
-        return without_comments(data)
+from nexus_context.config.kinds import (
+    MAX_TOKENS,
+    Count,
+    EnvironmentName,
+    Feature,
+    FileName,
+    Level,
+    Pattern,
+    ProviderName,
+    Ratio,
+    Role,
+    Section,
+    Strategy,
+    Text,
+    ThinkingLevel,
+    Tokens,
+    TokensOrNone,
+    Url,
+    without_comments,
+)
 
 
 class Provider(Section):
@@ -142,6 +123,13 @@ class Context(Section):
     keep_recent_turns: Count = Field(
         default=3, description="How many of the newest turns a cut leaves whole where they fit."
     )
+    pin_first: bool = Field(
+        default=True, description="Keep the user's first message, whatever else a cut leaves out."
+    )
+    identifier_tokens: TokensOrNone = Field(
+        default=600,
+        description="The most tokens of a note with names and values from what was cut; 0 for none.",
+    )
     datetime: Datetime = Field(
         default_factory=Datetime, description="Where and how the model is told the time."
     )
@@ -229,11 +217,17 @@ class Permissions(Section):
     )
     allow: list[Pattern] = Field(
         default=[],
-        description="Actions that are allowed, as patterns such as `fs.read` or `network.*`.",
+        description=(
+            "Actions that are allowed, as patterns such as `fs.read` or `network.*`; empty, all are. Ignored "
+            "in a workspace file that allows more than the global one's list."
+        ),
     )
     deny: list[Pattern] = Field(
         default=[],
-        description="Actions that are refused, as patterns; a refusal beats a permission.",
+        description=(
+            "Actions that are refused, as patterns; a refusal beats a permission, and no other file takes it "
+            "back."
+        ),
     )
 
 
@@ -296,7 +290,13 @@ class AgentPermissions(Section):
     level: Level | None = Field(
         default=None, description="What the agent may do; unset, what its parent may."
     )
-    allow: list[Pattern] = Field(default=[], description="Actions that are allowed, as patterns.")
+    allow: list[Pattern] = Field(
+        default=[],
+        description=(
+            "Actions that are allowed, as patterns; ignored in a workspace file that allows more than the "
+            "global `permissions.allow`."
+        ),
+    )
     deny: list[Pattern] = Field(default=[], description="Actions that are refused, as patterns.")
 
 

@@ -2,7 +2,11 @@
 
 1. `provider.base_url`, `.headers`, `.api_key_env` and everything in `ledger`: global file only.
 2. A `permissions.level` wider than the global one, of the folder or of an agent.
-3. `context.ancestor_depth` in an ancestor: it must be known before ancestors are read.
+3. `permissions.allow`, of the folder or of an agent, where the global file has such a list and this one
+   allows more. Where it has none everything is allowed, so that any list narrows. A list is kept or dropped
+   as a whole: what of it is allowed globally counts anyway. `deny` is always kept, and lists only grow, so
+   that nothing takes a refusal back.
+4. `context.ancestor_depth` in an ancestor: it must be known before ancestors are read.
 
 Ignored values are dropped from their layer with a warning that says which file may set them.
 """
@@ -15,13 +19,15 @@ import msgspec
 from nexus_context.config import mend
 from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.check import describe
-from nexus_context.config.merge import ConfigLayer, Pointer
+from nexus_context.config.merge import ConfigLayer
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import JsonDocument
+from nexus_context.jsontext import JsonDocument, Pointer
 
 LEVELS = ("worker", "sandboxed", "trusted", "yolo")  # narrowest first
 
 _GLOBAL_ONLY = ("base_url", "headers", "api_key_env")
+
+_Permissions = list[tuple[Pointer, dict[str, Any]]]
 
 
 def restrict(
@@ -31,14 +37,16 @@ def restrict(
 
     `global_path` is the absolute path of the global config.json, which need not exist.
     """
-    level = _global_level(layers)
+    level, allowed = _global_level(layers), _globally_allowed(layers)
     kept: list[ConfigLayer] = []
     problems: list[Problem] = []
     for layer in layers:
         found: list[tuple[Pointer, str]] = []
         if in_workspace(layer.name):
             found += _global_settings(layer.document.value, global_path)
-            found += _wider_levels(layer.document.value, level, global_path)
+            places = _permissions(layer.document.value)
+            found += _wider_levels(places, level, global_path)
+            found += _more_allowed(places, allowed, global_path)
         if layer.name.startswith("ancestor:"):
             found += _depth(layer.document.value, global_path)
         dropped = layer.dropped | {pointer for pointer, _ in found}
@@ -61,6 +69,15 @@ def _global_level(layers: Sequence[ConfigLayer]) -> str:
     return str(level)
 
 
+def _globally_allowed(layers: Sequence[ConfigLayer]) -> tuple[str, ...]:
+    return tuple(
+        pattern
+        for layer in layers
+        if not in_workspace(layer.name)
+        for pattern in _texts(_object(layer.document.value, "permissions").get("allow"))
+    )
+
+
 def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     provider = _object(value, "provider")
     pointers: list[tuple[str, str]] = [("provider", key) for key in _GLOBAL_ONLY if key in provider]
@@ -72,23 +89,52 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     ]
 
 
-def _wider_levels(value: Any, level: str, global_path: str) -> list[tuple[Pointer, str]]:
-    places: list[tuple[Pointer, Any]] = [
-        (("permissions", "level"), _object(value, "permissions").get("level")),
-        *(
-            (("agents", name, "permissions", "level"), _object(agent, "permissions").get("level"))
-            for name, agent in _object(value, "agents").items()
-            if isinstance(agent, dict) and "permissions" in agent and not name.startswith(COMMENT_PREFIX)
-        ),
-    ]
+def _wider_levels(places: _Permissions, level: str, global_path: str) -> list[tuple[Pointer, str]]:
     return [
         (
-            pointer,
+            (*place, "level"),
             f'"{found}" is ignored here: it is wider than the global "{level}". Set it in {global_path}.',
         )
-        for pointer, found in places
-        if found in LEVELS and LEVELS.index(found) > LEVELS.index(level)
+        for place, permissions in places
+        if (found := permissions.get("level")) in LEVELS and LEVELS.index(found) > LEVELS.index(level)
     ]
+
+
+def _more_allowed(
+    places: _Permissions, allowed: Sequence[str], global_path: str
+) -> list[tuple[Pointer, str]]:
+    found: list[tuple[Pointer, str]] = []
+    if not allowed:
+        return found
+    for place, permissions in places:
+        patterns = _texts(permissions.get("allow"))
+        more = next((pattern for pattern in patterns if not _covered(pattern, allowed)), None)
+        if more is not None:
+            message = (
+                f'"allow" is ignored here: it allows {mend.quoted(more)}, which the global file does not. '
+                f"Set it in {global_path}."
+            )
+            found.append(((*place, "allow"), message))
+    return found
+
+
+def _covered(pattern: str, allowed: Sequence[str]) -> bool:
+    """Whether one of these patterns is the same, or ends in the only `*` and stands for all it can mean."""
+    return any(
+        pattern == wide or (wide.find("*") == len(wide) - 1 and pattern.startswith(wide[:-1]))
+        for wide in allowed
+    )
+
+
+def _permissions(value: Any) -> _Permissions:
+    """Every object `permissions`, the folder's and its agents', with its place."""
+    places: _Permissions = [(("permissions",), _object(value, "permissions"))]
+    places += [
+        (("agents", name, "permissions"), _object(agent, "permissions"))
+        for name, agent in _object(value, "agents").items()
+        if isinstance(agent, dict) and "permissions" in agent and not name.startswith(COMMENT_PREFIX)
+    ]
+    return places
 
 
 def _depth(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
@@ -104,6 +150,10 @@ def _depth(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
 def _object(value: Any, key: str) -> dict[str, Any]:
     child = value.get(key) if isinstance(value, dict) else None
     return child if isinstance(child, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _problem(document: JsonDocument, pointer: Pointer, message: str) -> Problem:

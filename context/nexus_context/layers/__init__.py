@@ -1,6 +1,6 @@
 """The layers of a folder: defaults, global, ancestors, local (SPEC §1).
 
-Reading order: model, walk, reading, instructions, servers, read.
+Reading order: model, walk, reading, unknown_model, instructions, servers, read.
 """
 
 from nexus_context.layers.model import Layer, LayerFile, Layers, Skipped

@@ -21,6 +21,7 @@ from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instruction
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
 from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
+from nexus_context.layers.unknown_model import unknown_model
 from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, ancestor_places, local_place
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
@@ -73,6 +74,7 @@ def open_layers(
     reading = Reading(around.overlays, previous.memory if previous else None, changed)
     places, configs = _places(reading, folder, around)
     effective = _settings(reading, places, configs, around.home)
+    reading.problems.extend(unknown_model(reading, effective))
     names = instruction_names(reading, effective)
     instructions = _instructions(reading, places, names, effective)
     search = functools.cache(

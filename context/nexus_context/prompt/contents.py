@@ -3,7 +3,7 @@
 1. A file is in the prompt once, by real path: what a nearer layer names again is left out.
 2. The file of a custom section is relative to its layer's directory (to the global directory in the global
    file) and, for a file of a workspace, may be what an import may be.
-3. A literal secret in what is in the prompt is reported, and not shown again.
+3. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -21,6 +21,7 @@ from nexus_context.files import FileRead
 from nexus_context.layers.model import DEFAULTS, GLOBAL, Layer, LayerFile, Layers
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import within
+from nexus_context.prompt.hidden import hidden_text
 from nexus_context.prompt.imports import Imports, Refusal, expand, take
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
@@ -77,13 +78,10 @@ def gather(layers: Layers, reading: Reading, user_home: str) -> Contents:
         reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
-    secrets = [
-        problem
-        for path, text in imports.texts.items()
-        if path not in packaged
-        for problem in _secret_problems(path, text)
-    ]
-    return Contents(tuple(blocks), sections, (*imports.problems, *secrets))
+    texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
+    secrets = [problem for path, text in texts for problem in _secret_problems(path, text)]
+    hidden = [problem for path, text in texts for problem in hidden_text(path, text)]
+    return Contents(tuple(blocks), sections, (*imports.problems, *secrets, *hidden))
 
 
 def _secret_problems(path: str, text: str) -> Iterator[Problem]:

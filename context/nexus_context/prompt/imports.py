@@ -25,7 +25,7 @@ from typing import NamedTuple
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import FileRead, exists, is_dir, trusted_read
 from nexus_context.layers.model import Layer
-from nexus_context.layers.walk import RealPath, examined, within
+from nexus_context.layers.walk import CONFIG_DIRECTORY, RealPath, examined, within
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
 
@@ -38,7 +38,7 @@ _TOKEN = re.compile(r"(?<!\S)@((?:\\ |\S)+)")
 _PATH_START = re.compile(r"[\w./~-]")
 _PUNCTUATION = ".,;:!?)]}>\"'*_"
 _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org")
-HIDDEN = (".nexus3", ".claude", ".agents", ".github", ".cursor")
+HIDDEN = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
 """Directories with a dot that a workspace's files are imported from."""
 
 

@@ -26,6 +26,7 @@ GITHUB_LEVELS = {
     Severity.HINT: "notice",
 }
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SOURCE_ROOT = "%SRCROOT%"
 
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
@@ -35,7 +36,12 @@ def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
 
 
 def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
-    """A SARIF 2.1.0 log with one run; columns count code points from 1."""
+    """A SARIF 2.1.0 log with one run; columns count code points from 1.
+
+    Files beneath the source root are named relative to it, as GitHub's code scanning wants them; others, such
+    as the user's own, are absolute.
+    """
+    root = _root_uri(snapshot)
     rules = sorted({problem.code for problem in problems})
     results = [
         {
@@ -46,7 +52,7 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": path_to_uri(problem.path)},
+                        "artifactLocation": _artifact(problem.path, root),
                         "region": _region(snapshot, problem),
                     }
                 }
@@ -55,7 +61,12 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
         for problem in problems
     ]
     driver = {"name": "nexus", "version": __version__, "rules": [{"id": rule} for rule in rules]}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": {SOURCE_ROOT: {"uri": root}},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
     return _pretty({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
@@ -82,6 +93,20 @@ FORMATS: dict[str, Callable[[Snapshot, Sequence[Problem]], str]] = {
     "sarif": as_sarif,
     "github": as_github,
 }
+
+
+def _root_uri(snapshot: Snapshot) -> str:
+    """The checked folder, or the current directory around it, in CI the repository's root."""
+    here, folder = Path.cwd(), Path(snapshot.folder)
+    root = here if folder.is_relative_to(here) and here != here.parent else folder
+    return path_to_uri(str(root)).rstrip("/") + "/"
+
+
+def _artifact(path: str, root: str) -> dict[str, str]:
+    uri = path_to_uri(path)
+    if not uri.startswith(root):
+        return {"uri": uri}
+    return {"uri": uri.removeprefix(root), "uriBaseId": SOURCE_ROOT}
 
 
 def _region(snapshot: Snapshot, problem: Problem) -> dict[str, int]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from nexus_context import files
 from nexus_context.tokens import counter_for, get_token_counter
+from nexus_daemon.requests.tokens import not_utf8
 
 HELP = "count the tokens of files"
+NOT_EXACT = "What could be read of it is counted, so the figure is not exact."
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -22,28 +24,32 @@ def run(options: argparse.Namespace) -> int:
         counter = counter_for(options.model)
     else:
         counter = get_token_counter(encoding=options.encoding or "o200k_base")
-    mark = "" if counter.exact else "≈"
-    total, failed = 0, False
+    total, exact, failed = 0, counter.exact, False
     for name in options.files:
-        text = _read(name)
-        if text is None:
+        read = _read(name)
+        if read.text is None:
+            why = read.problems[0].message if read.problems else "The file does not exist."
+            sys.stderr.write(f"nexus tokens: {name}: {why}\n")
             failed = True
             continue
-        count = counter.count(text)
+        odd = not_utf8(read)
+        for problem in odd:
+            sys.stderr.write(f"nexus tokens: {name}: {problem.message} {NOT_EXACT}\n")
+        exact = exact and not odd
+        count = counter.count(read.text)
         total += count
-        print(f"{mark}{count:>9,}  {name}")
+        print(f"{_mark(counter.exact and not odd)}{count:>9,}  {name}")
     if len(options.files) > 1:
-        print(f"{mark}{total:>9,}  total")
+        print(f"{_mark(exact)}{total:>9,}  total")
     print(f"counted with {counter.name}" + ("" if counter.exact else ", an estimate for this model"))
     return 1 if failed else 0
 
 
-def _read(name: str) -> str | None:
+def _mark(exact: bool) -> str:
+    return "" if exact else "≈"
+
+
+def _read(name: str) -> files.FileRead:
     if name == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    read = files.read_text(str(Path(name).absolute()), limit=1 << 30)
-    if read.text is not None:
-        return read.text
-    why = read.problems[0].message if read.problems else "The file does not exist."
-    sys.stderr.write(f"nexus tokens: {name}: {why}\n")
-    return None
+        return files.decode(name, sys.stdin.buffer.read())
+    return files.read_text(str(Path(name).absolute()), limit=1 << 30)
