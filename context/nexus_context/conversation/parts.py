@@ -1,53 +1,126 @@
-"""Parts of a message's content in the form of each provider: text and images, whoever's form they come in."""
+"""Parts of a message's content, whoever's form they come in: Anthropic's, OpenAI's two, MCP's, plain text.
+
+1. Each part becomes one of a few kinds: text, refusal, image, document, or what only one provider knows.
+2. An image's format is what its first bytes say, else what is stated; unknown formats are not sent.
+3. What no kind fits keeps its type, for a text that says what stood there.
+4. Only what a kind names is kept: providers refuse keys that they do not know.
+"""
 
 import re
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 Part = dict[str, Any]
 
-_DATA = re.compile(r"data:([\w.+/-]+);base64,", re.ASCII)
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+"""Formats of images that both providers take."""
+
+PDF = "application/pdf"
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+SERVER_RESULTS = (
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+)
+"""Blocks that answer a `server_tool_use` of Anthropic, in the same message."""
+
 _TEXT_TYPES = ("text", "input_text", "output_text")
+_SIGNATURES = {  # the first characters of a file in base64
+    "/9j/": "image/jpeg",
+    "iVBORw0KGg": "image/png",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+_DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]*)(?:;[\w.+-]+=[^;,]*)*;base64,", re.ASCII | re.IGNORECASE)
+_WEB = re.compile(r"https?://[^\s/]", re.ASCII | re.IGNORECASE)
+_DETAILS = ("auto", "low", "high", "original")
+
+
+class Text(NamedTuple):
+    """Text that is said."""
+
+    text: str
+    citations: Any = None  # Anthropic's, beside an assistant's text
+
+
+class Refusal(NamedTuple):
+    """What an assistant says instead of an answer."""
+
+    text: str
+
+
+class Image(NamedTuple):
+    """An image: base64 data of one of IMAGE_TYPES, or the URL of a web page."""
+
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    detail: str = ""
+
+
+class Document(NamedTuple):
+    """A PDF in base64, or the URL of one."""
+
+    data: str = ""
+    url: str = ""
+    title: str = ""
+
+
+class Thinking(NamedTuple):
+    """An assistant's reasoning: as Anthropic signed it; None without a signature."""
+
+    signed: Part | None
+
+
+class Own(NamedTuple):
+    """A part that only one provider knows, in its own form, and what can be read of it without that."""
+
+    provider: Literal["anthropic", "openai"]
+    part: Part
+    text: str = ""
+
+
+class Unknown(NamedTuple):
+    """A part that cannot be sent. `type` is for people."""
+
+    type: str
+
+
+Kind = Text | Refusal | Image | Document | Thinking | Own | Unknown
 
 
 def is_blank(part: Any) -> bool:
     """Whether a content or a part says nothing: providers refuse text of white space only."""
     if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
         part = part.get("text")
-    return part is None or (isinstance(part, str) and not part.strip()) or part == []
+    return part is None or (isinstance(part, str) and (not part or part.isspace())) or part == []
 
 
-def is_image(part: Any) -> bool:
-    """Whether a part is an image, in the form of either provider."""
-    return isinstance(part, dict) and part.get("type") in ("image", "image_url", "input_image")
+def read(part: Any) -> Kind:
+    """What a part is."""
+    if not isinstance(part, dict):
+        return Text(json_text(part))
+    kind = part.get("type")
+    if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
+        return Text(part["text"], part.get("citations"))
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    made = reader(part) if reader else None
+    if made is not None:
+        return made
+    if isinstance(part.get("text"), str):
+        return Text(part["text"])
+    return Unknown(kind if isinstance(kind, str) and kind else "unknown")
 
 
-def openai(part: Any) -> Part:
-    """A part for chat completions."""
-    source = part.get("source") if isinstance(part, dict) and part.get("type") == "image" else None
-    if isinstance(source, dict):
-        if source.get("type") == "base64":
-            url = f"data:{source.get('media_type')};base64,{source.get('data')}"
-            return {"type": "image_url", "image_url": {"url": url}}
-        if source.get("type") == "url":
-            return {"type": "image_url", "image_url": {"url": source.get("url")}}
-    if is_image(part) and isinstance(part.get("image_url"), str):
-        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
-    return _text(part)
-
-
-def anthropic(part: Any) -> Part:
-    """A block for messages."""
-    given = part.get("image_url") if is_image(part) else None
-    url = given.get("url") if isinstance(given, dict) else given
-    if not isinstance(url, str):
-        return _text(part)
-    data = _DATA.match(url)
-    if data is None:
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    source = {"type": "base64", "media_type": data[1], "data": url[data.end() :]}
-    return {"type": "image", "source": source}
+def name_of(kind: Kind) -> str:
+    """What a part is, in a word or two."""
+    if isinstance(kind, Own):
+        return str(kind.part["type"])
+    return kind.type if isinstance(kind, Unknown) else type(kind).__name__.lower()
 
 
 def json_text(value: Any) -> str:
@@ -55,8 +128,195 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _text(part: Any) -> Part:
-    """A text part under the name that both providers know; another object as it is."""
-    if not isinstance(part, dict):
-        return {"type": "text", "text": json_text(part)}
-    return {**part, "type": "text"} if part.get("type") in _TEXT_TYPES else part
+# ---------------------------------------------------------------- images
+
+
+def _image(part: Part) -> Kind | None:
+    source = part.get("source")
+    if isinstance(source, dict):
+        if source.get("type") == "url":
+            return _image_at(source.get("url"))
+        if source.get("type") == "file" and isinstance(source.get("file_id"), str):
+            return Own("anthropic", {"type": "image", "source": _only(source, "type", "file_id")})
+        return _image_of(source.get("media_type"), source.get("data"))
+    if isinstance(part.get("data"), str):  # MCP
+        return _image_of(part.get("mimeType"), part["data"])
+    return _image_at(part.get("url")) or _linked_image(part)
+
+
+def _linked_image(part: Part) -> Kind | None:
+    given: Any = part.get("image_url")
+    detail = part.get("detail")
+    if isinstance(given, dict):
+        given, detail = given.get("url"), given.get("detail")
+    return _image_at(given, detail if detail in _DETAILS else "")
+
+
+def _image_at(url: Any, detail: str = "") -> Kind | None:
+    if not isinstance(url, str):
+        return None
+    data = _DATA_URL.match(url)
+    if data is not None:
+        return _image_of(data["type"], url[data.end() :], detail)
+    return Image(url=url, detail=detail) if _WEB.match(url) else Unknown("image at an address that is no URL")
+
+
+def _image_of(stated: Any, data: Any, detail: str = "") -> Kind | None:
+    if not isinstance(data, str) or not data:
+        return None
+    known = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
+    named = stated.lower().replace("image/jpg", "image/jpeg") if isinstance(stated, str) else ""
+    media_type = known or (named if named in IMAGE_TYPES else None)
+    return Image(media_type, data, detail=detail) if media_type else Unknown(named or "image")
+
+
+# ---------------------------------------------------------------- documents, files, sound
+
+
+def _document(part: Part) -> Kind | None:
+    source = part.get("source")
+    title = part["title"] if isinstance(part.get("title"), str) else ""
+    if not isinstance(source, dict):
+        return None
+    match source.get("type"):
+        case "base64" if source.get("media_type") == PDF and _is_said(source.get("data")):
+            return Document(data=source["data"], title=title)
+        case "text" if _is_said(source.get("data")):
+            return Text(source["data"])
+        case "url" if isinstance(source.get("url"), str) and _WEB.match(source["url"]):
+            return Document(url=source["url"], title=title)
+        case "file" if isinstance(source.get("file_id"), str):
+            return Own("anthropic", {"type": "document", "source": _only(source, "type", "file_id")}, title)
+        case "content":
+            inner = source.get("content")
+            items = [read(item) for item in inner] if isinstance(inner, list) else [read(inner)]
+            said = "\n".join(item.text for item in items if isinstance(item, Text))
+            return Text(said) if said else None
+    return None
+
+
+def _file(part: Part) -> Kind | None:
+    given = part.get("file")
+    source = given if isinstance(given, dict) else part  # OpenAI's two forms
+    name = source["filename"] if isinstance(source.get("filename"), str) else ""
+    data = source.get("file_data")
+    if isinstance(data, str):
+        found = _DATA_URL.match(data)
+        if found is not None and found["type"].lower() in IMAGE_TYPES:
+            return _image_at(data)
+        if found is not None and found["type"].lower() != PDF:
+            return Unknown(found["type"] or "file")
+        pdf = data[found.end() :] if found else data
+        return Document(data=pdf, title=name) if pdf.startswith("JVBERi") else Unknown(name or "file")
+    url = source.get("file_url")
+    if isinstance(url, str) and _WEB.match(url):
+        return Document(url=url, title=name)
+    if _is_said(source.get("file_id")):
+        return Own("openai", {"type": "file", "file": {"file_id": source["file_id"]}}, name)
+    return None
+
+
+def _audio(part: Part) -> Kind | None:
+    sound = part.get("input_audio")
+    if isinstance(sound, dict):
+        data, form = sound.get("data"), sound.get("format")
+    else:
+        data = part.get("data")  # MCP
+        form = AUDIO_FORMATS.get(str(part.get("mimeType")).lower())
+    if not _is_said(data) or form not in AUDIO_FORMATS.values():
+        return None
+    return Own("openai", {"type": "input_audio", "input_audio": {"data": data, "format": form}})
+
+
+def _resource(part: Part) -> Kind | None:
+    resource = part.get("resource")
+    if not isinstance(resource, dict):
+        return None
+    if isinstance(resource.get("text"), str):
+        return Text(resource["text"])
+    blob, kind = resource.get("blob"), str(resource.get("mimeType")).lower()
+    if kind == PDF and _is_said(blob):
+        return Document(data=str(blob), title=str(resource.get("uri") or ""))
+    return _image_of(kind, blob)
+
+
+def _resource_link(part: Part) -> Kind | None:
+    uri, name = part.get("uri"), part.get("name")
+    if not _is_said(uri):
+        return None
+    return Text(f"[{name}]({uri})" if _is_said(name) else str(uri))
+
+
+# ---------------------------------------------------------------- what only one provider knows
+
+
+def _thinking(part: Part) -> Kind:
+    keys = ("thinking", "signature") if part["type"] == "thinking" else ("data",)
+    if not all(isinstance(part.get(key), str) for key in keys) or not part[keys[-1]]:
+        return Thinking(None)
+    return Thinking(_only(part, "type", *keys))
+
+
+def _refusal(part: Part) -> Kind | None:
+    return Refusal(part["refusal"]) if _is_said(part.get("refusal")) else None
+
+
+def _search_result(part: Part) -> Kind | None:
+    content, title, source = part.get("content"), part.get("title"), part.get("source")
+    if not (isinstance(content, list) and isinstance(title, str) and _is_said(source)):
+        return None
+    said = [item.text for item in map(read, content) if isinstance(item, Text) and not is_blank(item.text)]
+    if not said:
+        return None
+    blocks = [{"type": "text", "text": text} for text in said]
+    own = {"type": "search_result", "source": source, "title": title, "content": blocks}
+    if isinstance(part.get("citations"), dict):
+        own["citations"] = part["citations"]
+    return Own("anthropic", own, "\n".join([f"[{title}]({source})", *said]))
+
+
+def _server_tool(part: Part) -> Kind | None:
+    fields = (part.get("id"), part.get("name"))
+    if not all(map(_is_said, fields)) or not isinstance(part.get("input"), dict):
+        return None
+    return Own("anthropic", _only(part, "type", "id", "name", "input"))
+
+
+def _server_result(part: Part) -> Kind | None:
+    if not _is_said(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
+        return None
+    return Own("anthropic", _only(part, "type", "tool_use_id", "content"))
+
+
+def _upload(part: Part) -> Kind | None:
+    return Own("anthropic", _only(part, "type", "file_id")) if _is_said(part.get("file_id")) else None
+
+
+def _only(part: Part, *keys: str) -> Part:
+    return {key: part[key] for key in keys}
+
+
+def _is_said(value: Any) -> bool:
+    return isinstance(value, str) and not is_blank(value)
+
+
+_READERS = {
+    "image": _image,
+    "image_url": _linked_image,
+    "input_image": _linked_image,
+    "document": _document,
+    "file": _file,
+    "input_file": _file,
+    "input_audio": _audio,
+    "audio": _audio,
+    "resource": _resource,
+    "resource_link": _resource_link,
+    "thinking": _thinking,
+    "redacted_thinking": _thinking,
+    "reasoning": lambda _: Thinking(None),
+    "refusal": _refusal,
+    "search_result": _search_result,
+    "server_tool_use": _server_tool,
+    **dict.fromkeys(SERVER_RESULTS, _server_result),
+    "container_upload": _upload,
+}

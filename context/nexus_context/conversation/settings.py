@@ -1,11 +1,23 @@
-"""Model parameters as fields of a provider's request, and the names of those that it cannot take.
+"""Model parameters as fields of a provider's request, and in words what of them it cannot take.
 
-Anthropic: thinking needs a budget of at least LEAST_BUDGET below `max_tokens`, and allows no `temperature`
-and `top_k`, and `top_p` only from LEAST_TOP_P on. OpenAI: the level of thinking is `reasoning_effort`.
+1. Anthropic: a temperature is 0 to 1; from Claude 4.1 on there is no `top_p` beside it, and from 4.7 on
+   there is neither, nor `top_k`.
+2. Thinking: up to Claude 4.5 it needs a budget of at least LEAST_BUDGET below `max_tokens`, and allows no
+   `temperature` and `top_k`, and `top_p` only from LEAST_TOP_P on. From 4.6 on the model decides how much, at
+   an effort; from 4.7 on it takes no budget. From 5 on it thinks unless told not to, which 5.5, Fable and
+   Mythos refuse.
+3. OpenAI: the level of thinking is `reasoning_effort`. A model that thinks takes no `temperature` and no
+   `top_p`; GPT-5.1 to 5.6 can be told not to think, with the level off.
+4. In chat completions GPT-5.4 and 5.5 take no effort beside tools, and from 5.6 on none but `none`.
+5. Models that the names do not tell apart are taken to accept everything: proxies have names of their own.
+
+Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12) and the errors
+that their servers return.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 LEAST_BUDGET = 1_024  # tokens
 LEAST_TOP_P = 0.95
@@ -14,50 +26,196 @@ BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 16_384, "high": 32_768}
 
 Settings = dict[str, Any]
 
+_NEWEST = (99, 0)
+_CLAUDE_VERSION = r"-v?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
+_GPT = r"gpt-(\d)(?:\.(\d+))?(?:-(.+))?$"
 
-def openai(parameters: Mapping[str, Any], *, thinks: bool) -> tuple[Settings, list[str]]:
-    """Fields for chat completions. `thinks` says whether the model can be told how much to think."""
+
+class _Gpt(NamedTuple):
+    """A model of OpenAI that thinks: GPT-5 and later, and the o series as version (1, 0)."""
+
+    version: tuple[int, int]
+    variant: str
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether it can be told not to think."""
+        major = self.version[0]
+        return self.version >= (5, 1) and (major < 6 or self.variant in ("sol", "luna"))
+
+
+def openai(
+    parameters: Mapping[str, Any],
+    *,
+    thinks: bool,
+    model: str = "",
+    tools: bool = False,
+    limit: int | None = None,
+) -> tuple[Settings, list[str]]:
+    """Fields for chat completions, and what is not sent.
+
+    `thinks` says whether the model can be told how much to think, `tools` whether the request has any.
+    `limit` is the most tokens of an answer, where it is known.
+    """
+    unsent: list[str] = []
+    gpt = _gpt(model)
     settings: Settings = {}
-    for name, theirs in (
-        ("temperature", "temperature"),
-        ("top_p", "top_p"),
-        ("max_tokens", "max_completion_tokens"),
-    ):
-        if parameters.get(name) is not None:
-            settings[theirs] = parameters[name]
-    unsent = ["top_k"] if parameters.get("top_k") is not None else []
-    level, budget = _thinking(parameters)
-    if thinks and level in BUDGETS:
-        settings["reasoning_effort"] = level
-    elif level is not None:
-        unsent.append("thinking.level")
-    if budget is not None:
-        unsent.append("thinking.budget")
+    effort = _effort(parameters, gpt, thinks, unsent)
+    if tools and gpt is not None and gpt.version >= (5, 4):
+        effort = _effort_beside_tools(effort, gpt, model, unsent)
+    silent = gpt is None or (gpt.can_stop and (effort == "none" or (effort is None and gpt.version < (5, 5))))
+    for name in ("temperature", "top_p"):
+        if parameters.get(name) is None:
+            continue
+        if silent:
+            settings[name] = parameters[name]
+        else:
+            unsent.append(f"{name}: {model} takes none while it thinks")
+    if parameters.get("max_tokens") is not None:
+        settings["max_completion_tokens"] = _capped(parameters["max_tokens"], limit, unsent)
+    if parameters.get("top_k") is not None:
+        unsent.append("top_k: OpenAI takes none")
+    if effort is not None:
+        settings["reasoning_effort"] = effort
     return settings, unsent
 
 
-def anthropic(parameters: Mapping[str, Any], *, max_output: int, thinks: bool) -> tuple[Settings, list[str]]:
-    """Fields for messages. `max_output` is sent where no `max_tokens` is set: it is required."""
-    most = parameters.get("max_tokens") or max_output
-    settings: Settings = {"max_tokens": most}
+def anthropic(
+    parameters: Mapping[str, Any],
+    *,
+    max_output: int,
+    thinks: bool,
+    model: str = "",
+    limit: int | None = None,
+) -> tuple[Settings, list[str]]:
+    """Fields for messages, and what is not sent.
+
+    `max_output` is sent where no `max_tokens` is set: it is required. `limit` is the most tokens of an
+    answer, where it is known.
+    """
     unsent: list[str] = []
+    most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
+    settings: Settings = {"max_tokens": most}
+    version = claude_version(model) or (0, 0)
     level, budget = _thinking(parameters)
     wanted = (level is not None or budget is not None) and level != "off"
-    tokens = min(budget or BUDGETS.get(level or "", 0), most - 1)
-    thinking = wanted and thinks and tokens >= LEAST_BUDGET
-    if thinking:
-        settings["thinking"] = {"type": "enabled", "budget_tokens": tokens}
+    if wanted and not thinks:
+        unsent.append("thinking: the model does not think")
+    elif wanted and (version >= (4, 7) or (version >= (4, 6) and budget is None)):
+        settings["thinking"] = {"type": "adaptive"}
+        if level is not None:
+            settings["output_config"] = {"effort": "low" if level == "minimal" else level}
+        if budget is not None:
+            unsent.append(f"thinking.budget: {model} decides by itself how much it thinks")
     elif wanted:
-        unsent.append("thinking")
+        tokens = min(budget or BUDGETS.get(level or "", 0), most - 1)
+        if tokens >= LEAST_BUDGET:
+            settings["thinking"] = {"type": "enabled", "budget_tokens": tokens}
+        else:
+            unsent.append(f"thinking: it takes {LEAST_BUDGET} tokens at least, and max_tokens is {most}")
+    elif level == "off" and thinks and version >= (5, 0):
+        if version >= (5, 5) or re.search("fable|mythos", model.lower()):
+            unsent.append(f"thinking.level: {model} always thinks")
+        else:
+            settings["thinking"] = {"type": "disabled"}
+    _sample(parameters, settings, version, model, unsent)
+    return settings, unsent
+
+
+def takes_prefill(model: str) -> bool:
+    """Whether a model of Anthropic goes on with an assistant's words at the end of a conversation."""
+    version = claude_version(model)
+    return version is None or version < (4, 6)
+
+
+def claude_version(model: str) -> tuple[int, int] | None:
+    """The version of a Claude, the newest where its name has none; None for other models."""
+    name = model.lower()
+    if "claude" not in name:
+        return None
+    found = re.search(_CLAUDE_VERSION, name[name.index("claude") :])
+    if found is None:
+        return (1, 0) if "instant" in name else _NEWEST
+    return int(found[1]), int(found[2] or 0)
+
+
+def _sample(
+    parameters: Mapping[str, Any],
+    settings: Settings,
+    version: tuple[int, int],
+    model: str,
+    unsent: list[str],
+) -> None:
+    """Put the sampling parameters that Anthropic takes into `settings`."""
+    thinking = settings.get("thinking", {}).get("type") in ("enabled", "adaptive")
     for name in ("temperature", "top_p", "top_k"):
         value = parameters.get(name)
         if value is None:
             continue
-        if thinking and not (name == "top_p" and value >= LEAST_TOP_P):
-            unsent.append(name)
+        if version >= (4, 7):
+            unsent.append(f"{name}: {model} takes none")
+        elif thinking and not (name == "top_p" and value >= LEAST_TOP_P):
+            unsent.append(f"{name}: not taken beside thinking")
+        elif name == "temperature" and value > 1:
+            unsent.append(f"temperature {value}: Anthropic takes 0 to 1")
+        elif name == "top_p" and version >= (4, 1) and "temperature" in settings:
+            unsent.append(f"top_p: {model} takes none beside a temperature")
         else:
             settings[name] = value
-    return settings, unsent
+
+
+def _effort(parameters: Mapping[str, Any], gpt: _Gpt | None, thinks: bool, unsent: list[str]) -> str | None:
+    """The effort of a model of OpenAI, as far as it can be told."""
+    level, budget = _thinking(parameters)
+    if budget is not None:
+        unsent.append("thinking.budget: OpenAI takes a level")
+    if level is None:
+        return None
+    if level == "off":
+        if gpt is not None and gpt.can_stop:
+            return "none"
+        if gpt is not None or thinks:
+            unsent.append("thinking.level: the model cannot be told not to think")
+        return None
+    if level not in BUDGETS or not (thinks or gpt is not None):
+        unsent.append("thinking.level: the model cannot be told how much to think")
+        return None
+    if level == "minimal" and gpt is not None and gpt.version != (5, 0):
+        unsent.append("thinking.level minimal: the model takes low at least, and that is sent")
+        return "low"
+    return str(level)
+
+
+def _effort_beside_tools(effort: str | None, gpt: _Gpt, model: str, unsent: list[str]) -> str | None:
+    if effort not in (None, "none"):
+        unsent.append(f"thinking.level: beside tools {model} takes none in chat completions")
+    if gpt.version < (5, 6) or not gpt.can_stop:
+        return None
+    if effort is None:
+        unsent.append(f"thinking: beside tools {model} does not think in chat completions")
+    return "none"
+
+
+def _capped(tokens: int, limit: int | None, unsent: list[str]) -> int:
+    """The most tokens of an answer, as many as the model gives."""
+    if limit is None or tokens <= limit:
+        return tokens
+    unsent.append(f"max_tokens {tokens}: the model gives {limit} at most, and that is sent")
+    return limit
+
+
+def _gpt(model: str) -> _Gpt | None:
+    """The model of OpenAI that thinks; None for others."""
+    name = model.lower().rpartition("/")[2]
+    if re.match(r"o\d+(?:-|$)", name):
+        return _Gpt((1, 0), "")
+    found = re.match(_GPT, name)
+    if found is None or int(found[1]) < 5:
+        return None
+    variant = found[3] or ""
+    if variant.startswith("chat") and found[2] is None:
+        return None
+    return _Gpt((int(found[1]), int(found[2] or 0)), re.sub(r"-\d{4}-\d\d-\d\d$", "", variant))
 
 
 def _thinking(parameters: Mapping[str, Any]) -> tuple[str | None, int | None]:
