@@ -1,0 +1,203 @@
+"""One compaction: plan what is replaced, have a summary written, finish or refuse.
+
+    plan → request → a summary (somebody else's work, maybe asynchronous) → finish
+
+1. The plan keeps the newest groups (`selection`) and every message that is pinned, with its whole group.
+2. Afterwards the history should take `target` of what is available, less what stands outside of it (system
+   prompt, tools); `overflow_target` after a provider refused. What is kept and the summary share that.
+3. The summary may take SUMMARY_SHARE of what is available and SUMMARY_TOKENS at most.
+4. Pins stand in the summary word for word, those of an earlier summary, too.
+5. A summary that does not make the history smaller is refused. `reached` says whether the threshold is met:
+   if not, nobody should start another compaction until something changed.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import accumulate
+
+import msgspec
+
+from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
+from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.loss import lost
+from nexus_context.conversation.compaction.receipt import Receipt
+from nexus_context.conversation.compaction.selection import select
+from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, instruction
+from nexus_context.conversation.compaction.summary import (
+    create_summary_message,
+    is_summary,
+    pins_in,
+    summary_of,
+    with_pins,
+)
+from nexus_context.conversation.groups import group_starts
+from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.tokens import TokenCounter, count_message
+
+SUMMARY_SHARE = 0.25
+SUMMARY_TOKENS = 4_000
+LEAST_SUMMARY = 256
+"""Tokens that a summary may take even where the target leaves no room: less says nothing."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a compaction would replace. Sizes are in tokens; indexes are of `messages`."""
+
+    messages: tuple[Message, ...]
+    start: int  # the first message that is kept because it is new
+    pinned: tuple[int, ...]  # messages before `start` that are kept because they are pinned
+    reason: Reason
+    summary_limit: int  # of the summary's text
+    tokens_before: int  # of all messages
+    tokens_kept: int  # of those that are kept
+    threshold: int  # of the history, from which on a compaction is due
+    pins: tuple[str, ...] = ()
+    instructions: str | None = None
+    model: str | None = None
+
+    @property
+    def replaced(self) -> tuple[Message, ...]:
+        """The messages that the summary will stand for, oldest first."""
+        kept = set(self.pinned)
+        return tuple(each for index, each in enumerate(self.messages[: self.start]) if index not in kept)
+
+    @property
+    def preserved(self) -> tuple[Message, ...]:
+        """The messages that are kept, oldest first."""
+        return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
+
+    def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
+        """What summarizers are asked. `sent` are the messages as they were last sent, so that a provider
+        finds them in its cache; they are all messages if it is not given, and only those to be replaced if
+        `room`, the tokens that a request may still take, is less than the limit.
+        """
+        kept = len(self.messages) - self.start
+        if room is not None and room < self.summary_limit:
+            sent, kept = self.messages[: self.start], 0
+        asked = instruction(
+            limit=self.summary_limit, kept=kept, pins=self.pins, instructions=self.instructions
+        )
+        return SummaryRequest(
+            messages=(*(self.messages if sent is None else sent), asked),
+            replaced=self.replaced,
+            limit=self.summary_limit,
+            pins=self.pins,
+            instructions=self.instructions,
+            model=self.model,
+        )
+
+
+class CompactionResult(msgspec.Struct, frozen=True):
+    """A compaction to be applied: the history becomes the summary, then what is preserved."""
+
+    summary_message: Message
+    preserved_messages: tuple[Message, ...]
+    original_token_count: int
+    new_token_count: int
+    receipt: Receipt
+    reached: bool  # whether the history is now below the threshold
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The new history."""
+        return (self.summary_message, *self.preserved_messages)
+
+
+def plan(
+    messages: Sequence[Message],
+    counts: Sequence[int],
+    *,
+    available: int,
+    fixed: int = 0,
+    counter: TokenCounter,
+    settings: CompactionSettings,
+    reason: Reason,
+    overflow: bool = False,
+    pins: Iterable[str | int] = (),
+    instructions: str | None = None,
+) -> Plan | None:
+    """What a compaction would do; None when there is nothing to replace.
+
+    `counts` are the tokens of each message; of the `available` tokens `fixed` are taken by what is not
+    history. `overflow`: a provider refused the request as too long. A pin is a text that must stay word
+    for word, or the index of a message that stays whole. `instructions` win over the settings'.
+    """
+    sums = [0, *accumulate(counts)]
+    goal = int(available * (settings.overflow_target if overflow else settings.target)) - fixed
+    most = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(available * SUMMARY_SHARE), goal // 2))
+    budget = min(int(max(available - fixed, 0) * settings.recent_preserve_ratio), max(goal - most, 0))
+    if reason == "explicit" or overflow:
+        budget = min(budget, int(sums[-1] * settings.recent_preserve_ratio))
+    start = select(messages, counts, budget=budget)
+    whole, texts = _pinned(messages, start, tuple(pins))
+    replaced = [each for index, each in enumerate(messages[:start]) if index not in whole]
+    if all(map(is_summary, replaced)):
+        return None
+    carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
+    shell = create_summary_message("", _SOME_DAY, len(replaced))
+    overhead = count_message(counter, content_of(shell))
+    kept = sums[-1] - sums[start] + sum(counts[index] for index in whole)
+    return Plan(
+        messages=tuple(messages),
+        start=start,
+        pinned=tuple(sorted(whole)),
+        reason=reason,
+        summary_limit=max(most - overhead, 1),
+        tokens_before=sums[-1],
+        tokens_kept=kept,
+        threshold=int(available * settings.threshold) - fixed,
+        pins=tuple(dict.fromkeys([*carried, *texts])),
+        instructions=instructions or settings.instructions,
+        model=settings.model,
+    )
+
+
+def finish(
+    plan: Plan, written: Written, *, counter: TokenCounter, made_at: datetime, compaction: str | None = None
+) -> CompactionResult:
+    """The new history with its receipt. `CompactionError` with the code `no-gain` if it is no smaller.
+
+    `made_at` is a local time; `compaction` is its id, by default a hash of what it did.
+    """
+    text = with_pins(written.text, plan.pins)
+    message = create_summary_message(text, made_at, len(plan.replaced))
+    after = plan.tokens_kept + count_message(counter, content_of(message))
+    if after >= plan.tokens_before:
+        raise CompactionError(
+            f"Nothing was compacted: with the summary of {written.summarizer} the history would take {after} "
+            f"tokens instead of {plan.tokens_before}.",
+            code="no-gain",
+        )
+    receipt = Receipt(
+        id=compaction or _name(message),
+        reason=plan.reason,
+        summarizer=written.summarizer,
+        replaced_messages=len(plan.replaced),
+        tokens_before=plan.tokens_before,
+        tokens_after=after,
+        created=made_at.isoformat(timespec="seconds"),
+        lost=lost(plan.replaced, (message, *plan.preserved)),
+        failures=written.failures,
+    )
+    return CompactionResult(
+        message, plan.preserved, plan.tokens_before, after, receipt, reached=after < plan.threshold
+    )
+
+
+_SOME_DAY = datetime(2000, 1, 1)
+
+
+def _pinned(messages: Sequence[Message], start: int, pins: Sequence[str | int]) -> tuple[set[int], list[str]]:
+    """The indexes before `start` that stay, with their groups, and the texts."""
+    whole: set[int] = set()
+    starts = [*group_starts(messages), len(messages)]
+    for pin in pins:
+        if isinstance(pin, int) and 0 <= pin < start and not is_summary(messages[pin]):
+            begin = max(group for group in starts if group <= pin)
+            whole.update(range(begin, min(group for group in starts if group > pin)))
+    return whole, [pin for pin in pins if isinstance(pin, str) and pin.strip()]
+
+
+def _name(message: Message) -> str:
+    return hashlib.sha256(text_of(message).encode("utf-8", "surrogatepass")).hexdigest()[:12]

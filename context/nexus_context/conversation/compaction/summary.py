@@ -1,0 +1,73 @@
+"""A summary as a message: a user's, whose first line is a marker (SPEC §5).
+
+    [CONTEXT SUMMARY]
+    when it was made and what it stands for
+    ---
+    the summary
+
+What must stand in it word for word (pins) stands in a section of its own, each in a fence, so that it can be
+found and carried over when this summary is itself replaced.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.prompt import texts
+
+MARKER = "[CONTEXT SUMMARY]"
+RULE = "\n---\n"
+
+_FENCE = re.compile(r"^(`{3,})pinned\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_TICKS = re.compile(r"`{3,}")
+
+
+def create_summary_message(summary_text: str, made_at: datetime, replaced: int) -> Message:
+    """The message that stands for `replaced` messages. `made_at` is a local time."""
+    shown = texts.text("summary_message").format(
+        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, summary=summary_text.strip()
+    )
+    return Message("user", shown)
+
+
+def is_summary(message: Message) -> bool:
+    """Whether a message stands for earlier ones."""
+    return message.role == "user" and text_of(message).startswith(MARKER)
+
+
+def summary_of(message: Message) -> str:
+    """The summary in a message of `create_summary_message`, without what introduces it."""
+    return text_of(message).partition(RULE)[2]
+
+
+def unwrapped(message: Message) -> Message:
+    """The message; of a summary, only what it says, without what introduces it."""
+    return Message("user", summary_of(message)) if is_summary(message) else message
+
+
+def pins_in(summary: str) -> tuple[str, ...]:
+    """What stands pinned in a summary."""
+    return tuple(match[2] for match in _FENCE.finditer(summary))
+
+
+def with_pins(summary: str, pins: Iterable[str]) -> str:
+    """The summary with every pin in it word for word: those that it lacks are added at its end."""
+    missing = [pin for pin in dict.fromkeys(pins) if pin and pin not in summary]
+    if not missing:
+        return summary
+    heading = texts.text("summary_pinned")
+    have = [] if heading in summary else [heading]
+    return "\n\n".join([summary.rstrip(), *have, *map(_fenced, missing)])
+
+
+def without_pins(summary: str) -> str:
+    """The summary without its pinned part."""
+    heading = texts.text("summary_pinned")
+    return _FENCE.sub("", summary).replace(heading, "").strip()
+
+
+def _fenced(pin: str) -> str:
+    longest = max((len(run) for run in _TICKS.findall(pin)), default=2)
+    ticks = "`" * (longest + 1)
+    return f"{ticks}pinned\n{pin}\n{ticks}"

@@ -1,0 +1,218 @@
+"""What the tools of a conversation did: files touched, commands run and how they ended, errors.
+
+1. A tool writes a file if its name, or its argument `command`, says so (write, edit, create, replace, …);
+   else it reads it. A patch names its files itself.
+2. Of a command's result the outcome is its exit code, a line that counts (`3 passed`), or its last line.
+3. Errors are the lines of a result that look like one, the last MOST_ERRORS of them; what a tool only read
+   (a file, a listing) is searched for errors only if it is short, for source code is full of such lines.
+4. An error is resolved when the same command, or the same tool on the same file, later ends without one.
+   Of other tools nobody can tell.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.identifiers.mentions import PATH_KEYS, arguments_of, is_shell, leaves
+from nexus_context.conversation.message import Message, ToolCall, text_of
+
+MOST_ERRORS = 3
+"""Errors of one result that are kept."""
+LONGEST_LINE = 240
+"""Characters of an error or an outcome that are kept."""
+LONGEST_COMMAND = 200
+"""Characters of a command that are kept."""
+READ = 12_000
+"""Characters of a result that are searched: a third of its beginning, the rest of its end."""
+
+
+class FileUse(msgspec.Struct):
+    """A file, how often it was written and read, and when last."""
+
+    path: str
+    writes: int = 0
+    reads: int = 0
+    at: int = 0
+
+
+class Run(NamedTuple):
+    """A command, how it ended in the last run, how often it ran, and when last."""
+
+    command: str
+    outcome: str
+    failed: bool
+    times: int
+    at: int
+
+
+class Failure(NamedTuple):
+    """An error message, the command or tool it came from, whether it is resolved, when it came last."""
+
+    text: str
+    where: str
+    resolved: bool
+    at: int
+
+
+class Work(NamedTuple):
+    """What tools did, each in the order of its first occurrence."""
+
+    files: list[FileUse]
+    runs: list[Run]
+    failures: list[Failure]
+
+
+def work_of(messages: Sequence[Message]) -> Work:
+    """What the tools of these messages did."""
+    results = {each.tool_call_id: each for each in messages if each.role == "tool"}
+    files: dict[str, FileUse] = {}
+    runs: dict[str, Run] = {}
+    failures: dict[tuple[str, str], Failure] = {}
+    for at, message in enumerate(messages):
+        for call in message.tool_calls:
+            arguments = arguments_of(call.arguments)
+            _use_files(files, call, arguments, at)
+            command = _command(call, arguments)
+            answer = results.get(call.id)
+            result = "" if answer is None else _read(text_of(answer))
+            looked = _only_looks(call, command)
+            errors = list(_errors(result)) if result and (not looked or len(result) < _SHORT) else []
+            where = command or _place(call, arguments)
+            failed = bool(errors) or _exit_code(result) not in (None, 0)
+            if command:
+                times = runs[command].times + 1 if command in runs else 1
+                runs[command] = Run(command, _outcome(result, errors), failed, times, at)
+            if answer is not None and not failed and where != call.name:
+                _resolve(failures, where)
+            for error in errors:
+                failures[where, error] = Failure(error, where, False, at)
+    return Work(list(files.values()), list(runs.values()), list(failures.values()))
+
+
+def is_minor(command: str) -> bool:
+    """Whether a command only looks at something."""
+    return all(_LOOK.match(part.strip()) for part in re.split(r"&&|;|\|\|?", command) if part.strip())
+
+
+def _use_files(files: dict[str, FileUse], call: ToolCall, arguments: Any, at: int) -> None:
+    paths: dict[str, bool] = {}
+    does = arguments.get("command") if isinstance(arguments, dict) else None
+    name = f"{call.name} {does}" if isinstance(does, str) and len(does) < 32 else call.name
+    writes = bool(_WRITES.search(name)) and not _READS_AFTER_ALL.search(name)
+    for key, value in leaves(arguments):
+        if not isinstance(value, str):
+            continue
+        if key.lower() in PATH_KEYS and 0 < len(value) <= 300 and value.isprintable():
+            paths[value] = writes
+        elif "*** " in value or "+++ " in value:
+            paths.update((match[1].strip(), True) for match in _PATCHED.finditer(value[:READ]))
+    for path, written in paths.items():
+        use = files.setdefault(path, FileUse(path))
+        use.at = at
+        if written:
+            use.writes += 1
+        else:
+            use.reads += 1
+
+
+def _command(call: ToolCall, arguments: Any) -> str:
+    """The first line of the command that a call runs; empty where it runs none."""
+    if not isinstance(arguments, dict):
+        return ""
+    for key, value in arguments.items():
+        if not is_shell(call.name, key):
+            continue
+        if isinstance(value, list):
+            value = value[-1] if len(value) > 2 and value[1] in ("-c", "-lc") else " ".join(map(str, value))
+        if isinstance(value, str) and value.strip():
+            first, more, _ = value.strip().partition("\n")
+            short = first if len(first) <= LONGEST_COMMAND else first[:LONGEST_COMMAND]
+            return f"{short.rstrip()} …" if more or short != first else first
+    return ""
+
+
+def _place(call: ToolCall, arguments: Any) -> str:
+    """The tool and the first file that a call names; the tool alone where it names none."""
+    path = next((value for key, value in leaves(arguments) if key.lower() in PATH_KEYS), None)
+    return call.name if path is None else f"{call.name} {path}"
+
+
+def _only_looks(call: ToolCall, command: str) -> bool:
+    return is_minor(command) if command else bool(_LOOKS.search(call.name))
+
+
+def _resolve(failures: dict[tuple[str, str], Failure], where: str) -> None:
+    for key, failure in failures.items():
+        if key[0] == where and not failure.resolved:
+            failures[key] = failure._replace(resolved=True)
+
+
+def _read(text: str) -> str:
+    if len(text) <= READ:
+        return text
+    return f"{text[: READ // 3]}\n{text[-READ * 2 // 3 :]}"
+
+
+def _errors(result: str) -> Iterator[str]:
+    """The last few lines that look like errors, each once."""
+    found: dict[str, None] = {}
+    for match in _ERROR_LINE.finditer(result):
+        line = match["line"].strip()
+        if not _NO_ERROR.search(line):
+            found[line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"] = None
+    yield from list(found)[-MOST_ERRORS:]
+
+
+def _exit_code(result: str) -> int | None:
+    codes = _EXIT.findall(result)
+    return int(codes[-1]) if codes else None
+
+
+def _outcome(result: str, errors: Sequence[str]) -> str:
+    """How a command ended, in its own words; empty where it said nothing."""
+    counted = [match["line"].strip(" =") for match in _COUNTED.finditer(result)]
+    if counted:
+        return counted[-1][:LONGEST_LINE]
+    if errors:
+        return errors[-1]
+    lines = [line.strip() for line in result[-2000:].splitlines()]
+    last = next((line for line in reversed(lines) if line and not _PROMPT.search(line)), "")
+    return last if len(last) <= LONGEST_LINE else ""
+
+
+_SHORT = 600  # characters
+_WRITES = re.compile(
+    r"(?i)write|edit|creat|replace|patch|update|insert|appl|delet|remove|renam|move|append|modif|save|undo"
+)
+_READS_AFTER_ALL = re.compile(r"(?i)(?:^|\s)(?:view|read|open|cat|list|show|search|grep|glob|find)\b")
+_LOOKS = re.compile(r"(?i)read|view|open|cat|grep|search|glob|list|\bls\b|find|fetch|get|show|look")
+_LOOK = re.compile(
+    r"(?:ls|cat|cd|pwd|head|tail|grep|rg|find|echo|wc|which|tree|less|file|stat|sed -n|nl|sort|uniq|env"
+    r"|printenv|date|whoami|git (?:status|log|diff|show|branch|remote|blame)|open|goto|scroll_\w+|search_\w+"
+    r"|find_file)\b"
+)
+_PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)([^\n\t]{1,300})", re.MULTILINE)
+_EXIT = re.compile(
+    r"(?i)\b(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:code|status))?|return\s?code)\"?[:= ]{1,3}(-?\d{1,4})\b"
+)
+_PROMPT = re.compile(r"^[\w.@:~-]{0,60}[$#>]$|^\((?:Open file|Current directory):")
+_COUNTED = re.compile(
+    r"""(?imx)^(?P<line>[^\n]{0,120}
+    \b\d+\ (?:passed|failed|errors?|problems?|tests?|warnings?|skipped|passing|failing)\b[^\n]{0,120})$"""
+)
+_ERROR_LINE = re.compile(
+    r"""(?mx)^[ \t]{0,16}(?:E\ {1,8})?(?P<line>(?:
+        (?:[A-Za-z_][\w.]{0,80}\.)?[A-Z][A-Za-z0-9]{0,60}(?:Error|Exception|Panic|Fault)\b(?::[^\n]{0,400})?
+      | (?:[Ee]rror|ERROR|[Ff]atal|FATAL|FAILED|FAIL|ERR!|npm\ (?:ERR!|error)|panic)\b(?:\[[A-Z0-9]+\])?
+        [: ][^\n]{1,400}
+      | [^\s:]{1,120}:\d+(?::\d+)?:\ (?:fatal\ )?error:?\ [^\n]{1,300}
+      | [^\n]{0,160}(?:command\ not\ found|No\ such\ file\ or\ directory|[Pp]ermission\ denied|panicked\ at
+        |cannot\ find\ module|Segmentation\ fault|ECONNREFUSED|not\ recognized\ as|[Tt]imed\ out)[^\n]{0,200}
+      | \{"error":[^\n]{1,300}
+    ))$"""
+)
+_NO_ERROR = re.compile(
+    r"(?i)\b(?:0 errors?|no errors?|0 failed|errors?: 0)\b|\bclass \w+|\bexcept\b|\braise\b|\bimport\b"
+)

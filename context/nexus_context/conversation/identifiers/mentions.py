@@ -1,0 +1,114 @@
+"""What one message mentions, and how much it matters who says it.
+
+1. A user's words, the arguments of a call, an assistant's words and the results of tools are told apart: a
+   result floods, an argument is what a step was about.
+2. Arguments: what stands under a key for files is a path, under a key for commands a command, as a whole.
+   Other values are read as texts, long ones (a file that is written) only at their beginning.
+3. In a result that is JSON escapes are undone: what follows a line's end is a word of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.conversation.identifiers.find import command, find
+from nexus_context.conversation.identifiers.words import LONGEST, Found
+from nexus_context.conversation.message import Message, text_of
+
+Source = Literal["user", "call", "assistant", "written", "result"]
+
+_FOR_PATHS = (
+    "path paths file files file_path filepath filename file_name target_file notebook_path relative_path "
+    "absolute_path old_path new_path workdir"
+)
+PATH_KEYS = frozenset(_FOR_PATHS.split())
+COMMAND_KEYS = frozenset(("command", "cmd", "commands", "script", "shell_command", "command_line"))
+SHELLS = ("bash", "shell", "execute", "exec", "terminal", "run", "cmd", "command", "console", "powershell")
+MOST_VALUES = 400
+"""Values of one call that are looked at."""
+LONG = 200
+"""Characters from which on a value of a call is a text."""
+RESULT_HEAD = 6_000
+"""Characters of a result's beginning that are read."""
+RESULT_TAIL = 2_000
+"""Characters of a result's end that are read."""
+WRITTEN = 4_000
+"""Characters of a text in a call's arguments that are read."""
+_DEPTH = 8
+
+
+def mentions(message: Message) -> list[tuple[Source, list[Found]]]:
+    """The names and values of a message, in order, by who says them; a name may occur in several lists."""
+    text = text_of(message)
+    if message.role == "tool":
+        return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
+    made: list[tuple[Source, list[Found]]] = []
+    if text:
+        made.append(("assistant" if message.role == "assistant" else "user", find(text)))
+    for call in message.tool_calls:
+        made += _of_call(call.name, arguments_of(call.arguments))
+    return made
+
+
+def arguments_of(arguments: Any) -> Any:
+    """The arguments of a call as a value: a string of JSON is decoded, if it is one."""
+    if isinstance(arguments, str):
+        try:
+            return msgspec.json.decode(arguments)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return arguments
+    return arguments
+
+
+def is_shell(tool: str, key: str) -> bool:
+    """Whether what stands under `key` of a tool's arguments is a command line."""
+    name = tool.lower()
+    return key in COMMAND_KEYS and any(shell in name for shell in SHELLS)
+
+
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in a JSON value, each with the key that it or its list stands under; bounded."""
+    stack: list[tuple[str, Any, int]] = [(key, value, 0)]
+    seen = 0
+    while stack and seen < MOST_VALUES:
+        name, item, depth = stack.pop()
+        if isinstance(item, dict):
+            if depth < _DEPTH:
+                stack.extend([(str(each), inner, depth + 1) for each, inner in reversed(item.items())])
+        elif isinstance(item, list):
+            if depth < _DEPTH:
+                stack.extend([(name, inner, depth + 1) for inner in reversed(item)])
+        else:
+            seen += 1
+            yield name, item
+
+
+def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Found]]]:
+    for key, value in leaves(arguments):
+        if value is None or isinstance(value, bool):
+            continue
+        text = str(value)
+        if isinstance(value, str) and is_shell(tool, key):
+            parts = [found for found in find(text, head=WRITTEN, tail=0) if found.kind != "command"]
+            line = command(text)
+            yield "call", [line, *parts] if line.text.isprintable() else parts
+        elif key.lower() in PATH_KEYS and 0 < len(text) <= LONGEST and text.isprintable():
+            yield "call", [Found("path", text)]
+        elif len(text) > LONG:
+            yield "written", find(text, head=WRITTEN, tail=0)
+        else:
+            yield "call", find(text) or _code_of(text)
+
+
+def _code_of(value: str) -> list[Found]:
+    """A short value that is no plain word, such as JFK."""
+    return [Found("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
+
+
+def _unescaped(text: str) -> str:
+    """A JSON text with the escapes in its strings undone; any other text as it is."""
+    if "\\" not in text or not text.startswith(("{", "[", '"')):
+        return text
+    text = text.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "")
+    return text.replace('\\"', '"').replace("\\/", "/").replace("\0", "\\")

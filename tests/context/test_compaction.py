@@ -1,0 +1,249 @@
+"""One compaction from plan to receipt."""
+
+from datetime import datetime
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
+from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.extractive import extract
+from nexus_context.conversation.compaction.run import CompactionResult, Plan, finish, plan
+from nexus_context.conversation.compaction.summarizer import Written
+from nexus_context.conversation.compaction.summary import is_summary, summary_of
+from nexus_context.conversation.groups import group_starts
+from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.tokens import count_message
+from support.chats import chat
+from support.histories import SOUND, Letters, histories
+
+NOON = datetime(2026, 3, 4, 12, 0)
+COUNTER = Letters()
+
+
+def planned(
+    messages: list[Message],
+    available: int = 2_000,
+    *,
+    fixed: int = 0,
+    reason: Reason = "explicit",
+    pins: tuple[str | int, ...] = (),
+    overflow: bool = False,
+    own: CompactionSettings = CompactionSettings(),  # noqa: B008 (frozen)
+) -> Plan | None:
+    counts = [count_message(COUNTER, content_of(each), each.tool_calls) for each in messages]
+    return plan(
+        messages,
+        counts,
+        available=available,
+        fixed=fixed,
+        counter=COUNTER,
+        settings=own,
+        reason=reason,
+        pins=pins,
+        overflow=overflow,
+    )
+
+
+def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> CompactionResult:
+    made = planned(messages, **kwargs)  # type: ignore[arg-type]
+    assert made is not None
+    written = Written(summary, "editor") if summary else extract(made.request(), COUNTER)
+    return finish(made, written, counter=COUNTER, made_at=NOON)
+
+
+LISTING = "\n  ".join(["all sorts of lines, none of which says anything at all"] * 12)
+TALK = f"""
+user: Rename load() to read() in src/a.py. Never touch src/b.py.
+bash: pytest -q
+=> {LISTING}
+  E   ValueError: bad port
+assistant: I decided to keep the alias because callers use it.
+user: And now the docs in docs/a.md, please.
+bash: make docs
+=> {LISTING}
+assistant: Done.
+user: thanks
+assistant: You are welcome.
+"""
+
+
+def test_a_compaction_and_its_receipt() -> None:
+    result = compacted(chat(TALK), "Renamed load() to read() in src/a.py; the alias stays.")
+    assert [text_of(each)[:24] for each in result.messages] == ["[CONTEXT SUMMARY]\nThis s", "thanks", "You are welcome."]  # fmt: skip  # noqa: E501
+    assert msgspec.to_builtins(result.receipt) == snapshot(
+        {
+            "id": "b31addfebd32",
+            "reason": "explicit",
+            "summarizer": "editor",
+            "replacedMessages": 8,
+            "tokensBefore": 446,
+            "tokensAfter": 104,
+            "created": "2026-03-04T12:00:00",
+            "lost": {
+                "paths": ("docs/a.md", "src/b.py"),
+                "commands": ("make docs", "pytest -q"),
+                "identifiers": ("ValueError",),
+                "errors": ("ValueError: bad port",),
+                "instructions": (
+                    "Never touch src/b.py.",
+                    "And now the docs in docs/a.md, please.",
+                    "Rename load() to read() in src/a.py.",
+                ),
+                "decisions": ("I decided to keep the alias because callers use it.",),
+                "counts": {
+                    "paths": 2,
+                    "commands": 2,
+                    "identifiers": 1,
+                    "errors": 1,
+                    "instructions": 3,
+                    "decisions": 1,
+                },
+            },
+            "failures": (),
+        }
+    )
+    assert result.new_token_count == COUNTER.count_messages(result.messages)
+    assert result.original_token_count == COUNTER.count_messages(chat(TALK))
+    assert result.reached
+
+
+def test_the_request_repeats_what_was_sent_and_puts_the_instruction_last() -> None:
+    made = planned(chat(TALK), pins=("alias",))
+    assert made is not None
+    request = made.request()
+    assert request.messages[:-1] == tuple(chat(TALK))
+    assert request.messages[-1].role == "user"
+    assert "The newest 2 messages before this one stay" in text_of(request.messages[-1])
+    assert "<pin>\nalias\n</pin>" in text_of(request.messages[-1])
+    assert request.replaced == tuple(chat(TALK)[:8])
+    sent = made.request([Message("user", "[EARLIER CONTEXT]"), *chat(TALK)[4:]])
+    assert text_of(sent.messages[0]) == "[EARLIER CONTEXT]"
+    crowded = made.request(room=10)
+    assert crowded.messages[:-1] == tuple(chat(TALK)[:8])
+    assert "stay in the conversation" not in text_of(crowded.messages[-1])
+
+
+def test_nothing_to_replace_is_no_plan() -> None:
+    assert planned([]) is None
+    assert planned(chat("user: hello")) is None
+    summarized = chat("user: [CONTEXT SUMMARY]\n  x\nuser: a\nassistant: b")
+    assert planned(summarized, 10_000, reason="token_limit") is None
+    assert planned(chat(TALK), 100_000, reason="token_limit") is None
+
+
+def test_a_summary_that_is_no_smaller_is_refused() -> None:
+    made = planned(chat(TALK))
+    assert made is not None
+    with pytest.raises(CompactionError) as caught:
+        finish(made, Written("x" * 9_000, "editor"), counter=COUNTER, made_at=NOON)
+    assert caught.value.code == "no-gain"
+    assert str(caught.value) == snapshot(
+        "Nothing was compacted: with the summary of editor the history would take 2341 tokens instead of 446."
+    )
+
+
+def test_pins_stay() -> None:
+    messages = chat(TALK)
+    result = compacted(messages, pins=("the alias", 2, 99))
+    assert result.messages[1:3] == (messages[1], messages[2])  # the whole group of the result
+    assert "```pinned\nthe alias\n```" in text_of(result.summary_message) or "the alias" in text_of(result.summary_message)  # fmt: skip  # noqa: E501
+    assert result.receipt.replaced_messages == 6
+    again = compacted([*result.messages, *chat(TALK)], "Short.", pins=("read()",))
+    for pin in ("the alias", "read()"):
+        assert pin in summary_of(again.summary_message)
+
+
+def test_where_little_room_is_left_the_newest_group_stays() -> None:
+    made = planned(chat(TALK), 1_000, fixed=900, reason="token_limit")
+    assert made is not None
+    assert [text_of(each) for each in made.preserved] == ["You are welcome."]
+    assert made.threshold < 0
+    result = finish(made, Written("Short.", "editor"), counter=COUNTER, made_at=NOON)
+    assert not result.reached
+
+
+def test_after_an_overflow_more_is_replaced() -> None:
+    talk = chat(TALK * 6)
+    usual = planned(talk, 4_000, reason="token_limit")
+    hurried = planned(talk, 4_000, reason="token_limit", overflow=True)
+    assert usual is not None
+    assert hurried is not None
+    assert hurried.start >= usual.start
+    assert hurried.summary_limit <= usual.summary_limit
+
+
+@settings(deadline=None)
+@given(
+    histories(SOUND, most=30),
+    st.integers(400, 8_000),
+    st.integers(0, 2_000),
+    st.sampled_from(["explicit", "token_limit"]),
+    st.booleans(),
+    st.lists(st.one_of(st.integers(-2, 30), st.text(max_size=20)), max_size=3),
+)
+def test_any_history(
+    messages: list[Message], available: int, fixed: int, reason: Reason, overflow: bool, pins: list[str | int]
+) -> None:
+    kwargs = {
+        "available": available,
+        "fixed": fixed,
+        "reason": reason,
+        "overflow": overflow,
+        "pins": tuple(pins),
+    }
+    made = planned(messages, **kwargs)  # type: ignore[arg-type]
+    if made is None:
+        return
+    assert made.start in group_starts(messages)
+    assert made.preserved[len(made.pinned) :] == tuple(messages[made.start :])
+    assert len(made.replaced) + len(made.preserved) == len(messages)
+    try:
+        written = extract(made.request(), COUNTER)
+        result = finish(made, written, counter=COUNTER, made_at=NOON)
+    except CompactionError as error:
+        assert error.code in ("no-gain", "no-summary")
+        return
+    limited = all(pin in written.text for pin in made.pins)
+    assert COUNTER.count(written.text) <= made.summary_limit
+    assert result.new_token_count == COUNTER.count_messages(result.messages) < result.original_token_count
+    assert limited or COUNTER.count(text_of(result.summary_message)) > COUNTER.count(written.text)
+    assert is_summary(result.summary_message)
+    assert [each for each in result.messages if is_summary(each)] == [result.summary_message]
+    for pin in pins:
+        assert not isinstance(pin, str) or not pin.strip() or pin in text_of(result.summary_message)
+    present = "\n".join(text_of(each) for each in result.messages)
+    lost = result.receipt.lost
+    for names in (
+        lost.paths,
+        lost.commands,
+        lost.identifiers,
+        lost.errors,
+        lost.instructions,
+        lost.decisions,
+    ):
+        assert len(names) <= 50
+        assert not [name for name in names if name in present]
+    assert finish(made, written, counter=COUNTER, made_at=NOON) == result
+
+
+@settings(deadline=None, max_examples=20)
+@given(histories(SOUND, most=30), st.integers(1_500, 6_000))
+def test_summaries_of_summaries_do_not_grow(messages: list[Message], available: int) -> None:
+    sizes = []
+    history = list(messages)
+    for _ in range(6):
+        made = planned(history, available, reason="token_limit")
+        if made is None:
+            break
+        try:
+            result = finish(made, extract(made.request(), COUNTER), counter=COUNTER, made_at=NOON)
+        except CompactionError:
+            break
+        sizes.append(COUNTER.count(text_of(result.summary_message)))
+        assert sizes[-1] <= max(available // 4, 256)
+        history = [*result.messages, *messages]
+        assert summary_of(result.summary_message).count("## Goal") <= 1
