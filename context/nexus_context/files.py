@@ -78,6 +78,15 @@ class FileRead(msgspec.Struct, frozen=True):
     owner: tuple[int, int] | None = None
 
 
+class BytesRead(msgspec.Struct, frozen=True):
+    """What came of reading one file as it is. `data` is there for loaded files."""
+
+    path: str
+    status: Status
+    data: bytes | None
+    problems: tuple[Problem, ...] = ()
+
+
 def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
     """Read a file of at most `limit` bytes; never raises for anything that the path may be.
 
@@ -92,6 +101,19 @@ def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> Fil
     if previous is not None and _same(previous, read):
         return previous
     return read
+
+
+def read_bytes(path: str, *, limit: int) -> BytesRead:
+    """Read a file of at most `limit` bytes as it is, for what is not known to be text; never raises."""
+    try:
+        found = _contents(path, os.stat(path), limit)
+    except ValueError:
+        found = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
+    except OSError as error:
+        found = _refused(path, error)
+    if isinstance(found, FileRead):
+        return BytesRead(path, found.status, None, found.problems)
+    return BytesRead(path, "loaded", found[0])
 
 
 _BAD_PATH = "its path holds a character that no file name can hold; rename it"
@@ -213,11 +235,22 @@ def which(command: str, *, search: str | None = None) -> str | None:
 
 def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
     before = os.stat(path)
-    if not stat.S_ISREG(before.st_mode):
-        return _not_a_file(path, before.st_mode)
     # the last number says whether the other five can be relied on
     if previous is not None and previous.stamp and previous.stamp == (*_identity(before), 1):
         return previous
+    found = _contents(path, before, limit)
+    if isinstance(found, FileRead):
+        return found
+    data, opened, stamp = found
+    return msgspec.structs.replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
+
+
+def _contents(
+    path: str, before: os.stat_result, limit: int
+) -> FileRead | tuple[bytes, os.stat_result, tuple[int, ...]]:
+    """The bytes of a regular file, its state when it was opened, and its stamp; or why there are none."""
+    if not stat.S_ISREG(before.st_mode):
+        return _not_a_file(path, before.st_mode)
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         opened = os.fstat(descriptor)
@@ -231,7 +264,7 @@ def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
         os.close(descriptor)
     if len(data) > limit:
         return _too_large(path, f"more than {limit:,} bytes", limit, stamp)
-    return msgspec.structs.replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
+    return data, opened, stamp
 
 
 def _read_at_most(descriptor: int, size: int) -> bytes:

@@ -12,8 +12,10 @@ import pytest
 
 from nexus_context import files
 from nexus_context.files import (
+    BytesRead,
     FileRead,
     decode,
+    read_bytes,
     read_text,
     shared_directory,
     trusted_directory,
@@ -362,3 +364,19 @@ def test_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert which("tool", search="/none") is None
     assert which("tool", search=".") is None
+
+
+def test_bytes_are_read_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "packed"
+    path.write_bytes(b"\x1f\x8b\xff\0")
+    assert read_bytes(str(path), limit=4) == BytesRead(str(path), "loaded", b"\x1f\x8b\xff\0")
+    refused = {
+        str(path): "too-large",
+        str(tmp_path): "unreadable",
+        str(tmp_path / "no"): "missing",
+        "a\0b": "unreadable",
+    }
+    for name, status in refused.items():
+        read = read_bytes(name, limit=3)
+        assert (read.status, read.data) == (status, None)
+        assert [problem.path for problem in read.problems] == ([] if status == "missing" else [name])

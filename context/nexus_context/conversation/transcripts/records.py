@@ -1,0 +1,162 @@
+"""A text of JSON → the records in it: the lines of JSONL, the items of a list, or the one value.
+
+1. A text that is one JSON value is read as that; else each line that is not blank is a record of its own.
+2. A line that is no JSON is a problem, and the other lines are read. An unfinished last line is what a file
+   looks like while it is written: that is information, no error.
+3. A broken text that is not made of lines is read as far as it can be understood.
+4. Half a surrogate pair, which JavaScript writes where it cut an emoji in two, becomes U+FFFD.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context import jsontext
+from nexus_context.errors import Problem, Severity, Span
+
+MOST_PROBLEMS = 20
+"""Problems of one severity that are told one by one."""
+
+MOST_EXPLAINED = 1 << 16
+"""Longest line, in code points, that is searched for what is wrong with its JSON."""
+
+MOST_RECOVERED = 1 << 22
+"""Longest broken text without lines, in code points, from which values are recovered."""
+
+_LINE = re.compile(r"[^\r\n]+")
+_HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F])\w\w|.)", re.DOTALL)
+
+
+class Record(NamedTuple):
+    """One JSON value and where it stands: the span of its line, and a name for it in messages."""
+
+    value: Any
+    span: Span
+    place: str
+
+
+class Report:
+    """Collects the problems of one transcript; of each severity only so many are told one by one."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._told: list[Problem] = []
+        self._counts: dict[Severity, int] = {}
+
+    def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
+        """Report one problem."""
+        if self.next_is_told(severity):
+            self._told.append(Problem(self._path, span, code, severity, message))
+        self._counts[severity] = self._counts.get(severity, 0) + 1
+
+    def next_is_told(self, severity: Severity = Severity.ERROR) -> bool:
+        """Whether another problem of this severity is told, or only counted."""
+        return self._counts.get(severity, 0) < MOST_PROBLEMS
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems by place, and last how many are not told."""
+        told = sorted(self._told, key=lambda problem: problem.span)
+        for severity, count in self._counts.items():
+            if count > MOST_PROBLEMS:
+                message = f"And {count - MOST_PROBLEMS:,} more like these."
+                told.append(Problem(self._path, told[-1].span, "transcript.more", severity, message))
+        return tuple(told)
+
+
+def records(path: str, text: str, report: Report) -> list[Record]:
+    """The records of a text; what cannot be read is reported."""
+    value, error = _decode(text)
+    if not error:
+        return _items(value)
+    if _has_lines(text):
+        return _lines(path, text, report)
+    if len(text) > MOST_RECOVERED:
+        report.add(Span(0, 1), "transcript.json", f"The file is no JSON: {error}. Export it again.")
+        return []
+    document = jsontext.parse(path, text)
+    for problem in document.problems:
+        report.add(problem.span, problem.code, problem.message, problem.severity)
+    return _items(document.value)
+
+
+def _items(value: Any) -> list[Record]:
+    if not isinstance(value, list):
+        return [] if value is None else [Record(value, Span(0, 0), "The value")]
+    return [Record(item, Span(0, 0), f"Item {number:,}") for number, item in enumerate(value, 1)]
+
+
+def _has_lines(text: str) -> bool:
+    """Whether the text is JSONL, if a broken one: a line of its own is JSON, or nothing looks like a list."""
+    tried = 0
+    for line in _LINE.finditer(text):
+        if line[0].isspace():
+            continue
+        if line[0][0] not in " \t" and not _decode(line[0])[1]:
+            return True
+        tried += 1
+        if tried == MOST_PROBLEMS:
+            break
+    return text.lstrip()[:1] not in ("[", "{")
+
+
+def _lines(path: str, text: str, report: Report) -> list[Record]:
+    found = []
+    last: tuple[Span, str] | None = None
+    for line in _LINE.finditer(text):
+        if line[0].isspace():
+            continue
+        if last is not None:
+            _tell_broken(path, text, last, report)
+            last = None
+        span = Span(*line.span())
+        value, error = _decode(line[0])
+        if error:
+            last = (span, error)
+        else:
+            found.append(Record(value, span, "The line"))
+    if last is not None and last[0].end == len(text) and text[last[0].start] in "[{":
+        message = "The last line is unfinished: something still writes to the file. The line is left out."
+        report.add(last[0], "transcript.unfinished", message, Severity.INFORMATION)
+    elif last is not None:
+        _tell_broken(path, text, last, report)
+    return found
+
+
+def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
+    """Report a line that is no JSON, with what is wrong with it where that is found soon."""
+    (start, end), error = last
+    if end - start <= MOST_EXPLAINED and report.next_is_told():
+        errors = (
+            problem
+            for problem in jsontext.parse(path, text[start:end]).problems
+            if problem.severity is Severity.ERROR
+        )
+        for problem in errors:
+            span = Span(start + problem.span.start, start + problem.span.end)
+            report.add(span, problem.code, f"{problem.message} The line is left out.")
+            return
+    message = f"The line is no JSON: {error}. Mend or remove it; it is left out."
+    report.add(Span(start, end), "transcript.json", message)
+
+
+def _decode(text: str) -> tuple[Any, str]:
+    """The value, and what is wrong with the text if there is none."""
+    try:
+        return msgspec.json.decode(text), ""
+    except (msgspec.DecodeError, UnicodeEncodeError) as failure:
+        error = str(failure)
+    except RecursionError:
+        return None, "its values are nested too deeply"
+    if "\\ud" not in text and "\\uD" not in text:
+        return None, error
+    try:
+        return msgspec.json.decode(_HALF_PAIR.sub(_whole, text)), ""
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None, error
+    except RecursionError:
+        return None, "its values are nested too deeply"
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return r"\ufffd" if escape[1] else escape[0]

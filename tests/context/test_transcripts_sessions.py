@@ -1,0 +1,391 @@
+"""Session files of Claude Code: branches, compactions, answers in several records, parallel calls."""
+
+import itertools
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.transcripts import Transcript, read
+
+Record = dict[str, Any]
+SAID = "The file holds no message."
+ATTACHED = (
+    "Left out: 1 record attached by Claude Code in words of its own: reminders, changed files and the like."
+)
+
+
+def check(
+    records: list[Record], *shown: str, entire: bool = False, left_out: tuple[str, ...] = ()
+) -> Transcript:
+    """The messages as `role text`, calls as `!id`, results as `=id text`; and what is left out."""
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    transcript = read(lines, "/s.jsonl", entire=entire)
+    (conversation,) = transcript.conversations
+    assert [show(message) for message in conversation.messages] == list(shown)
+    assert tuple(problem.message for problem in transcript.problems) == left_out
+    assert all(problem.severity.name == "INFORMATION" for problem in transcript.problems)
+    assert transcript.format == "claude-code"
+    return transcript
+
+
+def show(message: Message) -> str:
+    if message.role == "tool":
+        return f"={message.tool_call_id} {text_of(message)}"
+    words = [
+        message.role,
+        text_of(message).replace("\n", "/"),
+        *(f"!{call.id}" for call in message.tool_calls),
+    ]
+    return " ".join(word for word in words if word)
+
+
+def record(kind: str, uuid: str, parent: str | None, **fields: Any) -> Record:
+    envelope = {
+        "isSidechain": False,
+        "userType": "external",
+        "cwd": "/a",
+        "sessionId": "s",
+        "version": "2.1.0",
+    }
+    stamp = {"timestamp": "2026-01-01T10:00:00.000Z"}
+    return {"parentUuid": parent, **envelope, "type": kind, **fields, "uuid": uuid, **stamp}
+
+
+def user(uuid: str, parent: str | None, content: Any, **fields: Any) -> Record:
+    return record("user", uuid, parent, message={"role": "user", "content": content}, **fields)
+
+
+def assistant(uuid: str, parent: str | None, block: Any, *, message: str = "", **fields: Any) -> Record:
+    content = [{"type": "text", "text": block} if isinstance(block, str) else block]
+    answer = {
+        "id": message or f"msg-{uuid}",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-5",
+    }
+    return record("assistant", uuid, parent, message={**answer, "content": content}, requestId="r", **fields)
+
+
+def call(name: str) -> Record:
+    return {"type": "tool_use", "id": name, "name": "Bash", "input": {"command": name}}
+
+
+def result(uuid: str, parent: str, *calls: str) -> Record:
+    blocks = [{"tool_use_id": one, "type": "tool_result", "content": f"did {one}"} for one in calls]
+    return user(uuid, parent, blocks, toolUseResult={"stdout": "shown to the user only"})
+
+
+def boundary(uuid: str, logical: str, **about: Any) -> Record:
+    return record(
+        "system",
+        uuid,
+        None,
+        subtype="compact_boundary",
+        logicalParentUuid=logical,
+        content="Conversation compacted",
+        compactMetadata={"trigger": "auto", "preTokens": 155_000, **about},
+    )
+
+
+def test_a_session() -> None:
+    transcript = check(
+        [
+            {"type": "summary", "summary": "A title", "leafUuid": "zz"},
+            {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}},
+            user("u1", None, "Fix it."),
+            assistant("a1", "u1", {"type": "thinking", "thinking": "Hm.", "signature": "s"}, message="m1"),
+            assistant("a2", "a1", "I look.", message="m1"),
+            assistant("a3", "a2", call("t1"), message="m1"),
+            result("u2", "a3", "t1"),
+            record("system", "s1", "u2", subtype="turn_duration", durationMs=5),
+            assistant("a4", "s1", "Done."),
+            {"type": "custom-title", "customTitle": "x", "sessionId": "s"},
+        ],
+        "user Fix it.",
+        "assistant I look. !t1",
+        "=t1 did t1",
+        "assistant Done.",
+    )
+    (conversation,) = transcript.conversations
+    assert conversation.messages[1].content == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "text", "text": "I look."},
+    ]
+    assert conversation.messages[1].tool_calls[0].arguments == {"command": "t1"}
+    assert (conversation.model, conversation.messages[0].timestamp) == (
+        "claude-opus-4-5",
+        "2026-01-01T10:00:00.000Z",
+    )
+
+
+def test_what_was_left_by_going_back() -> None:
+    check(
+        [
+            user("u1", None, "One."),
+            assistant("a1", "u1", "1"),
+            user("u2", "a1", "Two."),
+            assistant("a2", "u2", "2"),
+            user("u3", "a1", "Two, again."),
+            assistant("a3", "u3", "II"),
+        ],
+        "user One.",
+        "assistant 1",
+        "user Two, again.",
+        "assistant II",
+        left_out=("Left out: 2 records of branches that the conversation left by going back.",),
+    )
+
+
+PARALLEL = [
+    user("u1", None, "Both."),
+    assistant("a0", "u1", "I do.", message="m"),
+    assistant("a1", "a0", call("t1"), message="m"),
+    assistant("a2", "a1", call("t2"), message="m"),
+    result("r1", "a1", "t1"),
+    result("r2", "a2", "t2"),
+    assistant("a3", "r2", "Done."),
+]
+
+
+def test_parallel_calls() -> None:
+    """The branch passes through one of the results only, whichever was written last."""
+    shown = ("user Both.", "assistant I do. !t1 !t2", "=t1 did t1", "=t2 did t2", "assistant Done.")
+    check(PARALLEL, *shown)
+    other = [*PARALLEL[:4], PARALLEL[5], PARALLEL[4], assistant("a3", "r1", "Done.")]
+    check(other, "user Both.", "assistant I do. !t1 !t2", "=t2 did t2", "=t1 did t1", "assistant Done.")
+    interleaved = [*PARALLEL[:3], PARALLEL[4], assistant("a2", "r1", call("t2"), message="m"), *PARALLEL[5:]]
+    check(interleaved, *shown)
+    together = [*PARALLEL[:4], result("r2", "a2", "t1", "t2"), PARALLEL[6]]
+    check(together, *shown)
+
+
+def test_an_answer_that_is_written_again_as_it_grows() -> None:
+    check(
+        [
+            user("u1", None, "Go."),
+            assistant("a1", "u1", "I lo", message="m"),
+            assistant("a2", "a1", "I look.", message="m"),
+            assistant("a3", "a2", {**call("t1"), "input": {}}, message="m"),
+            assistant("a4", "a3", call("t1"), message="m"),
+            assistant("a5", "a4", "I look.", message="m"),
+            result("r1", "a4", "t1"),
+        ],
+        "user Go.",
+        "assistant I look. !t1",
+        "=t1 did t1",
+    )
+
+
+def test_a_record_that_is_written_twice() -> None:
+    check(
+        [
+            user("u1", None, "Old."),
+            user("u1", None, "Go."),
+            assistant("a1", "u1", "1"),
+            assistant("a1", "u1", "I"),
+        ],
+        "user Go.",
+        "assistant I",
+    )
+
+
+COMPACTED = [
+    user("u1", None, "One."),
+    assistant("a1", "u1", "1"),
+    user("u2", "a1", "Two."),
+    assistant("a2", "u2", "2"),
+    boundary("b", "a2"),
+    user("s", "b", "Summary.", isCompactSummary=True, isVisibleInTranscriptOnly=True),
+    user("u3", "s", "Three."),
+    assistant("a3", "u3", "3"),
+]
+
+
+def test_after_a_compaction() -> None:
+    transcript = check(
+        COMPACTED,
+        "user Summary.",
+        "user Three.",
+        "assistant 3",
+        left_out=("Left out: 4 records before the last compaction: its summary stands for them.",),
+    )
+    assert transcript.conversations[0].messages[0].meta == {"isCompactSummary": True}
+    everything = ["user One.", "assistant 1", "user Two.", "assistant 2", "user Summary.", "user Three."]
+    check(COMPACTED, *everything, "assistant 3", entire=True)
+    lost = [*COMPACTED[:4], boundary("b", "not there"), *COMPACTED[5:]]
+    check(lost, *everything, "assistant 3", entire=True)
+
+
+def test_what_a_compaction_kept() -> None:
+    left_out = ("Left out: 2 records before the last compaction: its summary stands for them.",)
+    segment = {"headUuid": "u2", "anchorUuid": "s", "tailUuid": "a2"}
+    shown = ("user Summary.", "user Two.", "assistant 2", "user Three.", "assistant 3")
+    kept = [*COMPACTED[:4], boundary("b", "a2", preservedSegment=segment), *COMPACTED[5:]]
+    check(kept, *shown, left_out=left_out)
+    listed = {"anchorUuid": "s", "uuids": ["u2", "a2"]}
+    kept[4] = boundary("b", "a2", preservedMessages=listed)
+    check(kept, *shown, left_out=left_out)
+    both = [
+        *COMPACTED[:3],
+        boundary("b", "a2", preservedMessages=listed, preservedSegment=segment),
+        COMPACTED[5],
+        assistant("a2", "s", "2"),  # what was kept may be written, or written again, after the summary
+        user("u3", "a2", "Three."),
+        COMPACTED[7],
+    ]
+    check(both, *shown, left_out=left_out)
+    kept[6] = user("u3", "a2", "Three.")  # the next record may name the last that was kept
+    check(kept, *shown, left_out=left_out)
+    broken = [
+        *COMPACTED[:4],
+        boundary("b", "a2", preservedSegment={**segment, "headUuid": "x"}),
+        *COMPACTED[5:],
+    ]
+    check(
+        broken,
+        "user Summary.",
+        *shown[3:],
+        left_out=("Left out: 4 records before the last compaction: its summary stands for them.",),
+    )
+
+
+def test_sub_agents() -> None:
+    side = [
+        user("x1", None, "Search.", isSidechain=True, agentId="a"),
+        assistant("x2", "x1", "Found.", isSidechain=True),
+    ]
+    check(
+        [user("u1", None, "Go."), *side, assistant("a1", "u1", "1")],
+        "user Go.",
+        "assistant 1",
+        left_out=(
+            "Left out: 2 records of sub-agents (sidechains): the main conversation saw only their results.",
+        ),
+    )
+    check(side, "user Search.", "assistant Found.")
+
+
+def test_what_claude_code_adds() -> None:
+    queued = {"type": "queued_command", "prompt": "And test.", "commandMode": "prompt"}
+    check(
+        [
+            user("u0", None, "<local-command-caveat>Caveat</local-command-caveat>", isMeta=True),
+            record("system", "l1", "u0", subtype="local_command", content="<command-name>/x</command-name>"),
+            user("u1", "l1", "Go."),
+            record("attachment", "n1", "u1", attachment={"type": "todo_reminder", "content": []}),
+            assistant("a1", "n1", call("t1")),
+            result("r1", "a1", "t1"),
+            record("attachment", "n2", "r1", attachment=queued),
+            assistant("a2", "n2", "API Error: 529", isApiErrorMessage=True),
+            user("h1", "a2", "Only seen.", isVisibleInTranscriptOnly=True),
+            assistant("a3", "h1", "Done."),
+        ],
+        "user <local-command-caveat>Caveat</local-command-caveat>",
+        "user <command-name>/x</command-name>",
+        "user Go.",
+        "assistant !t1",
+        "=t1 did t1",
+        "user And test.",
+        "assistant Done.",
+        left_out=(
+            ATTACHED,
+            "Left out: 1 record with errors that Claude Code wrote in the model's name.",
+            "Left out: 1 record shown to the user only.",
+        ),
+    )
+
+
+def test_a_stream_of_records_without_parents() -> None:
+    stream: list[Record] = [
+        {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash"]},
+        {"type": "user", "message": {"role": "user", "content": "Go."}, "session_id": "s"},
+        {"type": "assistant", "message": {"id": "m", "content": [call("t1")]}, "parent_tool_use_id": None},
+        {"type": "assistant", "message": {"content": [call("t9")]}, "parent_tool_use_id": "t1"},
+        {
+            "type": "user",
+            "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": "1"}]},
+        },
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "Done."}]}},
+        {"type": "result", "subtype": "success", "session_id": "s"},
+    ]
+    check(
+        stream,
+        "user Go.",
+        "assistant !t1",
+        "=t1 1",
+        "assistant Done.",
+        left_out=(
+            "Left out: 1 record of sub-agents (sidechains): the main conversation saw only their results.",
+        ),
+    )
+
+
+def test_a_parent_that_is_not_in_the_file() -> None:
+    check(
+        [
+            user("u1", "gone", "Go."),
+            assistant("a1", "u1", "1"),
+            user("u2", "gone", "On."),
+            assistant("a2", "u2", "2"),
+        ],
+        "user Go.",
+        "assistant 1",
+        "user On.",
+        "assistant 2",
+    )
+
+
+def test_records_that_nothing_links_are_read_in_order() -> None:
+    check([user("u1", None, "Go."), assistant("a1", None, "1")], "user Go.", "assistant 1")
+
+
+def test_a_circle_of_parents_ends() -> None:
+    check([user("u1", "a1", "Go."), assistant("a1", "u1", "1")], "user Go.", "assistant 1")
+
+
+def test_a_record_without_a_message_that_can_be_read() -> None:
+    text = json.dumps(user("u1", None, "Go.")) + "\n" + json.dumps(user("u2", "u1", 5)) + "\n"
+    found = read(text, "/s")
+    assert [show(message) for message in found.conversations[0].messages] == ["user Go."]
+    assert [problem.message for problem in found.problems] == [
+        "The record is no message: its content is a number, not text or a list of parts"
+    ]
+    assert found.problems[0].span.start == text.index("\n") + 1
+
+
+def test_titles_alone_are_no_conversation() -> None:
+    found = read(json.dumps({"type": "summary", "summary": "x", "leafUuid": "y"}), "/s")
+    assert found.conversations == ()
+    assert found.problems[0].message.startswith(SAID)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_every_order_of_parallel_results_gives_whole_pairs(counts: list[int], random: Any) -> None:
+    """Calls of one answer, each a record of its own, whose results come in any order."""
+    ids = (f"n{number}" for number in itertools.count())
+    records = [user("start", None, "Go.")]
+    last = "start"
+    for turn, count in enumerate(counts):
+        calls = []
+        for number in range(count):
+            uuid = next(ids)
+            records.append(assistant(uuid, last, call(f"t{turn}-{number}"), message=f"m{turn}"))
+            calls.append((uuid, f"t{turn}-{number}"))
+            last = uuid
+        random.shuffle(calls)
+        for parent, name in calls:
+            last = next(ids)
+            records.append(result(last, parent, name))
+    found = read("".join(json.dumps(one) + "\n" for one in records), "/s")
+    assert found.problems == ()
+    messages = list(found.conversations[0].messages)
+    assert messages.pop(0).role == "user"
+    for count in counts:
+        answer = messages.pop(0)
+        assert len(answer.tool_calls) == count
+        results = [messages.pop(0) for _ in range(count)]
+        assert {one.tool_call_id for one in results} == {one.id for one in answer.tool_calls}
+    assert messages == []
