@@ -30,6 +30,8 @@ ORDER = [
     "tools",
     "parameters",
     "manager",
+    "prefix",
+    "cache",
     "assembly",
     "loader",
     "init",

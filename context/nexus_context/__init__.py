@@ -5,14 +5,19 @@ The names below are the public ones. Each is imported on its first use: `import 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nexus_context.assembly import AssembledContext, Options, Request, assemble, usage_of
-    from nexus_context.budget import TokenUsage, UsageRow
+    from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
+    from nexus_context.budget import TokenBudget, TokenUsage, UsageRow
+    from nexus_context.cache import AssemblyCache
+    from nexus_context.conversation.compaction.detection import CompactionSettings
+    from nexus_context.conversation.compaction.errors import CompactionError
+    from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.message import Message, ToolCall
-    from nexus_context.errors import NexusError, Problem, RequestError, Severity, Span
+    from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
-    from nexus_context.manager import ContextManager
+    from nexus_context.manager import ContextConfig, ContextManager
+    from nexus_context.prefix import CacheReport, compare
     from nexus_context.prompt.environment import Environment, detect
     from nexus_context.prompt.render import Fragment, Prompt
     from nexus_context.snapshot import Snapshot, load, prompt_for
@@ -29,6 +34,7 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "NexusError",
     "Problem",
     "RequestError",
+    "ContextOverflowError",
     "Severity",
     "Span",
     "ConfigError",
@@ -50,13 +56,22 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "prompt_for",
     "Message",
     "ToolCall",
+    "CompactionError",
+    "CompactionSettings",
+    "Receipt",
+    "TokenBudget",
     "TokenUsage",
     "UsageRow",
+    "ContextConfig",
     "ContextManager",
+    "CacheReport",
+    "compare",
+    "AssemblyCache",
     "AssembledContext",
     "Options",
     "Request",
     "assemble",
+    "measure",
     "usage_of",
     "ContextLoader",
     "LoadedContext",
@@ -66,7 +81,7 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
 ]
 
 _MODULES = {
-    "errors": "NexusError Problem RequestError Severity Span",
+    "errors": "ContextOverflowError NexusError Problem RequestError Severity Span",
     "frames": "ConfigError format_frame",
     "tokens": "ModelLimits SimpleTokenCounter TiktokenCounter TokenCounter counter_for get_token_counter",
     "layers.walk": "global_directory user_home",
@@ -74,9 +89,14 @@ _MODULES = {
     "prompt.render": "Fragment Prompt",
     "snapshot": "Snapshot load prompt_for",
     "conversation.message": "Message ToolCall",
-    "budget": "TokenUsage UsageRow",
-    "manager": "ContextManager",
-    "assembly": "AssembledContext Options Request assemble usage_of",
+    "conversation.compaction.detection": "CompactionSettings",
+    "conversation.compaction.errors": "CompactionError",
+    "conversation.compaction.receipt": "Receipt",
+    "budget": "TokenBudget TokenUsage UsageRow",
+    "manager": "ContextConfig ContextManager",
+    "prefix": "CacheReport compare",
+    "cache": "AssemblyCache",
+    "assembly": "AssembledContext Options Request assemble measure usage_of",
     "loader": "ContextLoader LoadedContext LoadedPrompt PromptLoader PromptSource",
 }
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from nexus_context.conversation.view import View
 from nexus_context.errors import Span
 from nexus_context.tokens import ModelLimits, TokenCounter
 
@@ -20,6 +21,31 @@ class UsageRow(msgspec.Struct, frozen=True):
     exact: bool
     path: str | None = None
     span: Span | None = None
+
+
+class Used(msgspec.Struct, frozen=True, rename="camel"):
+    """Tokens by category."""
+
+    system: int = 0
+    tools: int = 0
+    history: int = 0
+    memory: int = 0
+    event: int = 0
+    total: int = 0
+
+
+class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
+    """The same figures as a `TokenUsage`, as whoever runs the model needs them. Sizes are in tokens.
+
+    `model_limit` is the window or the configured maximum; `available` what the context may take of it.
+    """
+
+    model_limit: int
+    reserve_response: int
+    reserve_tools: int
+    available: int
+    used: Used
+    remaining: int
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
@@ -61,6 +87,17 @@ class TokenUsage(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         return self.total > self.available
 
+    def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
+        """The budget. `reserve_tools` are the tokens of `reserved` that are kept for tool results."""
+        return TokenBudget(
+            model_limit=self.limit,
+            reserve_response=self.reserved - reserve_tools,
+            reserve_tools=reserve_tools,
+            available=self.available,
+            used=Used(**self.by_category(), total=self.total),
+            remaining=self.remaining,
+        )
+
     def by_category(self) -> dict[str, int]:
         """Tokens of each category that has any."""
         sums: dict[str, int] = {}
@@ -92,3 +129,24 @@ def usage(
         counter.exact,
         tuple(rows),
     )
+
+
+def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
+    """What is sent of a conversation: what stands in front of a cut, then the messages."""
+    rows = []
+    rest = view.tokens
+    count = view.end - view.start + (view.anchor is not None)
+    if not view.start:
+        count += view.head
+    elif view.head:
+        rows.append((f"{_messages(view.head)} from the beginning", view.pinned))
+    if view.note is not None:
+        rows.append((f"names and values of {_messages(view.removed)} not sent", view.note_tokens))
+    rest -= sum(tokens for _, tokens in rows)
+    if count:
+        rows.append((_messages(count), rest))
+    return [UsageRow("history", label, tokens, counter.exact) for label, tokens in rows]
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"

@@ -5,6 +5,7 @@ A user's mistake is a value, `Problem`; exceptions are for bugs and I/O:
     NexusError
     ├── ConfigError        problems of configuration files, raised by the fail-fast front only
     └── RequestError       a request that cannot be answered; says what to do instead
+        └── ContextOverflowError    what must be sent does not fit, even with all else left out
 """
 
 import enum
@@ -82,3 +83,10 @@ class RequestError(NexusError):
         super().__init__(message)
         self.code = code
         self.problems = problems
+
+
+class ContextOverflowError(RequestError):
+    """What must be sent does not fit the model's window, even with all else left out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="context-overflow")

@@ -1,68 +1,399 @@
-"""The conversation of one session: what `messages` holds is what the model sees."""
+"""The conversation of one session, and what of it fits the budget.
 
-from collections.abc import Iterable
+A `ContextManager` serves a Python program by itself: a system prompt, tools, messages in, what to send out.
+In the daemon it holds a session's messages, and `assembly` brings the rest from the folder's snapshot.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.truncation import STRATEGIES, Strategy
+from nexus_context.conversation.view import View
+from nexus_context.conversation.window import Budget, Policy, Window
+from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.prompt import texts
-from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens import TokenCounter, count_message, counter_for, get_token_counter, resolve
+from nexus_context.tools import tool_rows
+
+if TYPE_CHECKING:
+    from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
+    from nexus_context.conversation.compaction.receipt import Receipt
+    from nexus_context.conversation.compaction.run import CompactionResult, Plan
+
+# What compacts is imported where it is used: most conversations end before they are long enough.
+
+WINDOWS = 8
+"""Cuts that a conversation remembers: one for each model window and way of cutting in use."""
+
+
+class ContextConfig(msgspec.Struct, frozen=True):
+    """How much a context may hold, and what leaves first. Sizes are in tokens."""
+
+    max_tokens: int = 8_000
+    reserve_tokens: int = 2_000  # kept free for the answer
+    truncation_strategy: Strategy = "oldest_first"
+    truncation_target: float = 0.6  # share of the available tokens that a cut goes down to
+    keep_recent_turns: int = 3
+    pin_first: bool = True  # keep the user's first message whatever is cut
+    identifier_tokens: int = 600  # the most that names and values of the cut part may take
+
+    def __post_init__(self) -> None:
+        if self.truncation_strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise RequestError(
+                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {known}.",
+                code="bad-option",
+            )
+        if not 0.1 <= self.truncation_target <= 1:
+            raise RequestError(
+                f"truncation_target is {self.truncation_target}; it must be from 0.1 to 1.", code="bad-option"
+            )
+        for name in ("max_tokens", "reserve_tokens", "keep_recent_turns", "identifier_tokens"):
+            if getattr(self, name) < 0:
+                raise RequestError(
+                    f"{name} is {getattr(self, name)}; it must not be negative.", code="bad-option"
+                )
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            strategy=self.truncation_strategy,
+            target=self.truncation_target,
+            keep_recent_turns=self.keep_recent_turns,
+            pin_first=self.pin_first,
+            identifier_tokens=self.identifier_tokens,
+        )
+
+
+class _Compaction(NamedTuple):
+    """What a compaction replaced, and the length of the history that it left."""
+
+    id: str
+    history: History
+    length: int
 
 
 class ContextManager:
-    """The messages of one session and their token counts, each counted once for each counter in use.
+    """The messages of one session; with a system prompt and tools, everything that a model is sent.
 
-    Not safe for several threads at once: the caller keeps the order of changes.
+    Messages are immutable, and each is counted once. `messages` is what the model sees: what is cut off or
+    summarized is not among them. Not safe for several threads at once: the caller keeps the order.
     """
 
-    def __init__(self, *, started: datetime | None = None) -> None:
-        """`started`, a local time, opens the session with a message that says when it began."""
-        self._messages: list[Message] = []
-        self._encoded: list[msgspec.Raw] = []
-        self._counts: list[int] = []
-        self._total = 0
-        self._counter = ""
+    def __init__(
+        self,
+        config: ContextConfig | None = None,
+        *,
+        model: str | None = None,
+        counter: TokenCounter | None = None,
+        started: datetime | None = None,
+    ) -> None:
+        """`started`, a local time, opens the session with a message that says when it began.
+
+        `counter` counts, else that of `model`, else cl100k_base.
+        """
+        self._config = config or ContextConfig()
+        self._limits = resolve(model)
+        self._counter = counter or (counter_for(model) if model else get_token_counter())
+        self._system_prompt = ""
+        self._tools: list[dict[str, Any]] = []
+        self._policy = self._config.policy
+        self._fixed: tuple[UsageRow, ...] | None = None  # what system prompt and tools cost
+        self._room: Budget | None = None
+        self._history = History()
+        self._windows: dict[tuple[str, Policy, int], Window] = {}
+        self._replaced = 0
+        self._compactions: list[_Compaction] = []
         if started is not None:
             began = texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}")
-            self._messages.append(Message("user", began))
+            self._history.append(Message("user", began))
+
+    # ------------------------------------------------------------ messages
+
+    def __len__(self) -> int:
+        return len(self._history)
+
+    @property
+    def revision(self) -> tuple[int, int]:
+        """Different after every change of the messages."""
+        return self._replaced, len(self._history)
+
+    @property
+    def history(self) -> History:
+        """All messages since the last compaction, sent or not. Not to be changed."""
+        return self._history
 
     @property
     def messages(self) -> list[Message]:
-        """A copy of the messages, oldest first."""
-        return list(self._messages)
-
-    def __len__(self) -> int:
-        return len(self._messages)
+        """What the model sees of the conversation, oldest first: a copy."""
+        return self._view().messages()
 
     def add(self, messages: Iterable[Message]) -> None:
-        self._messages.extend(messages)
+        self._history.extend(messages)
+
+    def add_user_message(self, content: str | Sequence[Any]) -> None:
+        """Add what the user says: text, or parts such as `{"type": "text", "text": …}`."""
+        self._history.append(Message("user", _content(content)))
+
+    def add_assistant_message(
+        self,
+        content: str | Sequence[Any] | None,
+        tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each."""
+        calls = tuple(call if isinstance(call, ToolCall) else _tool_call(call) for call in tool_calls or ())
+        self._history.append(Message("assistant", _content(content), calls))
+
+    def add_tool_result(self, tool_call_id: str, name: str, result: str | Sequence[Any]) -> None:
+        """Add what a tool returned for the call of that id."""
+        self._history.append(Message("tool", _content(result), tool_call_id=tool_call_id, name=name))
 
     def clear_messages(self) -> None:
-        self._messages.clear()
-        self._encoded.clear()
-        self._counts.clear()
-        self._total = 0
+        """Forget all messages and compactions; system prompt and tools stay."""
+        self._compactions.clear()
+        self._replace(History())
+
+    # ------------------------------------------------------------ what is sent
+
+    @property
+    def system_prompt(self) -> str:
+        return self._system_prompt
+
+    def set_system_prompt(self, text: str) -> None:
+        self._system_prompt = text
+        self._fixed = self._room = None
+
+    def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
+        self._tools = [dict(tool) for tool in tools]
+        self._fixed = self._room = None
+
+    def get_tool_definitions(self) -> list[dict[str, Any]]:
+        """The tool definitions, in the order in which they were set: a copy of the list."""
+        return list(self._tools)
+
+    def build_messages(self) -> list[Message]:
+        """System prompt and messages as they are to be sent: cut to the budget, broken pairs repaired.
+
+        Raises ContextOverflowError when not even the newest message fits.
+        """
+        view = self._view()
+        if view.over:
+            raise overflow(view, self._budget().available)
+        sent, _ = view.sound_messages()
+        return [Message("system", self._system_prompt), *sent] if self._system_prompt else sent
+
+    def get_token_usage(self) -> TokenUsage:
+        """What `build_messages` and the tools cost, row by row."""
+        return self._usage([*self._fixed_rows(), *history_rows(self._view(), self._counter)])
+
+    def is_over_budget(self) -> bool:
+        """Whether all messages together are more than fits, so that `build_messages` leaves some out."""
+        budget = self._budget()
+        return budget.fixed + self._history.tokens(self._counter) > budget.available
+
+    # ------------------------------------------------------------ compaction
+
+    def compact(
+        self,
+        *,
+        made_at: datetime,
+        settings: "CompactionSettings | None" = None,
+        pins: Iterable[str | int] = (),
+        instructions: str | None = None,
+        overflow: bool = False,
+    ) -> "Receipt":
+        """Replace old messages by a summary of the embedded summarizer; the receipt says what was lost.
+
+        `pins` are texts that must stay word for word, and indexes of `history.messages` that stay whole;
+        `overflow`: a provider refused the context as too long. `made_at` is a local time.
+
+        Raises CompactionError where there is nothing to replace or nothing to gain; nothing changed then.
+        """
+        from nexus_context.conversation.compaction.detection import CompactionSettings
+        from nexus_context.conversation.compaction.extractive import extract
+        from nexus_context.conversation.compaction.run import finish
+
+        budget = self._budget()
+        plan = self.plan_compaction(
+            self._counter,
+            budget,
+            settings=settings or CompactionSettings(),
+            pins=pins,
+            instructions=instructions,
+            overflow=overflow,
+        )
+        written = extract(plan.request(), self._counter)
+        result = finish(plan, written, counter=self._counter, made_at=made_at)
+        self.apply(result, self._counter)
+        return result.receipt
+
+    def plan_compaction(
+        self,
+        counter: TokenCounter,
+        budget: Budget,
+        *,
+        settings: "CompactionSettings",
+        reason: "Reason" = "explicit",
+        pins: Iterable[str | int] = (),
+        instructions: str | None = None,
+        overflow: bool = False,
+    ) -> "Plan":
+        """What a compaction would replace, for a summary that is written elsewhere (`compaction.run`).
+
+        Raises CompactionError where there is nothing to replace.
+        """
+        from nexus_context.conversation.compaction import errors, run
+
+        plan = run.plan(
+            self._history.messages,
+            [after - before for before, after in pairwise(self._history.sums(counter))],
+            available=budget.available,
+            fixed=budget.fixed,
+            counter=counter,
+            settings=settings,
+            reason=reason,
+            overflow=overflow,
+            pins=pins,
+            instructions=instructions,
+        )
+        if plan is None:
+            raise errors.CompactionError(
+                "Nothing was compacted: all messages are new, pinned or a summary already.",
+                code="nothing-to-compact",
+            )
+        return plan
+
+    def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
+        """Let a summary stand for the messages that it replaces, until `undo_compaction`."""
+        made = self._history.remade(result.messages, counter)
+        self._compactions.append(_Compaction(result.receipt.id, self._history, len(made)))
+        self._replace(made)
+
+    def apply_compaction(
+        self,
+        summary_message: Message,
+        preserved_messages: Iterable[Message],
+        new_system_prompt: str | None = None,
+    ) -> None:
+        """Let the history be a summary and what is kept; a new system prompt may take effect with it."""
+        made = self._history.remade([summary_message, *preserved_messages], self._counter)
+        self._compactions.append(_Compaction("", self._history, len(made)))
+        self._replace(made)
+        if new_system_prompt is not None:
+            self.set_system_prompt(new_system_prompt)
+
+    @property
+    def compactions(self) -> list[str]:
+        """The ids of the compactions that can be undone, oldest first."""
+        return [one.id for one in self._compactions]
+
+    def undo_compaction(self, compaction: str | None = None) -> None:
+        """Take back the last compaction, or that of an id with all later ones. What came after them stays.
+
+        Raises RequestError where there is no such compaction.
+        """
+        known = self.compactions
+        if not known or (compaction is not None and compaction not in known):
+            what = f"no compaction {compaction!r}" if compaction is not None else "no compaction"
+            named = ", ".join(filter(None, known))
+            listed = f" There are: {named}." if named else ""
+            raise RequestError(f"There is {what} to take back.{listed}", code="unknown-compaction")
+        while True:
+            last = self._compactions.pop()
+            last.history.take_over(self._history, last.length)
+            self._replace(last.history)
+            if compaction in (None, last.id):
+                return
+
+    # ------------------------------------------------------------ for assembly
+
+    def view(self, counter: TokenCounter, policy: Policy, budget: Budget, *, limit: int) -> View:
+        """What of the messages fits `budget`. `limit` tells model windows apart: each has its own cut."""
+        key = (counter.name, policy, limit)
+        window = self._windows.pop(key, None) or Window(self._history, counter, policy)
+        self._windows[key] = window  # the one used last is the last
+        if len(self._windows) > WINDOWS:
+            del self._windows[next(iter(self._windows))]
+        return window.fit(budget)
+
+    def history_tokens(self, counter: TokenCounter) -> int:
+        """Tokens of all messages. Only messages that this counter has not seen yet are counted."""
+        return self._history.tokens(counter)
 
     @property
     def all_encoded(self) -> bool:
         """Whether `encoded` has nothing left to do."""
-        return len(self._encoded) == len(self._messages)
+        return self._history.all_encoded
 
     def encoded(self) -> list[msgspec.Raw]:
-        """The messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
-        fresh = self._messages[len(self._encoded) :]
-        self._encoded += [msgspec.Raw(msgspec.json.encode(message)) for message in fresh]
-        return list(self._encoded)
+        """All messages as JSON, oldest first. Each is encoded once: a long history is sent often."""
+        return self._history.encoded()
 
-    def history_tokens(self, counter: TokenCounter) -> int:
-        """Tokens of all messages. Only messages that this counter has not seen yet are counted."""
-        if counter.name != self._counter:
-            self._counts.clear()
-            self._total = 0
-            self._counter = counter.name
-        for message in self._messages[len(self._counts) :]:
-            tokens = count_message(counter, content_of(message), message.tool_calls)
-            self._counts.append(tokens)
-            self._total += tokens
-        return self._total
+    def encoded_in_pieces(self) -> list[msgspec.Raw]:
+        """The same in fewer values, each the JSON of several messages with commas between: for an array."""
+        return self._history.encoded_in_pieces()
+
+    # ------------------------------------------------------------ inside
+
+    def _replace(self, history: History) -> None:
+        self._history = history
+        self._replaced += 1
+        self._windows.clear()
+
+    def _view(self) -> View:
+        return self.view(self._counter, self._policy, self._budget(), limit=self._config.max_tokens)
+
+    def _budget(self) -> Budget:
+        if self._room is None:
+            fixed = self._usage(self._fixed_rows())
+            self._room = Budget(fixed.available, fixed.total)
+        return self._room
+
+    def _usage(self, rows: Iterable[UsageRow]) -> TokenUsage:
+        config = self._config
+        return usage(
+            self._limits, self._counter, rows, max_tokens=config.max_tokens, reserved=config.reserve_tokens
+        )
+
+    def _fixed_rows(self) -> tuple[UsageRow, ...]:
+        if self._fixed is None:
+            rows = tool_rows(self._tools, self._counter)
+            if self._system_prompt:
+                tokens = count_message(self._counter, self._system_prompt)
+                rows.insert(0, UsageRow("system", "system prompt", tokens, self._counter.exact))
+            self._fixed = tuple(rows)
+        return self._fixed
+
+
+def overflow(view: View, available: int) -> ContextOverflowError:
+    """The error for a view that does not fit, in words."""
+    count = len(view.messages())
+    what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
+    if not count:
+        what = "the conversation is empty"
+    elif count == 1:
+        what = f"the newest message takes {view.tokens:,} tokens"
+    elif view.anchor is None:
+        what = f"the newest {count} messages, which belong together, take {view.tokens:,} tokens"
+    left = f"{view.room:,} of {available:,} are left for the conversation"
+    if view.room <= 0:
+        left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+    return ContextOverflowError(
+        f"The context does not fit: {what}, and {left}. Shorten the message, the system prompt or the tools, "
+        "or choose a model with a larger window."
+    )
+
+
+def _content(content: str | Sequence[Any] | None) -> str | list[Any] | None:
+    return content if content is None or isinstance(content, str) else list(content)
+
+
+def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+    return msgspec.convert(dict(call), ToolCall)

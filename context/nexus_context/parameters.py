@@ -1,4 +1,8 @@
-"""Model parameters with the place that each value comes from: request over configuration over defaults."""
+"""Model parameters from four layers, each value with its origin (SPEC §6).
+
+The request's come before the session's, those before the agent's, those before the system's: what the
+configuration sets, each with the layer that wins there, over the defaults.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,27 +16,40 @@ from nexus_context.jsontext import pointer_text
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A value and its origin: `request`, a layer's name, or `built-in`."""
+    """A value and its origin: `request`, `session`, `agent`, a layer's name, or `built-in`."""
 
     value: Any
     origin: str
 
 
-def resolve(effective: Effective, requested: Mapping[str, Any]) -> dict[str, Parameter]:
-    """The parameters to send, by name; those that nobody set are absent.
+def resolve(
+    effective: Effective,
+    *,
+    agent: Mapping[str, Any] | None = None,
+    session: Mapping[str, Any] | None = None,
+    request: Mapping[str, Any] | None = None,
+) -> dict[str, Parameter]:
+    """The parameters to send, by name; those that nobody set are absent. A null leaves a name to the others.
 
-    Raises RequestError for a requested one that does not exist or is out of range.
+    Raises RequestError for one that does not exist or is out of range; it names the parameter and its layer.
     """
     found = {
         name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
     }
-    for name, value in requested.items():
-        # a name is one step: `thinking/level` is no parameter
-        wrong = check_value(pointer_text(("parameters", name)), value)
-        if wrong:
-            raise RequestError(f"Parameter {name} of the request: {wrong}", code="bad-parameter")
-        found[name] = Parameter(value, "request")
+    for origin, values in (("agent", agent), ("session", session), ("request", request)):
+        for name, value in (values or {}).items():
+            if value is not None:
+                check(name, value, origin)
+                found[name] = Parameter(value, origin)
     return found
+
+
+def check(name: str, value: Any, origin: str) -> None:
+    """Raise RequestError unless the value is one that the parameter may have."""
+    # a name is one step: `thinking/level` is no parameter
+    wrong = check_value(pointer_text(("parameters", name)), value)
+    if wrong:
+        raise RequestError(f"Parameter {name} of the {origin}: {wrong}", code="bad-parameter")
 
 
 def _configured(effective: Effective) -> dict[str, Any]:

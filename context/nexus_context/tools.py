@@ -1,13 +1,43 @@
-"""Tool definitions: merged by name, filtered by pattern, in an order that never changes by itself.
+"""Tool definitions: merged by name, filtered, in an order that never changes by itself.
 
-The order matters: providers cache a request's prefix, and tools come first in it.
+1. A later source replaces a tool of the same name. The order is that of the names: providers cache a
+   request's prefix, and tools come first in it.
+2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
+   as `fs.read` or `network.*`. A tool needs those that its field `permissions` names, else one of its own
+   name. What is denied is not offered; with `allow`, of the tools that say what they need, by that field or
+   by a name with a dot, only what is allowed; with `only`, which a request sets, the same of all tools.
+3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
+   `annotations.readOnlyHint`).
+4. What is not offered is told, with the reason.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.budget import UsageRow
+from nexus_context.tokens import TokenCounter, memo
 
 Tool = dict[str, Any]
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None."""
+
+    disabled: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    sandbox: bool = False
+
+
+class Selection(NamedTuple):
+    """The tools that are offered, and for each that is not, by name, the reason."""
+
+    tools: list[Tool]
+    left_out: dict[str, str]
 
 
 def name_of(tool: Mapping[str, Any]) -> str:
@@ -17,12 +47,53 @@ def name_of(tool: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def select(*sources: Iterable[Tool], disabled: Iterable[str] = ()) -> list[Tool]:
-    """All tools by name, a later source replacing an earlier one, without those that a pattern disables."""
-    patterns = tuple(disabled)
+def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
+    """All tools by name, a later source replacing an earlier one, without those that a rule leaves out."""
     by_name = {name_of(tool): tool for source in sources for tool in source}
-    return [
-        tool
-        for name, tool in sorted(by_name.items())
-        if not any(fnmatchcase(name, pattern) for pattern in patterns)
-    ]
+    rules = rules or Filter()
+    offered: list[Tool] = []
+    left_out: dict[str, str] = {}
+    for name, tool in sorted(by_name.items()):
+        reason = _reason(name, tool, rules)
+        if reason is None:
+            offered.append(tool)
+        else:
+            left_out[name] = reason
+    return Selection(offered, left_out)
+
+
+def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
+    """A row for each tool: the tokens of its definition as JSON. A definition is counted once."""
+    return [UsageRow("tools", name_of(tool), _tokens(tool, counter), counter.exact) for tool in tools]
+
+
+def _tokens(tool: Tool, counter: TokenCounter) -> int:
+    text = msgspec.json.encode(tool).decode()
+    return memo.recall(f"tools in {counter.name}", text, counter.count)
+
+
+def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
+    if _matches(name, rules.disabled):
+        return "disabled"
+    given = tool.get("permissions")
+    needs = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    says = bool(needs) or "." in name
+    for need in needs or [name]:
+        if _matches(need, rules.deny):
+            return f"{need} is denied"
+        if says and rules.allow and not _matches(need, rules.allow):
+            return f"{need} is not allowed"
+        if rules.only is not None and not _matches(need, rules.only):
+            return f"the request does not allow {need}"
+    if rules.sandbox and not _changes_nothing(tool):
+        return "not in a sandbox: it does not say that it only reads"
+    return None
+
+
+def _changes_nothing(tool: Tool) -> bool:
+    annotations = tool.get("annotations")
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

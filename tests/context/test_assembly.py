@@ -1,20 +1,24 @@
 """One chat turn: what is sent, under which name, and what it costs."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nexus_context.assembly import AssembledContext, Options, Request, assemble, usage_of
+from nexus_context.assembly import FORMATS, AssembledContext, Options, Request, assemble, usage_of
 from nexus_context.budget import TokenUsage, UsageRow, usage
 from nexus_context.conversation.message import Message
-from nexus_context.errors import RequestError
+from nexus_context.conversation.truncation import STRATEGIES, Strategy
+from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.manager import ContextManager
+from nexus_context.prefix import compare
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_context.tokens import SimpleTokenCounter, resolve
+from nexus_context.tokens import SimpleTokenCounter, counter_for, resolve
 from support.fixture import write_fixture
 from support.folders import load_folder
+from support.histories import conversation, shown
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -65,6 +69,11 @@ def test_a_body_needs_a_model(tmp_path: Path) -> None:
     [
         (Options(max_context_tokens=0), "bad-option", "maxContextTokens"),
         (Options(reserve_tokens=-1), "bad-option", "reserveTokens"),
+        (
+            Options(truncation_strategy="newest"),
+            "bad-option",
+            "'newest'. Known strategies: oldest_first",
+        ),
         (Options(parameters={"thinking/level": "low"}), "bad-parameter", "thinking/level"),
     ],
 )
@@ -77,8 +86,8 @@ def test_options_that_cannot_be(tmp_path: Path, options: Options, code: str, nam
 def test_what_a_body_cannot_hold_is_said(tmp_path: Path) -> None:
     config = '{"provider": {"model": "gpt-4o"}, "parameters": {"top_k": 5, "thinking": {"level": "low"}}}'
     assert check(tmp_path, config, "openai").metadata["unsent"] == [
-        "parameter top_k",
-        "parameter thinking.level",
+        "parameter thinking.level: the model cannot be told how much to think",
+        "parameter top_k: OpenAI takes none",
     ]
     assert "unsent" not in check(tmp_path, config, "neutral").metadata
     reasoning = '{"provider": {"model": "gpt-5"}, "parameters": {"thinking": {"level": "low"}}}'
@@ -112,6 +121,149 @@ def test_the_number_shown_is_the_number_that_triggers(made: TokenUsage, expected
     assert (made.limit, made.available, made.remaining, made.over) == expected
     assert made.remaining == made.available - made.total
     assert made.over == (made.percent > 100 or made.total > made.available)
+
+
+# ---------------------------------------------------------------- a long conversation
+
+
+def assembled(
+    root: Path,
+    text: str,
+    *,
+    form: str = "neutral",
+    config: str = '{"provider": {"model": "gpt-4o"}}',
+    room: int | None = None,
+    **options: Any,
+) -> AssembledContext:
+    """The next turn of a conversation, in a window that holds `room` tokens besides the answer."""
+    session = ContextManager()
+    session.add(conversation(text))
+    if room is not None:
+        options |= {"max_context_tokens": room, "reserve_tokens": 0}
+    request = Request(Message("user", "Why?"), format=form, options=Options(**options))
+    made = assemble(loaded(root, config), session, request, now=NOW)
+    assert sum(row.tokens for row in made.usage.rows) == made.usage.total
+    assert made.budget.used.total == made.usage.total == sum(made.metadata["tokens"].values())
+    return made
+
+
+LONG = " ".join(f"u{turn}:200 a{turn}:200" for turn in range(40))
+
+
+def test_what_is_long_is_cut_and_the_figures_say_how(tmp_path: Path) -> None:
+    whole = assembled(tmp_path, LONG)
+    assert (whole.metadata["truncated"], "truncation" in whole.metadata, len(whole.history)) == (
+        False,
+        False,
+        80,
+    )
+    made = assembled(tmp_path, LONG, room=3_000)
+    said = made.metadata["truncation"]
+    history = [row.tokens for row in made.usage.rows if row.category == "history"]
+    assert made.metadata["truncated"]
+    assert made.usage.total <= 0.6 * 3_000 < whole.usage.total
+    assert said["strategy"] == "oldest_first"
+    assert said["removedMessages"] == 80 - len(made.history) + (said["identifierTokens"] > 0)
+    assert (said["finalTokens"], said["originalTokens"]) == (
+        sum(history),
+        whole.metadata["tokens"]["history"],
+    )
+    assert said["removedTokens"] == said["originalTokens"] - said["finalTokens"]
+    assert (said["keptFromStart"], said["shortened"]) == (1, [])
+    assert shown(made.history).split()[-1] == "a39"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_each_strategy_can_be_asked_for(tmp_path: Path, strategy: Strategy) -> None:
+    made = assembled(tmp_path, LONG, room=3_000, truncation_strategy=strategy)
+    assert made.metadata["truncation"]["strategy"] == strategy
+    assert made.usage.total <= 3_000
+    assert shown(made.history).split()[-1] == "a39"
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize(("text", "room"), [("u1 a1 u2:90000", 1_000), ("", 1), ("u1", 1)])
+def test_a_body_that_cannot_fit_is_refused_and_neutral_says_so(
+    tmp_path: Path, form: str, text: str, room: int
+) -> None:
+    with pytest.raises(ContextOverflowError, match="does not fit") as failed:
+        assembled(tmp_path, text, form=form, room=room)
+    assert failed.value.code == "context-overflow"
+    made = assembled(tmp_path, text, room=room)
+    assert (made.usage.over, made.usage.remaining < 0, made.request) == (True, True, None)
+
+
+def test_a_long_result_is_shortened_and_named(tmp_path: Path) -> None:
+    result = Message("tool", "first " + "line after line " * 4_000 + "exit 1", tool_call_id="2")
+    session = ContextManager()
+    session.add([*conversation("u1 c2"), result])
+    options = Options(max_context_tokens=2_000, reserve_tokens=0)
+    snapshot = loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}')
+    made = assemble(snapshot, session, Request(format="anthropic", options=options), now=NOW)
+    assert made.metadata["truncation"]["shortened"] == [2]
+    assert "left out here" in str(made.request)
+    assert session.history.messages[2] is result
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "reason"),
+    [
+        (LONG, {"message_threshold": 81}, None),
+        (LONG, {"threshold": 0.01}, "token_limit"),
+        (LONG, {"message_threshold": 80}, "message_count"),
+        ("u1 c2+3 r2 r3", {"tool_call_threshold": 2}, "tool_count"),
+        ("u1 c2+3 r2 r3", {"tool_call_threshold": 3}, None),
+        ("u1 c2+3 r2 r3", {"tool_call_threshold": 2, "enabled": False}, None),
+    ],
+)
+def test_when_to_compact(tmp_path: Path, text: str, settings: dict[str, Any], reason: str | None) -> None:
+    config = json.dumps({"provider": {"model": "gpt-4o"}, "compaction": settings})
+    metadata = assembled(tmp_path, text, config=config).metadata
+    assert (metadata["shouldCompact"], metadata.get("compactionReason")) == (reason is not None, reason)
+
+
+def test_what_would_have_been_sent_says_when_to_compact(tmp_path: Path) -> None:
+    metadata = assembled(tmp_path, LONG, room=3_000).metadata
+    assert (metadata["truncated"], metadata["compactionReason"]) == (True, "token_limit")
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_repairs_are_told(tmp_path: Path, form: str) -> None:
+    made = assembled(tmp_path, "u1 c2 u3 r9 c2 r2 a4", form=form)
+    kinds = {repair.kind for repair in made.metadata["repairs"]}
+    assert {"result-missing", "result-orphan", "id-used-twice"} <= kinds
+    assert "repairs" not in assembled(tmp_path, "u1 c2 r2 a4", form=form).metadata
+    assert made.history == conversation("u1 c2 u3 r9 c2 r2 a4")  # neutral: as it came
+
+
+def test_equal_inputs_give_equal_output(tmp_path: Path) -> None:
+    for form in FORMATS:
+        one, other = (assembled(tmp_path, LONG, form=form, room=4_000) for _ in range(2))
+        assert (one.request, one.usage, one.metadata) == (other.request, other.usage, other.metadata)
+
+
+def test_tools_that_are_left_out_are_told(tmp_path: Path) -> None:
+    tools = [{"name": "write"}, {"name": "read", "annotations": {"readOnlyHint": True}}, {"name": "ask"}]
+    made = assembled(tmp_path, "", additional_tools=tools, disabled_tools=["a*"], sandbox=True)
+    assert [tool["name"] for tool in made.tools] == ["read"]
+    assert made.metadata["toolsLeftOut"] == {
+        "ask": "disabled",
+        "write": "not in a sandbox: it does not say that it only reads",
+    }
+    narrowed = assembled(tmp_path, "", additional_tools=tools, permissions=["write"])
+    assert [tool["name"] for tool in narrowed.tools] == ["write"]
+
+
+def test_two_turns_have_their_prefix_in_common(tmp_path: Path) -> None:
+    snapshot, session = loaded(tmp_path, '{"provider": {"model": "gpt-4o"}}'), ContextManager()
+    session.add(conversation("u1 a1"))
+    before = assemble(snapshot, session, Request(Message("user", "Why?")), now=NOW)
+    session.add(conversation("u2 a2"))
+    now = assemble(snapshot, session, Request(Message("user", "How?")), now=NOW)
+    report = compare(before.prefix, now.prefix, counter_for("gpt-4o"))
+    assert (report.reused, report.broke) == (before.prefix.tokens, None)
+    assert before.metadata["prefixHash"] == now.metadata["prefixHash"]
+    assert before.metadata["stablePrefixTokens"] == before.prefix.tokens
 
 
 # ---------------------------------------------------------------- the date in the prompt

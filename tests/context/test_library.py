@@ -42,11 +42,16 @@ def test_all_names_can_be_imported_at_once(tmp_path: Path) -> None:
     assert check(tmp_path, code) == "ContextLoader assemble\n"
 
 
-def test_the_example_of_the_documentation(tmp_path: Path) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=lambda text: text.splitlines()[-1][:40])
+def test_an_example_of_the_documentation_prints_what_it_says(tmp_path: Path, code: str, shown: str) -> None:
     assert check(tmp_path, code) == shown
+
+
+def test_no_example_of_the_documentation_is_left_out() -> None:
+    assert len(EXAMPLES) == PAGE.read_text(encoding="utf-8").count("```python")
 
 
 def test_a_relative_folder_is_refused() -> None:

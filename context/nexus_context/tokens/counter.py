@@ -30,8 +30,8 @@ class CountedMessage(Protocol):
     """What a counter needs of a message."""
 
     @property
-    def content(self) -> "str | Sequence[Any] | None":
-        """Text, or parts: JSON objects of `type` text, image or anything else."""
+    def content(self) -> Any:
+        """Text, or parts: JSON objects of `type` text, image or anything else; or nothing."""
 
     @property
     def tool_calls(self) -> "Sequence[ToolCall] | None":

@@ -1,0 +1,18 @@
+"""One chat turn: snapshot + conversation + request → what a model is sent, every token with its row."""
+
+from nexus_context.assembly.costs import model_of, system_rows
+from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
+from nexus_context.assembly.turn import assemble, measure, usage_of
+
+__all__ = [
+    "FORMATS",
+    "AssembledContext",
+    "Format",
+    "Options",
+    "Request",
+    "assemble",
+    "measure",
+    "model_of",
+    "system_rows",
+    "usage_of",
+]

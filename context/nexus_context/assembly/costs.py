@@ -1,0 +1,153 @@
+"""What everything of a request but its conversation costs, and what is left for that."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from nexus_context import tools as tool_sets
+from nexus_context.assembly.event import current_message
+from nexus_context.assembly.request import Options, Request
+from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.truncation import Strategy
+from nexus_context.conversation.view import View
+from nexus_context.conversation.window import Budget, Policy
+from nexus_context.errors import Span
+from nexus_context.manager import ContextManager
+from nexus_context.prompt.render import Fragment, Prompt
+from nexus_context.snapshot import Snapshot, prompt_for
+from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count_spans, counter_for, resolve
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """Everything of a request but its conversation. `before` and `after` are the rows around the history."""
+
+    model: ModelLimits
+    counter: TokenCounter
+    prompt: Prompt
+    prompt_tokens: tuple[int, ...]  # of each fragment
+    tools: list[dict[str, Any]]
+    left_out: dict[str, str]  # tools that are not offered, and why
+    current: Message | None
+    before: tuple[UsageRow, ...]
+    after: tuple[UsageRow, ...]
+
+
+def fixed_part(
+    snapshot: Snapshot, request: Request, *, counter: TokenCounter | None = None, now: datetime | None
+) -> Fixed:
+    """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone."""
+    options = request.options
+    model, exact = model_of(snapshot, options.model)
+    counter = counter or exact
+    prompt = prompt_for(snapshot, model=options.model, additional=options.additional_system_prompt, now=now)
+    prompt_tokens = fragment_tokens(prompt, counter)
+    selection = tool_sets.select(options.additional_tools, rules=_tool_rules(snapshot, options))
+    current = current_message(snapshot, request, now=now) if now is not None else request.message
+    return Fixed(
+        model,
+        counter,
+        prompt,
+        prompt_tokens,
+        selection.tools,
+        selection.left_out,
+        current,
+        (*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(selection.tools, counter)),
+        tuple(_event_rows(current, counter)),
+    )
+
+
+def fitted(
+    snapshot: Snapshot, conversation: ContextManager, fixed: Fixed, options: Options
+) -> tuple[View, TokenUsage]:
+    """What of the conversation fits, and what all of it costs."""
+    get = snapshot.effective.get
+    rows = (*fixed.before, *fixed.after)
+    empty = _usage(snapshot, fixed, rows, options)
+    policy = Policy(
+        strategy=cast("Strategy | None", options.truncation_strategy) or get("/context/truncation_strategy"),
+        target=get("/context/truncation_target"),
+        keep_recent_turns=get("/context/keep_recent_turns"),
+        pin_first=get("/context/pin_first"),
+        identifier_tokens=get("/context/identifier_tokens"),
+    )
+    view = conversation.view(
+        fixed.counter, policy, Budget(empty.available, empty.total), limit=empty.limit - empty.reserved
+    )
+    rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
+    return view, _usage(snapshot, fixed, rows, options)
+
+
+def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, TokenCounter]:
+    """The limits and the counter of the requested model, else of the configured one."""
+    name = requested or snapshot.effective.get("/provider/model")
+    overrides = snapshot.effective.get("/models") or {}
+    return resolve(name, overrides), counter_for(name, overrides)
+
+
+def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
+    """A row for each file of each layer and for each further section, in the order of the prompt."""
+    return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
+
+
+def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
+    """Tokens of each fragment; they sum to those of the text."""
+    cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
+    return tuple(count_spans(counter, prompt.text, cuts)) if prompt.fragments else ()
+
+
+def permissions(snapshot: Snapshot, options: Options) -> dict[str, Any]:
+    """What the model's tools may do: the level, and patterns of what is allowed and denied."""
+    get = snapshot.effective.get
+    granted = {name: get(f"/permissions/{name}") for name in ("level", "allow", "deny")}
+    return granted if options.permissions is None else granted | {"narrowedTo": list(options.permissions)}
+
+
+def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
+    get = snapshot.effective.get
+    return tool_sets.Filter(
+        disabled=(*get("/tools/disabled"), *options.disabled_tools),
+        deny=tuple(get("/permissions/deny")),
+        allow=tuple(get("/permissions/allow")),
+        only=None if options.permissions is None else tuple(options.permissions),
+        sandbox=bool(options.sandbox),
+    )
+
+
+def _prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) -> list[UsageRow]:
+    tokens: dict[tuple[str, str | None, str, str | None], int] = {}
+    sources: dict[tuple[str, str | None, str, str | None], list[Fragment]] = {}
+    for fragment, count in zip(prompt.fragments, counts, strict=True):
+        key = (fragment.section, fragment.layer, fragment.title, fragment.path if fragment.layer else None)
+        tokens[key] = tokens.get(key, 0) + count
+        sources.setdefault(key, []).append(fragment)
+    return [
+        UsageRow("system", key[2], count, counter.exact, *_source(sources[key]))
+        for key, count in tokens.items()
+    ]
+
+
+def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
+    """The file that the first of the fragments with a text of their own came from, and the range in it."""
+    first = next((one for one in fragments if one.source.start < one.source.end), fragments[0])
+    if first.path is None:
+        return None, None
+    mine = [one.source for one in fragments if one.path == first.path]
+    return first.path, Span(min(span.start for span in mine), max(span.end for span in mine))
+
+
+def _event_rows(current: Message | None, counter: TokenCounter) -> list[UsageRow]:
+    if current is None:
+        return []
+    tokens = count_message(counter, content_of(current), current.tool_calls)
+    return [UsageRow("event", "current message", tokens, counter.exact)]
+
+
+def _usage(snapshot: Snapshot, fixed: Fixed, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
+    get = snapshot.effective.get
+    reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
+    limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens
+    reserved = reserve + get("/context/reserve_tool_tokens")
+    return usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved)

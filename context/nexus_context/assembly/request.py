@@ -1,0 +1,116 @@
+"""What is asked for, and what comes of it: `Options`, `Request`, `AssembledContext`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.budget import TokenBudget, TokenUsage
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.truncation import STRATEGIES
+from nexus_context.conversation.view import View
+from nexus_context.errors import Problem, RequestError
+from nexus_context.parameters import Parameter
+from nexus_context.prefix import Prefix
+from nexus_context.prompt.render import Prompt
+from nexus_context.tokens import ModelLimits
+
+Format = Literal["neutral", "openai", "anthropic"]
+FORMATS: tuple[Format, ...] = ("neutral", "openai", "anthropic")
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What one request changes; None keeps what the configuration says. Token limits are in tokens.
+
+    `permissions` are patterns that narrow what is allowed; `sandbox` leaves out tools that change something.
+    No skills are known yet, so `skip_skills` and `skill_filter` have nothing to leave out.
+    """
+
+    model: str | None = None
+    parameters: Mapping[str, Any] = {}
+    additional_system_prompt: str | None = None
+    additional_tools: Sequence[dict[str, Any]] = ()
+    disabled_tools: Sequence[str] = ()
+    max_context_tokens: int | None = None
+    reserve_tokens: int | None = None
+    truncation_strategy: str | None = None
+    skip_skills: bool = False
+    skill_filter: Sequence[str] | None = None
+    sandbox: bool | None = None
+    permissions: Sequence[str] | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One turn to assemble. `event` may hold platform, actions and hook data; `format` one of FORMATS.
+
+    `session` names the conversation; `session_parameters` and `agent_parameters` are model parameters below
+    the request's own.
+    """
+
+    message: Message | None = None
+    event: Mapping[str, Any] | None = None
+    format: str = "neutral"
+    options: Options = Options()
+    session: str = "main"
+    session_parameters: Mapping[str, Any] = {}
+    agent_parameters: Mapping[str, Any] = {}
+
+
+class AssembledContext(msgspec.Struct, frozen=True):
+    """What a model is sent. `request` is the provider's body for the formats openai and anthropic.
+
+    `view` is what of the conversation fits; `metadata` says what was left out and why (docs/protocol.md).
+    `prefix` is what the next request can have in common with this one (`prefix.compare`).
+    """
+
+    prompt: Prompt
+    view: View
+    current_message: Message | None
+    tools: list[dict[str, Any]]
+    parameters: dict[str, Parameter]
+    model: str
+    provider: str
+    usage: TokenUsage
+    budget: TokenBudget
+    permissions: dict[str, Any]
+    workspace_path: str
+    session: str
+    metadata: dict[str, Any]
+    problems: tuple[Problem, ...]
+    request: dict[str, Any] | None
+    prefix: Prefix
+
+    @property
+    def system_prompt(self) -> str:
+        return self.prompt.text
+
+    @property
+    def history(self) -> list[Message]:
+        """The messages of the conversation that are sent, oldest first."""
+        return self.view.messages()
+
+
+def check(request: Request, model: ModelLimits) -> None:
+    """Raise RequestError for what no context can be assembled from."""
+    if request.format not in FORMATS:
+        raise RequestError(
+            f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"
+        )
+    if request.format != "neutral" and not model.given:
+        raise RequestError(
+            f"A body in the format {request.format} names a model, and none is set. Set provider.model in "
+            "config.json, or options.model of the request.",
+            code="no-model",
+        )
+    strategy = request.options.truncation_strategy
+    if strategy is not None and strategy not in STRATEGIES:
+        raise RequestError(
+            f"Unknown truncation strategy {strategy!r}. Known strategies: {', '.join(STRATEGIES)}.",
+            code="bad-option",
+        )
+    for name, given, least in (
+        ("maxContextTokens", request.options.max_context_tokens, 1),
+        ("reserveTokens", request.options.reserve_tokens, 0),
+    ):
+        if given is not None and given < least:
+            raise RequestError(f"{name} is {given}; it must be at least {least}.", code="bad-option")

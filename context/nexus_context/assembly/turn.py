@@ -1,0 +1,163 @@
+"""One chat turn: a folder's snapshot, a conversation and a request → what a model is sent, and its cost.
+
+1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the
+   session is the history, memory and event are the last user message. What changes per turn is only
+   there, so that the prefix that providers cache stays the same.
+2. Equal inputs give equal bytes; the clock is an argument.
+3. Every token has a row, and the rows sum to the total.
+4. What is too long is cut from the history, never from the system prompt, the tools or the current message
+   (`conversation/window`). A body for a provider that would be too long all the same is refused.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from nexus_context import parameters as parameter_layers
+from nexus_context import tools as tool_sets
+from nexus_context.assembly import costs
+from nexus_context.assembly.body import body_of
+from nexus_context.assembly.costs import Fixed
+from nexus_context.assembly.request import AssembledContext, Request, check
+from nexus_context.budget import TokenUsage
+from nexus_context.conversation.compaction.detection import settings_of, should_compact
+from nexus_context.conversation.view import View
+from nexus_context.manager import ContextManager, overflow
+from nexus_context.prefix import Prefix
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter
+
+
+def assemble(
+    snapshot: Snapshot, conversation: ContextManager, request: Request, *, now: datetime
+) -> AssembledContext:
+    """Assemble one turn. `now` is a local time with its zone.
+
+    Raises RequestError for an unknown format or strategy, a format of a provider without a model, a limit
+    that is too small and a parameter that does not exist or is out of range; ContextOverflowError for a body
+    of a provider that does not fit the model.
+    """
+    options = request.options
+    model, _ = costs.model_of(snapshot, options.model)
+    check(request, model)
+    parameters = parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=options.parameters,
+    )
+    fixed = costs.fixed_part(snapshot, request, now=now)
+    view, spent = costs.fitted(snapshot, conversation, fixed, options)
+    if spent.over and request.format != "neutral":
+        raise overflow(view, spent.available)
+    body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder)
+    prefix = _prefix(fixed, view)
+    metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
+    return AssembledContext(
+        prompt=fixed.prompt,
+        view=view,
+        current_message=fixed.current,
+        tools=fixed.tools,
+        parameters=parameters,
+        model=model.given,
+        provider=snapshot.effective.get("/provider/name"),
+        usage=spent,
+        budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
+        permissions=costs.permissions(snapshot, options),
+        workspace_path=snapshot.folder,
+        session=request.session,
+        metadata=metadata
+        | ({"unsent": unsent} if unsent else {})
+        | ({"repairs": repairs} if repairs else {}),
+        problems=snapshot.problems,
+        request=body,
+        prefix=prefix,
+    )
+
+
+def usage_of(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    *,
+    counter: TokenCounter | None = None,
+    now: datetime | None = None,
+) -> TokenUsage:
+    """What the next request would cost before its own message. `counter` replaces the model's own.
+
+    `now`, a local time with its zone, counts only with `datetime.placement = system`.
+    """
+    return measure(snapshot, conversation, counter=counter, now=now)[0]
+
+
+def measure(
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    *,
+    counter: TokenCounter | None = None,
+    now: datetime | None = None,
+) -> tuple[TokenUsage, float]:
+    """`usage_of`, and in percent how full the context would be had nothing been cut for this request."""
+    request = Request()
+    fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
+    view, spent = costs.fitted(snapshot, conversation, fixed, request.options)
+    return spent, _wanted(spent, view)
+
+
+def _prefix(fixed: Fixed, view: View) -> Prefix:
+    return Prefix(
+        fixed.model,
+        tuple(map(msgspec.json.encode, fixed.tools)),
+        tuple(map(tool_sets.name_of, fixed.tools)),
+        tuple(row.tokens for row in fixed.before if row.category == "tools"),
+        fixed.prompt,
+        fixed.prompt_tokens,
+        view,
+    )
+
+
+def _metadata(prefix: Prefix, spent: TokenUsage, fixed: Fixed) -> dict[str, Any]:
+    """Sums by category; the part that stays the same each turn; what was left out, and why."""
+    view = prefix.view
+    stable = b"\0".join([*prefix.tools, prefix.prompt.text.encode()])
+    metadata: dict[str, Any] = {
+        "tokens": spent.by_category(),
+        "stablePrefixTokens": prefix.tokens,
+        "prefixHash": hashlib.sha256(stable).hexdigest(),
+        "truncated": view.truncated,
+    }
+    if view.truncated:
+        metadata["truncation"] = {
+            "strategy": view.strategy,
+            "removedMessages": view.removed,
+            "removedTokens": view.original_tokens - view.tokens,
+            "originalTokens": view.original_tokens,
+            "finalTokens": view.tokens,
+            "keptFromStart": view.head,
+            "identifierTokens": view.note_tokens,
+            "shortened": sorted(view.shortened),
+        }
+    if fixed.left_out:
+        metadata["toolsLeftOut"] = fixed.left_out
+    return metadata
+
+
+def _advice(
+    snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, view: View
+) -> dict[str, Any]:
+    """Whether the conversation should be compacted, and why. The share is of what there was to send."""
+    reason = should_compact(
+        settings_of(snapshot.effective.get("/compaction") or {}),
+        percent=_wanted(spent, view),
+        messages=len(conversation),
+        tool_calls=conversation.history.tool_calls,
+    )
+    advice = {"shouldCompact": reason is not None, "activeSkills": []}
+    return advice | ({"compactionReason": reason} if reason else {})
+
+
+def _wanted(spent: TokenUsage, view: View) -> float:
+    """What there was to send before anything was cut for this request, in percent of what is available."""
+    wanted = spent.total - view.tokens + view.wanted
+    return round(100 * wanted / spent.available, 1) if spent.available else 100.0

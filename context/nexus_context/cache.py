@@ -1,0 +1,65 @@
+"""Assembled contexts of one session, kept while nothing that they depend on changed (SPEC §6).
+
+An entry's key names the revisions of everything that went into it; time alone never makes one valid. After
+`TTL` seconds it is made anew all the same, in case something changed that has no revision.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import msgspec
+
+TTL = 60.0
+"""Seconds that an entry is used."""
+
+ENTRIES = 8
+"""Entries that are kept; the one used longest ago goes first."""
+
+T = TypeVar("T")
+
+
+class Statistics(msgspec.Struct, frozen=True, rename="camel"):
+    """What caches were good for since they were made."""
+
+    hits: int = 0
+    misses: int = 0
+    entries: int = 0
+
+    def __add__(self, other: "Statistics") -> "Statistics":
+        return Statistics(self.hits + other.hits, self.misses + other.misses, self.entries + other.entries)
+
+
+class AssemblyCache(Generic[T]):
+    """Values by key. `clock` gives seconds that only grow. Not safe for several threads at once."""
+
+    def __init__(self, clock: Callable[[], float], *, ttl: float = TTL, entries: int = ENTRIES) -> None:
+        self._clock = clock
+        self._ttl = ttl
+        self._most = entries
+        self._entries: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._hits = 0
+        self._misses = 0
+
+    def get(self, key: Hashable) -> T | None:
+        """The value, if it is there and young enough."""
+        entry = self._entries.pop(key, None)
+        if entry is None or self._clock() - entry[0] >= self._ttl:
+            self._misses += 1
+            return None
+        self._entries[key] = entry
+        self._hits += 1
+        return entry[1]
+
+    def put(self, key: Hashable, value: T) -> None:
+        self._entries.pop(key, None)
+        self._entries[key] = (self._clock(), value)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    def invalidate(self) -> None:
+        """Forget everything that was assembled."""
+        self._entries.clear()
+
+    def statistics(self) -> Statistics:
+        return Statistics(self._hits, self._misses, len(self._entries))

@@ -1,0 +1,197 @@
+"""Where the atomic groups and the turns of a growing conversation begin.
+
+1. A group is a message of its own, or an assistant's message with tool calls and all its results. It is
+   kept or cut as a whole: providers refuse a call without its result and a result without its call.
+2. A result that comes late, after other messages, belongs to its call's group with all that lies between,
+   as far as LATE messages back. Past that it is an orphan, which `repair` drops: a group must not grow
+   without bound.
+3. A turn begins with a user's message that follows something else than a user's message.
+4. The second call of an id is renamed, `id-2`, and its result with it: some models use an id again, and
+   providers refuse that. It is numbered in the whole conversation, so that a cut changes no name. A result
+   answers the newest message that waits for it, and calls of one id within that in order. One that answers
+   a call again right behind it, or names none, belongs to the group, too.
+5. What else `repair` would mend is noted where it is found: a sound conversation is never searched for it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.parts import is_blank
+from nexus_context.conversation.repair.values import is_clean, is_clean_call
+
+LATE = 64
+"""Messages between a call and its result, at most."""
+
+
+class _Call(NamedTuple):
+    """A call: where its group starts, and the id under which it is sent."""
+
+    start: int
+    name: str
+
+
+class Grouping:
+    """Group starts, turn starts and what is broken of the messages added so far: ascending indexes.
+
+    `asked` are the turn starts with those inside of groups, which are no place to cut.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.groups: list[int] = []
+        self.turns: list[int] = []
+        self.asked: list[int] = []
+        self.broken: list[int] = []
+        self.renamed: dict[int, Message] = {}
+        self._size = 0
+        self._last_role = ""
+        self._used: dict[str, int] = {}  # how often an id of a call was used
+        self._newest: dict[str, _Call] = {}  # the newest call of an id
+        self._open: dict[str, list[_Call]] = {}  # calls of an id without a result, oldest first
+        self._oldest_open = 0
+        for message in messages:
+            self.add(message)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether calls of the last LATE messages still lack a result."""
+        return bool(self._open)
+
+    def is_sound(self, start: int, end: int) -> bool:
+        """Whether there is nothing to repair in `messages[start:end]`."""
+        return not self._open and bisect_left(self.broken, start) == bisect_left(self.broken, end)
+
+    def add(self, message: Message) -> None:
+        """Take in the next message."""
+        index = self._size
+        self._size += 1
+        if self._open and index - self._oldest_open > LATE:
+            self._give_up(index)
+        if message.role == "tool":
+            self._add_result(message, index)
+        else:
+            self.groups.append(index)
+            if message.role == "user" and self._last_role != "user":
+                self.turns.append(index)
+                self.asked.append(index)
+            if message.tool_calls:
+                self._add_calls(message, index)
+        if not _is_plain(message):
+            self._note(index)
+        self._last_role = message.role
+
+    def _add_calls(self, message: Message, index: int) -> None:
+        if not self._open:
+            self._oldest_open = index
+        sent: list[str] = []
+        for call in message.tool_calls:
+            if not call.id or call.id in self._open or message.role != "assistant":
+                self._note(index)
+            made = self._newest[call.id] = _Call(index, self._fresh(call.id))
+            self._open.setdefault(call.id, []).append(made)
+            sent.append(made.name)
+        if sent != [call.id for call in message.tool_calls]:
+            calls = (
+                msgspec.structs.replace(call, id=name)
+                for call, name in zip(message.tool_calls, sent, strict=True)
+            )
+            self.renamed[index] = msgspec.structs.replace(message, tool_calls=tuple(calls))
+
+    def _fresh(self, call: str) -> str:
+        """The id under which a call is sent, which no other call has; an empty one is for `repair`."""
+        count = self._used.get(call, 0) + 1
+        self._used[call] = count
+        if count == 1 or not call:
+            return call
+        while f"{call}-{count}" in self._used:
+            count += 1
+        self._used[call] = count
+        self._used[f"{call}-{count}"] = 1
+        return f"{call}-{count}"
+
+    def _add_result(self, message: Message, index: int) -> None:
+        name = message.tool_call_id or ""
+        call, whole = self._answered(name), True
+        if call is None:
+            self._note(index)
+            call, whole = self._belongs_to(name), not name
+        if call is not None and name and name != call.name:
+            self.renamed[index] = msgspec.structs.replace(message, tool_call_id=call.name)
+        if call is None or not (whole or call.start >= self.groups[-1]):
+            self.groups.append(index)
+            return
+        first = bisect_right(self.groups, call.start) - 1
+        if first + 1 < len(self.groups):  # other messages came between
+            del self.groups[first + 1 :]
+            del self.turns[bisect_right(self.turns, self.groups[first]) :]
+            self._note(call.start)
+            self._note(index)
+
+    def _answered(self, name: str) -> _Call | None:
+        """The call that a result of that id is the answer to, which then waits no more."""
+        waiting = self._open.get(name)
+        if not waiting:
+            return None
+        newest = waiting[-1].start
+        call = waiting.pop(next(at for at, each in enumerate(waiting) if each.start == newest))
+        if not waiting:
+            del self._open[name]
+        self._oldest_open = min((calls[0].start for calls in self._open.values()), default=0)
+        return call
+
+    def _belongs_to(self, name: str) -> _Call | None:
+        """The call of a result for which none waits: it answers that call again, or names none."""
+        if name:
+            return self._newest.get(name)
+        return max((calls[-1] for calls in self._open.values()), default=None)
+
+    def _give_up(self, index: int) -> None:
+        for name, calls in list(self._open.items()):
+            late = [call for call in calls if index - call.start > LATE]
+            for call in late:
+                self._note(call.start)
+            if len(late) < len(calls):
+                self._open[name] = calls[len(late) :]
+            else:
+                del self._open[name]
+        self._oldest_open = min((calls[0].start for calls in self._open.values()), default=index)
+
+    def _note(self, index: int) -> None:
+        place = bisect_left(self.broken, index)
+        if place == len(self.broken) or self.broken[place] != index:
+            self.broken.insert(place, index)
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether `repair` would not change the message by itself."""
+    content: Any = message.content
+    if content.__class__ is str:
+        plain, blank = is_clean(content), not content or content.isspace()
+    elif content.__class__ is list:
+        plain, blank = all(map(_is_plain_part, content)), all(map(is_blank, content))
+    else:
+        plain, blank = not content, True
+    if message.tool_calls:
+        return plain and message.role == "assistant" and all(map(is_clean_call, message.tool_calls))
+    return plain and (message.role == "tool" or not blank)
+
+
+def _is_plain_part(part: Any) -> bool:
+    kind = part.get("type") if part.__class__ is dict else None
+    return kind not in ("tool_use", "tool_result") and is_clean(part)
+
+
+def group_starts(messages: Sequence[Message]) -> list[int]:
+    """The indexes at which atomic groups begin, ascending."""
+    return Grouping(messages).groups
+
+
+def turn_starts(messages: Sequence[Message]) -> list[int]:
+    """The indexes at which a user's turn begins, ascending."""
+    return Grouping(messages).turns

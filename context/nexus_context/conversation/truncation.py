@@ -1,0 +1,108 @@
+"""Where a history that is too long is cut: the strategies of SPEC §5.
+
+1. A cut never goes through an atomic group, except with `simple`, where what it tears is dropped with it.
+2. It goes down to a target below the budget, so that the same cut serves many turns: what is sent begins
+   with the same bytes, which providers cache.
+3. `oldest_first` (`smart`) cuts at the start of a turn; within a turn only where the last one alone is too
+   long. The last `keep_recent_turns` turns are kept where they fit the budget, above the target too.
+4. `middle_out` does the same and keeps the first group. `sliding` keeps the most recent groups, wherever
+   they begin. `recency` keeps the last `keep_recent_turns` turns, fewer where they do not fit. `simple` goes
+   message by message.
+5. The newest group is always kept: what to do when it is too large itself, `window` says.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from nexus_context.conversation.history import History
+
+Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "recency"]
+STRATEGIES: tuple[Strategy, ...] = ("oldest_first", "smart", "middle_out", "sliding", "simple", "recency")
+
+LARGEST_HEAD = 0.25
+"""Share of the room that the beginning of the history may take to be kept at all."""
+
+
+class Need(NamedTuple):
+    """What a cut has to come to. Sizes are in tokens.
+
+    `size(start)` is what the history costs when it is sent from `start` on; `target` is what is aimed at,
+    `room` what there is. The cut must lie behind `after`.
+    """
+
+    size: Callable[[int], int]
+    target: int
+    room: int
+    after: int
+    keep_recent_turns: int
+
+
+class Kept(NamedTuple):
+    """What is sent: `messages[:head]` and `messages[start:]`."""
+
+    head: int
+    start: int
+
+
+def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> Kept:
+    """The cut of a history that does not fit. `first_group` are the tokens of its first group."""
+    if strategy == "sliding":
+        return Kept(0, _first_group_within(history, need))
+    if strategy == "simple":
+        return Kept(0, _first_message_within(history, need))
+    if strategy == "recency":
+        return Kept(0, _recent_turns(history, need))
+    if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD:
+        groups = history.grouping.groups
+        head = groups[1] if len(groups) > 1 else len(history)
+        rest = need._replace(
+            size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
+        )
+        return Kept(head, max(_turn_within(history, rest), head))
+    return Kept(0, _turn_within(history, need))
+
+
+def _turn_within(history: History, need: Need) -> int:
+    """The first turn behind the first group that reaches the target, else that group."""
+    turns = history.grouping.turns
+    start = _first_group_within(history, need)
+    turn = bisect_left(turns, start)
+    if turn < len(turns):
+        start = turns[turn]
+    recent = _recent(history, need)
+    return start if recent is None else min(start, recent)
+
+
+def _recent_turns(history: History, need: Need) -> int:
+    recent = _recent(history, need)
+    return _first_group_within(history, need) if recent is None else recent
+
+
+def _recent(history: History, need: Need) -> int | None:
+    """The start of as many of the last turns as are to be kept and fit; None if not even the last does."""
+    turns = history.grouping.turns
+    if not need.keep_recent_turns:
+        return None
+    for start in turns[-need.keep_recent_turns :]:
+        if start > need.after and need.size(start) <= need.room:
+            return start
+    return None
+
+
+def _first_group_within(history: History, need: Need) -> int:
+    """The first group behind the last cut from which on the target is reached; at most the newest group."""
+    groups = history.grouping.groups
+    first = bisect_left(groups, need.after + 1)
+    found = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
+    return groups[min(found, len(groups) - 1)]
+
+
+def _first_message_within(history: History, need: Need) -> int:
+    """The first message from which on the target is reached, without results of calls that are cut."""
+    newest = history.grouping.groups[-1]
+    indexes = range(need.after + 1, newest)
+    found = need.after + 1 + bisect_left(indexes, True, key=lambda start: need.size(start) <= need.target)
+    while found < newest and history.messages[found].role == "tool":
+        found += 1
+    return min(found, newest)

@@ -1,0 +1,140 @@
+"""The messages that are sent of a conversation, and what became of the others."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.repair import Repair, repaired
+from nexus_context.conversation.truncation import Strategy
+from nexus_context.tokens import TokenCounter, count_message
+
+_USED_TWICE = "The id of a tool call was used before; it is sent under a name of its own."
+
+
+class View(msgspec.Struct, frozen=True):
+    """The messages that are sent and what became of the others. Sizes are in tokens.
+
+    `pinned`, `note` and `anchor` are messages in front of `history[start:]`; `head` of them are the first of
+    the history as they are. `shortened` holds, by index, what stands for a result that is too long.
+    """
+
+    strategy: Strategy
+    history: History
+    head: int
+    pinned: int  # tokens of the first `head` messages
+    wanted: int  # tokens of what would have been sent, had nothing been cut for this request
+    note: Message | None
+    note_tokens: int
+    anchor: int | None
+    start: int
+    shortened: Mapping[int, Message]
+    tokens: int
+    original_tokens: int
+    room: int
+    end: int
+
+    @property
+    def over(self) -> bool:
+        """Whether even this does not fit."""
+        return self.tokens > self.room
+
+    @property
+    def removed(self) -> int:
+        """Messages that are not sent."""
+        return self.start - self.head - (self.anchor is not None)
+
+    @property
+    def truncated(self) -> bool:
+        return self.removed > 0 or bool(self.shortened)
+
+    def front(self) -> list[Message]:
+        """The messages before `history[start:]`."""
+        messages = self.history.messages
+        front = messages[: self.head]
+        if self.note is not None:
+            front.append(self.note)
+        if self.anchor is not None:
+            front.append(messages[self.anchor])
+        return front
+
+    def messages(self) -> list[Message]:
+        """What is sent, oldest first."""
+        if not self.start and not self.shortened:
+            return self.history.messages[: self.end]
+        sent = self.front()
+        front = len(sent)
+        sent += self.history.messages[self.start : self.end]
+        for index, message in self.shortened.items():
+            sent[front + index - self.start] = message
+        return sent
+
+    def sound_messages(self) -> tuple[list[Message], list[Repair]]:
+        """What is sent as providers accept it, and what was repaired for that: little work where nothing was.
+
+        Indexes of repairs are those of the history.
+        """
+        sent = self.messages()
+        renames = self.history.grouping.renamed
+        sound = self._is_sound()
+        if sound and not renames:
+            return sent, []
+        indexes = self._indexes()
+        repairs = []
+        for place, index in enumerate(indexes):
+            renamed = None if index is None else renames.get(index)
+            if renamed is not None:
+                sent[place] = _named(sent[place], renamed)
+                repairs.append(Repair("id-used-twice", _USED_TWICE, index))
+        if sound:
+            return sent, repairs
+        sent, more = repaired(sent)
+        for repair in more:
+            index = None if repair.index is None else indexes[repair.index]
+            repairs.append(msgspec.structs.replace(repair, index=index))
+        return sent, repairs
+
+    def sizes(self, counter: TokenCounter) -> list[int]:
+        """The tokens of each message that is sent; their sum is `tokens`."""
+        sums = self.history.sums(counter)
+        sizes = []
+        for index in self._indexes():
+            if index is None:
+                sizes.append(self.note_tokens)
+            elif index in self.shortened:
+                sizes.append(count_message(counter, content_of(self.shortened[index])))
+            else:
+                sizes.append(sums[index + 1] - sums[index])
+        return sizes
+
+    def _indexes(self) -> Sequence[int | None]:
+        """The index of each message that is sent; None for the note."""
+        note = () if self.note is None else (None,)
+        anchor = () if self.anchor is None else (self.anchor,)
+        return [*range(self.head), *note, *anchor, *range(self.start, self.end)]
+
+    def _is_sound(self) -> bool:
+        is_sound = self.history.grouping.is_sound
+        anchor = self.anchor
+        return (
+            is_sound(self.start, self.end)
+            and is_sound(0, self.head)
+            and (anchor is None or is_sound(anchor, anchor + 1))
+        )
+
+    def encoded(self) -> list[msgspec.Raw]:
+        """What is sent, as JSON; nothing is encoded twice but what stands in front."""
+        if not self.start and not self.shortened:
+            return self.history.encoded()[: self.end]
+        sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self.front()]
+        front = len(sent)
+        sent += self.history.encoded_slice(self.start, self.end)
+        for index, message in self.shortened.items():
+            sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
+        return sent
+
+
+def _named(message: Message, renamed: Message) -> Message:
+    """The message, which may be shortened, with the ids of `renamed`."""
+    return msgspec.structs.replace(message, tool_calls=renamed.tool_calls, tool_call_id=renamed.tool_call_id)

@@ -1,0 +1,284 @@
+"""What of a history a model is sent: cut when it no longer fits, and then left alone for many turns.
+
+1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
+2. In front of what is kept stand, in this order: the pinned first messages of the user (not with `sliding`,
+   `recency` and `simple`), the names and values of what is cut, and the message that the user's turn began
+   with, if the cut lies within the turn. So the first message is a user's.
+3. What is new and larger than half of the room is shortened rather than that all else is cut for it: tool
+   results only, each once. When the newest group alone does not fit, its largest results are shortened.
+4. What still does not fit is sent nowhere: `View.over` says so, for the caller to refuse.
+5. A cut made for a request becomes the conversation's when the conversation goes on from there. Until then
+   every request cuts for itself: looking at a long draft changes nothing.
+6. The cost of a request does not grow with the history: only what is new, and what a cut removes, is read.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from nexus_context.conversation import truncation
+from nexus_context.conversation.clamp import LEAST, clamped
+from nexus_context.conversation.history import History
+from nexus_context.conversation.identifiers import IdentifierIndex
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.truncation import Strategy
+from nexus_context.conversation.view import View
+from nexus_context.tokens import TokenCounter, count_message
+
+LARGEST_NEW = 0.5
+"""Share of the room that a new tool result may take before others are cut for it."""
+
+
+REMEMBERED = 1_000
+"""Messages before a cut whose names are read."""
+
+TRIED = 4
+"""Cuts that are remembered while the conversation does not go on: for other drafts, tools, prompts."""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """How a history is kept within its budget (SPEC §2, `context`)."""
+
+    strategy: Strategy = "oldest_first"
+    target: float = 0.6  # share of the available tokens that a cut goes down to
+    keep_recent_turns: int = 3
+    pin_first: bool = True
+    identifier_tokens: int = 600  # the most that names and values of the cut part may take; 0: none
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Tokens for everything that is sent, and what all but the history takes of them."""
+
+    available: int
+    fixed: int
+
+    @property
+    def room(self) -> int:
+        return self.available - self.fixed
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    """One cut: what is left out, and what stands for it. `index` has read what it leaves out up to `read`."""
+
+    start: int = 0
+    head: int = 0
+    note: Message | None = None
+    note_tokens: int = 0
+    index: IdentifierIndex | None = None
+    read: int = 0
+    shortened: Mapping[int, tuple[Message, int]] = {}  # the message, and the tokens that it saves
+
+    def saved(self, start: int) -> int:
+        """Tokens saved by what is shortened from `start` on."""
+        return sum(saved for index, (_, saved) in self.shortened.items() if index >= start)
+
+
+class Window:
+    """The cut of one history for one tokenizer, policy and model window; see the rules above."""
+
+    def __init__(self, history: History, counter: TokenCounter, policy: Policy) -> None:
+        self._history = history
+        self._counter = counter
+        self._policy = policy
+        self._settled = _Cut()
+        self._proposed = self._settled
+        self._seen = 0  # messages that the last request saw
+        self._settled_seen = 0  # messages that the settled cut has seen
+        self._tried: dict[Budget, tuple[_Cut, int]] = {}  # cuts for budgets, since the conversation went on
+
+    def fit(self, budget: Budget) -> View:
+        """What fits the budget. It is over the budget only where nothing more can be done."""
+        size = len(self._history)
+        if size > self._seen:  # the conversation went on from the last request
+            self._settled, self._settled_seen = self._proposed, self._seen
+            self._seen = size
+            self._tried.clear()
+        sums = self._history.sums(self._counter)
+        tried = self._tried.get(budget)
+        if tried is None:
+            tried = self._tried[budget] = self._try(budget, sums)
+            if len(self._tried) > TRIED:
+                del self._tried[next(iter(self._tried))]
+        self._proposed, wanted = tried
+        return self._view(self._proposed, budget, sums, wanted=wanted)
+
+    def _try(self, budget: Budget, sums: Sequence[int]) -> tuple[_Cut, int]:
+        """The cut that a request of this budget makes, and what it would have cost without a new one."""
+        if not len(self._history):
+            return self._settled, 0
+        cut = self._whole(self._settled, budget.room, sums)
+        wanted = self._size(cut, sums)
+        return (self._fitted(cut, budget, sums) if wanted > budget.room else cut), wanted
+
+    # ------------------------------------------------------------ sizes
+
+    def _size(self, cut: _Cut, sums: Sequence[int]) -> int:
+        return sums[cut.head] + cut.note_tokens + self._tail(cut, cut.start, sums)
+
+    def _tail(self, cut: _Cut, start: int, sums: Sequence[int]) -> int:
+        """Tokens from `start` on, with the user's message that the turn began with."""
+        anchor = self._anchor(cut.head, start)
+        lead = 0 if anchor is None else sums[anchor + 1] - sums[anchor]
+        return lead + sums[-1] - sums[start] - (cut.saved(start) if cut.shortened else 0)
+
+    def _anchor(self, head: int, start: int) -> int | None:
+        """The user's message to put before `start`, if it is not one itself."""
+        messages = self._history.messages
+        if not start or start >= len(messages) or messages[start].role == "user":
+            return None
+        asked = self._history.grouping.asked
+        turn = bisect_right(asked, start) - 1
+        if turn < 0:
+            return None
+        anchor = asked[turn]
+        while anchor + 1 < start and messages[anchor + 1].role == "user":
+            anchor += 1
+        return anchor if anchor >= head else None
+
+    # ------------------------------------------------------------ cutting
+
+    def _whole(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """The cut; where a late result made it go through a group, and there is room, before that group."""
+        groups = self._history.grouping.groups
+        start = groups[bisect_right(groups, cut.start) - 1]
+        if start == cut.start or self._policy.strategy == "simple":
+            return cut
+        whole = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
+        return whole if self._size(whole, sums) <= room else cut
+
+    def _fitted(self, last: _Cut, budget: Budget, sums: Sequence[int]) -> _Cut:
+        room = budget.room
+        cut = self._whole(self._shorten_new(last, room, sums), room, sums)
+        if self._size(cut, sums) <= room:
+            return cut
+        policy = self._policy
+        note_room = min(policy.identifier_tokens, max(room, 0) // 10)
+        pinned = self._pinned(room, sums)
+        front = sums[pinned] + note_room
+        available = budget.available
+        target = max(int(policy.target * available) - budget.fixed, int(policy.target * room) // 2)
+        pinning = msgspec.structs.replace(cut, head=pinned)
+        need = truncation.Need(
+            size=lambda start: self._tail(pinning, start, sums) + front,
+            target=target,
+            room=room,
+            after=cut.start,
+            keep_recent_turns=policy.keep_recent_turns,
+        )
+        groups = self._history.grouping.groups
+        first_group = sums[groups[1] if len(groups) > 1 else len(self._history)]
+        kept = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
+        made = self._cut_at(cut, kept.start, max(kept.head, min(pinned, kept.start)), note_room)
+        return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
+
+    def _pinned(self, room: int, sums: Sequence[int]) -> int:
+        """How many messages at the beginning are pinned: the user's first, if they are not too large."""
+        if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
+            return 0
+        pinned = 0
+        for message in self._history.messages:
+            if message.role != "user" or sums[pinned + 1] > room * truncation.LARGEST_HEAD:
+                break
+            pinned += 1
+        return pinned
+
+    def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
+        index, read, note, tokens = last.index, last.read, None, 0
+        if note_room >= LEAST:
+            index = IdentifierIndex() if index is None else index.copy()
+            begin = max(read, head)
+            recent = max(begin, start - REMEMBERED)  # the names of older ones would have faded
+            index.messages += recent - begin
+            index.extend(self._history.messages[recent:start])
+            read = max(read, start)
+            text = index.render(self._counter, note_room - count_message(self._counter, ""))
+            note = Message("user", text) if text else None
+            tokens = count_message(self._counter, text) if text else 0
+        kept = {at: shortened for at, shortened in last.shortened.items() if at >= start}
+        return _Cut(start, head, note, tokens, index, read, kept)
+
+    def _squeezed(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
+        """The newest group is too large, with what stands before it: give up one thing after the other.
+
+        A late result makes one group of all since its call. It is left out rather than all be refused for it.
+        """
+        grouping = self._history.grouping
+        newest = max(grouping.groups[-1], cut.start)
+        for start in (newest, *(turn for turn in grouping.asked[-1:] if turn > newest)):
+            whole = self._cut_at(cut, start, cut.head, note_room)
+            for lighter in (
+                whole,
+                msgspec.structs.replace(whole, head=0),
+                msgspec.structs.replace(whole, head=0, note=None, note_tokens=0),
+            ):
+                shortened = self._shorten_group(lighter, room, sums)
+                if self._size(shortened, sums) <= room:
+                    return shortened
+        return shortened
+
+    # ------------------------------------------------------------ shortening
+
+    def _shorten_new(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """Shorten results that came since the last cut was made and are larger than half of the room."""
+        limit = int(room * LARGEST_NEW)
+        begin = max(self._settled_seen, cut.start)
+        large = [
+            index
+            for index in range(begin, len(self._history))
+            if sums[index + 1] - sums[index] > max(limit, LEAST)
+            and self._history.messages[index].role == "tool"
+            and index not in cut.shortened
+        ]
+        return self._shorten(cut, dict.fromkeys(large, limit), sums)
+
+    def _shorten_group(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """Shorten the largest results of what is kept to one size, such that all of it fits."""
+        over = self._size(cut, sums) - room
+        sizes = {
+            index: sums[index + 1] - sums[index] - cut.shortened.get(index, (None, 0))[1]
+            for index in range(cut.start, len(self._history))
+            if self._history.messages[index].role == "tool"
+        }
+        limit = _water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over)
+        return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
+
+    def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
+        if not limits:
+            return cut
+        shortened = dict(cut.shortened)
+        for index, limit in limits.items():
+            size = sums[index + 1] - sums[index]
+            message, tokens = clamped(self._history.messages[index], size, limit, self._counter)
+            shortened[index] = (message, size - tokens)
+        return msgspec.structs.replace(cut, shortened=shortened)
+
+    def _view(self, cut: _Cut, budget: Budget, sums: Sequence[int], *, wanted: int) -> View:
+        return View(
+            strategy=self._policy.strategy,
+            history=self._history,
+            head=cut.head,
+            pinned=sums[cut.head],
+            wanted=wanted,
+            note=cut.note,
+            note_tokens=cut.note_tokens,
+            anchor=self._anchor(cut.head, cut.start),
+            start=cut.start,
+            shortened={index: message for index, (message, _) in cut.shortened.items()},
+            tokens=self._size(cut, sums),
+            original_tokens=sums[-1],
+            room=budget.room,
+            end=len(self._history),
+        )
+
+
+def _water_level(sizes: Sequence[int], budget: int) -> int:
+    """The size to which the largest of `sizes` (descending) come down so that they sum to `budget`."""
+    rest = sum(sizes)
+    for count, size in enumerate(sizes, start=1):
+        rest -= size
+        following = sizes[count] if count < len(sizes) else 0
+        level = (budget - rest) // count
+        if level >= following:
+            return max(level, LEAST)
+    return LEAST

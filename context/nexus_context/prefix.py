@@ -1,0 +1,180 @@
+"""What two requests of a conversation have in common at their beginning: what a provider's cache can reuse.
+
+1. Providers cache what a request begins with, in this order: tools, system prompt, history. The first token
+   that differs ends what is reused.
+2. The current message is never cached: it is new each time.
+3. A break is where something that was sent before changed or went away. It costs what would have been
+   reused, written again: 1.25 of the price of input instead of the price of cached input.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from nexus_context.conversation.message import content_of
+from nexus_context.conversation.view import View
+from nexus_context.errors import Span
+from nexus_context.prompt.render import Fragment, Prompt
+from nexus_context.tokens import ModelLimits, TokenCounter, count_message
+
+WRITE_FACTOR = 1.25
+"""Price of writing a token into the cache, over the price of input (Anthropic's; OpenAI's is 1)."""
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """What one request begins with, and the tokens of its parts."""
+
+    model: ModelLimits
+    tools: tuple[bytes, ...]
+    tool_names: tuple[str, ...]
+    tool_tokens: tuple[int, ...]
+    prompt: Prompt
+    prompt_tokens: tuple[int, ...]  # of each fragment
+    view: View
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all that can be cached."""
+        return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens
+
+
+class Break(msgspec.Struct, frozen=True):
+    """The first thing that is not as it was: of the tools, the system prompt, the history, or the model.
+
+    `path` and `span` are the place in a file that it came from, if any; `tokens` are those that have to be
+    read again, `cost` the price of that in US dollars, None where the model's prices are not known.
+    """
+
+    category: str
+    label: str
+    tokens: int
+    cost: float | None
+    path: str | None = None
+    span: Span | None = None
+
+
+class CacheReport(msgspec.Struct, frozen=True):
+    """How many leading tokens of a request are those of the request before, and what broke the rest."""
+
+    reused: int
+    total: int
+    broke: Break | None
+
+
+def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
+    """What `now` can reuse of `before`, the last request of the same conversation."""
+    if before is None:
+        return CacheReport(0, now.tokens, None)
+    reused, cause = _common(before, now, counter)
+    if cause is None:
+        return CacheReport(reused, now.tokens, None)
+    category, label, fragment = cause
+    lost = max(before.tokens - reused, 0)
+    return CacheReport(
+        reused,
+        now.tokens,
+        Break(
+            category,
+            label,
+            lost,
+            _cost(now.model, lost),
+            fragment.path if fragment is not None else None,
+            fragment.source if fragment is not None and fragment.path else None,
+        ),
+    )
+
+
+_Cause = tuple[str, str, Fragment | None]
+
+
+def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _Cause | None]:
+    """Tokens in common, and what ends them; None where nothing of `before` changed."""
+    if before.model.given != now.model.given:
+        return 0, ("model", f"{before.model.given or 'no model'} → {now.model.given or 'no model'}", None)
+    tools = _same(before.tools, now.tools)
+    reused = sum(now.tool_tokens[:tools])
+    if tools < max(len(before.tools), len(now.tools)):
+        names = now.tool_names if tools < len(now.tools) else before.tool_names
+        return reused, ("tools", names[tools], None)
+    if before.prompt is not now.prompt and before.prompt.text != now.prompt.text:
+        common, fragment = _prompt_break(before.prompt, now.prompt, now.prompt_tokens)
+        return reused + common, ("system", fragment.title, fragment)
+    reused += sum(now.prompt_tokens)
+    common, label = _history_break(before.view, now.view, counter)
+    return reused + common, (("history", label, None) if label else None)
+
+
+def _prompt_break(before: Prompt, now: Prompt, tokens: Sequence[int]) -> tuple[int, Fragment]:
+    """Tokens before the first fragment that differs, and that fragment, or the one that is gone."""
+    common = _first_difference(before.text, now.text)
+    ends = [fragment.span.end <= common for fragment in now.fragments]
+    reused = sum(count for count, same in zip(tokens, ends, strict=True) if same)
+    old = next((fragment for fragment in before.fragments if fragment.span.end > common), None)
+    if old is not None and (common == len(now.text) or _source(old) not in map(_source, now.fragments)):
+        return reused, old
+    return reused, next(fragment for fragment in now.fragments if fragment.span.end > common)
+
+
+def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
+    return fragment.section, fragment.layer, fragment.path
+
+
+def _first_difference(one: str, other: str) -> int:
+    """The length of what two texts begin with in common."""
+    same, most = 0, min(len(one), len(other))
+    while same < most:
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
+
+
+def _history_break(before: View, now: View, counter: TokenCounter) -> tuple[int, str]:
+    """Tokens of the history in common, and what ends them; "" where all of `before` is still there."""
+    if before.history is not now.history:
+        return 0, "the conversation was cleared, compacted or restored"
+    if (before.head, before.start, before.note) != (now.head, now.start, now.note):
+        moved = now.removed - before.removed
+        label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
+        return now.history.sums(counter)[min(_beginning(before), _beginning(now))], label
+    changed = [
+        index
+        for index in {*before.shortened, *now.shortened}
+        if index < before.end and before.shortened.get(index) != now.shortened.get(index)
+    ]
+    if changed:
+        return _tokens_before(now, min(changed), counter), "a long tool result was shortened"
+    return _tokens_before(now, before.end, counter), ""
+
+
+def _beginning(view: View) -> int:
+    """How many of the first messages of the history are sent as they are."""
+    return view.head if view.start else min(view.shortened, default=view.end)
+
+
+def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
+    """Tokens of what is sent before the message of that index."""
+    sums = view.history.sums(counter)
+    after = sums[view.end] - sums[index]
+    for at, message in view.shortened.items():
+        if at >= index:
+            after += count_message(counter, content_of(message), message.tool_calls) - (
+                sums[at + 1] - sums[at]
+            )
+    return view.tokens - after
+
+
+def _same(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+    """How many leading elements are equal."""
+    for index, (one, other) in enumerate(zip(before, now, strict=False)):
+        if one != other:
+            return index
+    return min(len(before), len(now))
+
+
+def _cost(model: ModelLimits, tokens: int) -> float | None:
+    if model.input_price is None or model.cached_input_price is None:
+        return None
+    return round(tokens * (WRITE_FACTOR * model.input_price - model.cached_input_price) / 1_000_000, 6)

@@ -1,0 +1,288 @@
+"""A conversation used from Python: what goes in, what is sent, what it costs, what compactions do to it."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.truncation import STRATEGIES
+from nexus_context.conversation.window import Budget, Policy
+from nexus_context.errors import ContextOverflowError, RequestError
+from nexus_context.manager import ContextConfig, ContextManager
+from nexus_context.tokens import SimpleTokenCounter
+from support.histories import BROKEN, Letters, conversation, histories, pairing_errors, shown
+
+NOW = datetime(2026, 11, 20, 9, 5)
+TOOLS = [{"name": "read", "description": "Reads a file."}, {"name": "grep"}]
+
+
+def manager(text: str = "", *, room: int = 6_000, **config: Any) -> ContextManager:
+    """A conversation that has `room` tokens, and no note of what is cut."""
+    made = ContextManager(
+        ContextConfig(max_tokens=room, reserve_tokens=0, identifier_tokens=0, **config), counter=Letters()
+    )
+    made.add(conversation(text))
+    return made
+
+
+def check(made: ContextManager, sent: str, *, over: bool = False) -> None:
+    """What is sent; `messages` is the same without the system prompt, and the figures are those of it."""
+    messages = made.build_messages()
+    assert shown(messages) == sent
+    assert made.messages == [one for one in messages if one.role != "system"]
+    usage = made.get_token_usage()
+    assert usage.by_category().get("history", 0) == Letters().count_messages(made.messages)
+    assert usage.total == sum(row.tokens for row in usage.rows) <= usage.available
+    assert made.is_over_budget() is over
+
+
+def test_what_a_program_adds_is_what_is_sent() -> None:
+    made = ContextManager()
+    made.set_system_prompt("Be brief.")
+    made.set_tool_definitions(TOOLS)
+    parts = [{"type": "text", "text": "What is in a.py?"}]
+    made.add_user_message(parts)
+    made.add_assistant_message(None, [{"id": "c1", "name": "read", "arguments": {"path": "a.py"}}])
+    made.add_tool_result("c1", "read", "x = 1")
+    made.add_assistant_message("One line.")
+    assert made.build_messages() == [
+        Message("system", "Be brief."),
+        Message("user", parts),
+        Message("assistant", None, (ToolCall("c1", "read", {"path": "a.py"}),)),
+        Message("tool", "x = 1", tool_call_id="c1", name="read"),
+        Message("assistant", "One line."),
+    ]
+    assert made.system_prompt == "Be brief."
+    assert made.get_tool_definitions() == TOOLS
+    assert [(row.category, row.label) for row in made.get_token_usage().rows] == [
+        ("system", "system prompt"),
+        ("tools", "read"),
+        ("tools", "grep"),
+        ("history", "4 messages"),
+    ]
+
+
+def test_a_new_session_says_when_it_began() -> None:
+    made = ContextManager(started=NOW)
+    assert made.messages == [Message("user", "[Session started: 2026-11-20 09:05 (local)]")]
+
+
+def test_messages_and_tools_are_copies() -> None:
+    made = manager("u1 a1")
+    made.set_tool_definitions(TOOLS)
+    made.messages.clear()
+    made.build_messages().clear()
+    made.get_tool_definitions().clear()
+    check(made, "u1 a1")
+    assert made.get_tool_definitions() == TOOLS
+
+
+def test_clearing_keeps_prompt_and_tools() -> None:
+    made = manager("u1 a1")
+    made.set_system_prompt("s1 prompt")
+    made.set_tool_definitions(TOOLS)
+    made.apply_compaction(conversation("u9")[0], [])
+    before = made.revision
+    made.clear_messages()
+    check(made, "s1")
+    assert (len(made), made.compactions, made.history_tokens(Letters()), made.encoded()) == (0, [], 0, [])
+    assert (made.get_tool_definitions(), made.revision != before) == (TOOLS, True)
+
+
+def test_what_does_not_fit_is_cut() -> None:
+    made = manager("u1 a1 u2 a2 u3 a3", room=50)
+    check(made, "u1 u2 a2 u3 a3", over=True)
+    assert len(made) == 6
+    made = manager("u1 a1 u2 a2 u3 a3", room=70)
+    check(made, "u1 a1 u2 a2 u3 a3")
+    made.set_system_prompt("s1 " + "x" * 80)  # 21 tokens, and 4 around
+    check(made, "s1 u1 u3 a3", over=True)
+    made.set_system_prompt("")
+    check(made, "u1 a1 u2 a2 u3 a3")  # nothing was sent since, so nothing is settled
+
+
+def test_broken_pairs_are_mended() -> None:
+    made = manager("u1 c2+3 r3 a4")
+    assert [one.role for one in made.build_messages()] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [one.role for one in made.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+@given(histories(BROKEN), st.sampled_from(STRATEGIES))
+def test_what_is_sent_is_sound_and_fits_or_is_refused(messages: list[Message], strategy: Any) -> None:
+    made = manager(room=400, truncation_strategy=strategy)
+    for message in messages:
+        made.add([message])
+        usage = made.get_token_usage()
+        assert usage.total == sum(row.tokens for row in usage.rows)
+        try:
+            assert pairing_errors(made.build_messages()) == []
+            assert not usage.over
+        except ContextOverflowError:
+            assert usage.over
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "said"),
+    [
+        ("u1:90", "", "the newest message takes 90 tokens, and 60 of 60 are left for the conversation"),
+        ("u1 a1 u2:90", "", "the newest message takes 90 tokens"),
+        ("c1 r1 c2:70 r2:40", "", "the newest 2 messages, which belong together, take 117 tokens"),
+        ("u1:50 a1 a2:30", "", "what cannot be left out of the conversation takes 80 tokens, and 60 of 60"),
+        (
+            "",
+            "x" * 400,
+            "conversation is empty, and system prompt, tools and current message take 104 of 60",
+        ),
+        ("u1", "x" * 400, "the newest message takes 10 tokens, and system prompt, tools"),
+    ],
+)
+def test_what_cannot_fit_is_refused_in_words(text: str, prompt: str, said: str) -> None:
+    made = manager(text, room=60)
+    made.set_system_prompt(prompt)
+    with pytest.raises(ContextOverflowError) as failed:
+        made.build_messages()
+    assert said in str(failed.value)
+    assert failed.value.code == "context-overflow"
+    assert made.get_token_usage().over
+
+
+def test_the_number_shown_is_the_number_that_cuts() -> None:
+    """A model's own window narrows what the configuration allows."""
+    config = ContextConfig(max_tokens=500_000, reserve_tokens=0)
+    made = ContextManager(config, model="gpt-4", counter=Letters())
+    made.add(conversation("u1:5000 a1:2000 u2:1000 a2:500"))
+    usage = made.get_token_usage()
+    assert (usage.limit, usage.available, usage.over) == (8_192, 8_192, False)
+    assert made.is_over_budget()
+    assert usage.total < 8_500
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (
+            {"truncation_strategy": "newest"},
+            "'newest'.*: oldest_first, smart, middle_out",
+        ),
+        ({"truncation_target": 0.05}, "truncation_target is 0.05"),
+        ({"truncation_target": 1.5}, "truncation_target"),
+        ({"truncation_target": float("nan")}, "truncation_target"),
+        ({"max_tokens": -1}, "max_tokens is -1"),
+        ({"reserve_tokens": -1}, "reserve_tokens"),
+        ({"keep_recent_turns": -1}, "keep_recent_turns"),
+        ({"identifier_tokens": -1}, "identifier_tokens"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(config: dict[str, Any], named: str) -> None:
+    with pytest.raises(RequestError, match=named) as failed:
+        ContextConfig(**config)
+    assert failed.value.code == "bad-option"
+
+
+# ---------------------------------------------------------------- compaction
+
+
+def test_a_compaction_of_ones_own() -> None:
+    made = manager("u1 a1 u2 a2")
+    made.set_system_prompt("s1 old")
+    made.apply_compaction(conversation("u9:30")[0], made.messages[2:], new_system_prompt="s2 new")
+    check(made, "s2 u9 u2 a2")
+    made.add(conversation("u3"))
+    made.undo_compaction()
+    check(made, "s2 u1 a1 u2 a2 u3")
+
+
+def compacted(made: ContextManager) -> str:
+    """Compact, and the id of that."""
+    return made.compact(made_at=NOW).id
+
+
+def long_talk(number: int) -> str:
+    return " ".join(f"u{number}{turn}:200 a{number}{turn}:200" for turn in range(6))
+
+
+def test_a_compaction_is_taken_back_whole_and_what_came_after_stays() -> None:
+    made = manager(long_talk(1))
+    first = made.messages
+    one = compacted(made)
+    after = made.messages
+    made.add(conversation(long_talk(2)))
+    before_two = made.messages
+    two = compacted(made)
+    made.add(conversation("u3 a3"))
+    assert made.compactions == [one, two]
+    assert len(made) < len(before_two)
+
+    made.undo_compaction(two)
+    assert made.messages == [*before_two, *conversation("u3 a3")]
+    two = compacted(made)
+    made.add(conversation("u4"))
+    made.undo_compaction(one)  # with the later one
+    assert made.messages == [*first, *conversation(long_talk(2)), *conversation("u3 a3 u4")]
+    assert made.compactions == []
+    assert after[-1] in first
+
+
+def test_the_messages_of_before_and_after_are_not_counted_again() -> None:
+    counter = Letters()
+    made = ContextManager(ContextConfig(max_tokens=6_000, reserve_tokens=0), counter=counter)
+    made.add(conversation(long_talk(1)))
+    made.get_token_usage()
+    compacted(made)
+    made.add(conversation(long_talk(2)))
+    made.get_token_usage()
+    counter.counted.clear()
+    made.undo_compaction()
+    made.get_token_usage()
+    assert counter.counted == []
+
+
+def test_only_what_is_there_can_be_taken_back() -> None:
+    made = manager(long_talk(1))
+    with pytest.raises(RequestError, match="There is no compaction to take back") as failed:
+        made.undo_compaction()
+    assert failed.value.code == "unknown-compaction"
+    one = compacted(made)
+    before = made.messages
+    with pytest.raises(RequestError, match=f"no compaction 'x' to take back. There are: {one}"):
+        made.undo_compaction("x")
+    assert (made.messages, made.compactions) == (before, [one])
+    made.clear_messages()
+    with pytest.raises(RequestError, match="no compaction"):
+        made.undo_compaction(one)
+
+
+def test_where_there_is_nothing_to_gain_nothing_changes() -> None:
+    made = manager("u1 a1")
+    with pytest.raises(CompactionError) as failed:
+        compacted(made)
+    assert failed.value.code in ("nothing-to-compact", "no-gain")
+    check(made, "u1 a1")
+    assert made.compactions == []
+
+
+def test_what_is_pinned_stays() -> None:
+    made = manager(long_talk(1))
+    made.add_user_message("Never push to main.")
+    made.add(conversation(long_talk(2)))
+    kept = made.messages[1]
+    receipt = made.compact(made_at=NOW, pins=["Never push to main.", 1])
+    assert kept in made.messages
+    assert "Never push to main." in str(made.messages[0].content)
+    assert receipt.tokens_after == made.history_tokens(made._counter) < receipt.tokens_before
+
+
+def test_each_model_window_has_its_own_cut() -> None:
+    made = manager("u1 a1 u2 a2 u3 a3 u4 a4 u5 a5", room=60)
+    small = "u1 u4 a4 u5 a5"
+    check(made, small, over=True)
+    large = made.view(SimpleTokenCounter(), Policy(), Budget(10_000, 0), limit=10_000)
+    assert len(large.messages()) == 10
+    check(made, small, over=True)

@@ -1,0 +1,268 @@
+"""What of a history is sent: within the budget, whole, beginning with the user, the same for many turns."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.budget import history_rows
+from nexus_context.conversation.clamp import LEAST
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, ToolCall, text_of
+from nexus_context.conversation.truncation import STRATEGIES, Strategy
+from nexus_context.conversation.view import View
+from nexus_context.conversation.window import Budget, Policy, Window
+from support.histories import BROKEN, SOUND, Letters, conversation, histories, pairing_errors, shown
+
+POLICIES = st.builds(
+    Policy,
+    strategy=st.sampled_from(STRATEGIES),
+    target=st.sampled_from([0.1, 0.3, 0.6, 0.9, 1.0]),
+    keep_recent_turns=st.integers(0, 4),
+    pin_first=st.booleans(),
+    identifier_tokens=st.sampled_from([0, 60, 600]),
+)
+BUDGETS = st.builds(Budget, st.sampled_from([60, 200, 500, 1_200, 5_000]), st.sampled_from([0, 20, 150]))
+PLAIN = Policy(identifier_tokens=0)
+
+
+def check(view: View, counter: Letters) -> None:
+    """What holds of every view, whatever the history, the strategy and the budget."""
+    history, grouping = view.history, view.history.grouping
+    messages = view.messages()
+    # every token is counted, and has its row
+    assert counter.count_messages(messages) == view.tokens
+    assert view.sizes(counter) == [counter.count_messages([message]) for message in messages]
+    assert sum(row.tokens for row in history_rows(view, counter)) == view.tokens
+    # the newest message is there, at most shortened
+    if history.messages:
+        newest = len(history) - 1
+        assert messages[-1] == view.shortened.get(newest, history.messages[newest])
+    # groups are whole, save where the result of a call that was cut comes late and there is no room for both
+    groups = [*grouping.groups, len(history)]
+    assert view.head in groups or view.start not in groups
+    if view.strategy != "simple" and view.start not in groups:
+        group = max(start for start in groups if start < view.start)
+        needed = [*history.messages[: group + 1][-8:], *history.messages[group : view.start]]
+        assert view.tokens + counter.count_messages(needed) > view.room
+    # the conversation begins with the user where it can
+    if view.start and any(one.role == "user" for one in history.messages[: view.start + 1]):
+        assert messages[0].role == "user" or view.head
+    # it is too long only where nothing more can be left out or shortened
+    if view.over and history.messages:
+        assert view.start >= grouping.groups[-1]
+        assert (view.head, view.note) == (0, None)
+        kept = [view.shortened.get(at, history.messages[at]) for at in range(view.start, view.end)]
+        assert all(counter.count_messages([one]) <= LEAST for one in kept if one.role == "tool")
+    # providers accept it
+    sound, repairs = view.sound_messages()
+    assert pairing_errors(sound) == []
+    assert bool(repairs) or sound == messages
+
+
+def walked(messages: Iterable[Message], policy: Policy, budgets: Sequence[Budget]) -> Iterator[View]:
+    """The view after each message; one of several budgets after the other is asked for at each length."""
+    counter, history = Letters(), History()
+    window = Window(history, counter, policy)
+    for message in messages:
+        history.append(message)
+        made = [window.fit(budget) for budget in (*budgets, budgets[0])]
+        assert made[0] == made[-1], "a request changed what the next one gets"
+        for view in made:
+            check(view, counter)
+        yield made[0]
+
+
+@given(histories(SOUND), POLICIES, BUDGETS)
+def test_sound_histories(messages: list[Message], policy: Policy, budget: Budget) -> None:
+    last: list[Message] = []
+    for view in walked(messages, policy, [budget]):
+        now = view.messages()
+        if not view.history.grouping.unanswered:
+            assert view.sound_messages() == (now, [])
+        if view.wanted <= view.room:
+            assert now[: len(last)] == last, "what is sent began otherwise, without need"
+        last = now
+
+
+@given(histories(BROKEN), POLICIES, BUDGETS, BUDGETS)
+def test_broken_histories(messages: list[Message], policy: Policy, budget: Budget, other: Budget) -> None:
+    for _ in walked(messages, policy, [budget, other]):
+        pass
+
+
+@given(histories(SOUND), POLICIES, BUDGETS)
+def test_a_cut_goes_down_to_the_target(messages: list[Message], policy: Policy, budget: Budget) -> None:
+    aim = max(int(policy.target * budget.available) - budget.fixed, int(policy.target * budget.room) // 2)
+    start = 0
+    for view in walked(messages, policy, [budget]):
+        grouping = view.history.grouping
+        if view.start != start and view.tokens > aim:  # for the last turns or the newest group only
+            recent = grouping.turns[-policy.keep_recent_turns :][: policy.keep_recent_turns]
+            assert view.start in recent or view.start >= grouping.groups[-1]
+        start = view.start
+
+
+# ---------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize(
+    ("strategy", "text", "room", "expected"),
+    [
+        ("oldest_first", "u1 a1 u2 a2 u3 a3", 60, "u1 a1 u2 a2 u3 a3"),
+        # the user's first message stays; the last three turns do while they fit
+        ("oldest_first", "u1 a1 u2 a2 u3 a3", 50, "u1 u2 a2 u3 a3"),
+        ("oldest_first", "u1 u2 a1 u3 a3 u4 a4 u5 a5", 80, "u1 u2 u3 a3 u4 a4 u5 a5"),
+        ("oldest_first", "u1:30 a1 u2 a2 u3 a3", 60, "u2 a2 u3 a3"),
+        # a long turn keeps the message that it began with, once
+        ("oldest_first", "u1 a1 u2:20 c3 r3 c4 r4 c5 r5", 110, "u1 u2 c5 r5"),
+        ("oldest_first", "u1:20 c3 r3 c4 r4 c5 r5", 90, "u1 c5 r5"),
+        ("sliding", "u1 c3 r3 c4 r4 c5 r5", 90, "u1 c5 r5"),
+        ("recency", "u1 a1 u2 a2 u3 a3 u4 a4", 70, "u2 a2 u3 a3 u4 a4"),
+        ("middle_out", "u1 a1 u2 a2 u3 a3 u4 a4", 70, "u1 u2 a2 u3 a3 u4 a4"),
+        ("simple", "u1 a1 u2 a2 u3 a3", 50, "u3 a3"),
+        # a large result is shortened rather than that all else is cut for it
+        ("oldest_first", "u1 a1 u2 a2 u3 c4 r4:900", 200, "u1 a1 u2 a2 u3 c4 r4~"),
+        ("oldest_first", "u1 a1 u2 a2 u3 c4+5 r4:900 r5:900", 200, "u1 u3 c4+5 r4~ r5~"),
+        # what is too large itself is sent nowhere, but it is there
+        ("oldest_first", "u1 a1 u2:900", 200, "u2"),
+        ("oldest_first", "u1 a1 c2 r2:900", 40, "u1 c2 r2~"),
+    ],
+)
+def test_what_is_sent(strategy: Strategy, text: str, room: int, expected: str) -> None:
+    policy = Policy(strategy, 0.6, 3, True, 0)
+    counter, history = Letters(), History(conversation(text))
+    view = Window(history, counter, policy).fit(Budget(room, 0))
+    check(view, counter)
+    assert shown(view.messages()) == expected
+    assert view.over == (view.tokens > room)
+
+
+def test_names_of_what_is_cut_stand_behind_what_is_pinned() -> None:
+    said = [Message("user", "Look at src/app.py"), Message("assistant", "It calls load_settings() " * 40)]
+    history = History([*said, *conversation("u2:60 a2:60 u3:60 a3:60")])
+    view = Window(history, Letters(), Policy(keep_recent_turns=1)).fit(Budget(500, 0))
+    assert shown(view.messages()) == "Look … u2 a2 u3 a3"
+    assert view.note is not None
+    assert "load_settings" in str(view.note.content)
+
+
+def test_few_cuts_in_a_long_chat() -> None:
+    messages = [
+        message for turn in range(300) for message in conversation(f"u{turn} c{turn} r{turn} a{turn}")
+    ]
+    views = list(walked(messages, PLAIN, [Budget(1_000, 0)]))
+    assert len({view.start for view in views}) <= 2 + (views[-1].original_tokens - 1_000) // 400
+    assert not any(view.over for view in views)
+
+
+def test_a_long_draft_changes_nothing_for_the_turns_after_it() -> None:
+    text = "u1 a1 u2 a2 u3 a3"
+    history, counter = History(conversation(text)), Letters()
+    window, room, draft = Window(history, counter, PLAIN), Budget(80, 0), Budget(80, 40)
+    assert shown(window.fit(room).messages()) == text
+    assert shown(window.fit(draft).messages()) == "u1 u3 a3"
+    assert shown(window.fit(room).messages()) == text
+    history.append(conversation("u4")[0])
+    assert shown(window.fit(room).messages()) == f"{text} u4"
+    # but a request that the conversation goes on from does
+    assert shown(window.fit(draft).messages()) == "u1 u3 a3 u4"
+    history.append(conversation("a4")[0])
+    assert shown(window.fit(room).messages()) == "u1 u3 a3 u4 a4"
+
+
+@pytest.mark.parametrize("policy", [Policy(strategy=strategy) for strategy in STRATEGIES])
+def test_an_id_used_twice_has_the_same_new_name_after_every_cut(policy: Policy) -> None:
+    history, counter = History(), Letters()
+    window = Window(history, counter, policy)
+    names: dict[int, str] = {}
+    for turn in range(12):
+        for message in conversation("u1 c1 r1 a1"):
+            history.append(message)
+            sent, _ = window.fit(Budget(300, 0)).sound_messages()
+        ids = [call.id for one in sent for call in one.tool_calls]
+        numbers = range(turn + 1 - len(ids), turn + 1)
+        for number, name in zip(numbers, ids, strict=True):
+            assert names.setdefault(number, name) == name
+    assert len(set(names.values())) == 12
+
+
+def test_what_stands_in_front_of_a_cut_is_repaired_too() -> None:
+    front = [Message("assistant", None, (ToolCall("x", "run"), ToolCall("x", "run")))]
+    history = History([*front, *conversation("r1 u2 a2 u3 a3 u4 a4:60 u5 a5")])
+    for strategy in STRATEGIES:
+        view = Window(history, Letters(), Policy(strategy, identifier_tokens=0)).fit(Budget(130, 0))
+        assert pairing_errors(view.sound_messages()[0]) == []
+
+
+def test_a_result_that_comes_after_its_call_was_cut() -> None:
+    counter, history = Letters(), History(conversation("u1 c2 u3:40 a3:40 u4:40 a4"))
+    window = Window(history, counter, Policy(pin_first=False, keep_recent_turns=1, identifier_tokens=0))
+    assert shown(window.fit(Budget(100, 0)).messages()) == "u4 a4"
+    history.append(conversation("r2")[0])
+    small = window.fit(Budget(100, 0))  # no room for the call and all since: the result is left out, and said
+    assert shown(small.sound_messages()[0]) == "u4 a4"
+    assert [repair.kind for repair in small.sound_messages()[1]] == ["result-orphan"]
+    assert shown(window.fit(Budget(300, 0)).sound_messages()[0]) == "u1 c2 r2 u3 a3 u4 a4"
+
+
+def test_a_late_result_is_left_out_rather_than_everything_refused() -> None:
+    history = History(conversation("u1 c2 u3 a3 u4 a4 u5 a5 r2"))
+    view = Window(history, Letters(), PLAIN).fit(Budget(85, 0))
+    check(view, Letters())
+    assert not view.over
+    assert shown(view.sound_messages()[0]).split()[-2:] == ["u5", "a5"]
+
+
+# ---------------------------------------------------------------- work
+
+
+class Watched(list[Any]):
+    """A list that counts how many of its elements were read."""
+
+    read = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.read += len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Any:
+        for one in super().__iter__():
+            self.read += 1
+            yield one
+
+
+def test_a_turn_reads_as_much_of_a_long_history_as_of_a_short_one() -> None:
+    reads = []
+    for turns in (100, 4_000):
+        history = History(
+            message for turn in range(turns) for message in conversation(f"u{turn} c{turn} r{turn} a{turn}")
+        )
+        counter = Letters()
+        window = Window(history, counter, PLAIN)
+        window.fit(Budget(1_000, 0))
+        watched = history.messages = Watched(history.messages)
+        counted = len(counter.counted)
+        for turn in range(100):  # about ten cuts
+            for message in conversation(f"u{turn} c-{turn} r-{turn} a{turn}"):
+                history.append(message)
+            window.fit(Budget(1_000, 0)).sound_messages()
+        reads.append((watched.read, len(counter.counted) - counted))
+    (few, counts), (many, more) = reads
+    assert more == counts
+    assert many <= 1.2 * few
+
+
+@given(histories(SOUND), POLICIES)
+def test_each_message_is_counted_once(messages: list[Message], policy: Policy) -> None:
+    counter, history = Letters(), History()
+    window = Window(history, counter, policy)
+    for message in messages:
+        history.append(message)
+        for room in (5_000, 2_000, 5_000):
+            window.fit(Budget(room, 0))
+    own = {text_of(message) for message in messages if text_of(message)[:1].isdigit()}
+    assert max(Counter(text for text in counter.counted if text in own).values(), default=1) == 1
