@@ -133,12 +133,24 @@ def sketch(value: Examples | Any) -> Any:
 
 
 def refusals() -> list[str]:
-    """The `code` of every RequestError of library and daemon; the command line has its own."""
+    """The `code` of every RequestError of library and daemon, and of what derives from it."""
     found = []
     for package in ("context", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(tree) if path.parent.name != "cli" else ():
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RequestError":
-                    found += [ast.literal_eval(word.value) for word in node.keywords if word.arg == "code"]
+                if isinstance(node, ast.Call) and _raises(node.func):
+                    found += [
+                        word.value.value
+                        for word in node.keywords
+                        if word.arg == "code"
+                        and isinstance(word.value, ast.Constant)
+                        and isinstance(word.value.value, str)
+                    ]
     return found
+
+
+def _raises(called: ast.expr) -> bool:
+    """Whether this makes an error, or its part that is a RequestError."""
+    name = getattr(called, "id", "") or getattr(called, "attr", "")
+    return name.endswith("Error") or name == "__init__"

@@ -6,18 +6,28 @@
 """
 
 import asyncio
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from nexus_context.cache import AssemblyCache, Statistics
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
+from nexus_daemon import messages, protocol
+
+if TYPE_CHECKING:
+    from nexus_context.assembly import AssembledContext
+    from nexus_context.prefix import Prefix
 
 REMEMBERED_KEYS = 1_000
 MOST_SESSIONS = 1_000
+WARNED_AT = (75, 90, 95)
+"""Percent of the available tokens at which the user is told, once until there is less."""
 
 
 class Conversation:
@@ -30,6 +40,11 @@ class Conversation:
         self.manager = ContextManager()
         self.lock = asyncio.Lock()
         self.users = 0
+        self.last_turn: str | None = None
+        self.last_prefix: Prefix | None = None  # of the last request that was made for a message
+        self.futile = False  # a compaction did not bring the conversation below the threshold
+        self.warned = 0  # percent of the budget at which the user was last warned
+        self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
         self._answered: OrderedDict[str, str] = OrderedDict()
 
     def append(self, messages: Iterable[Message], key: str | None) -> str:
@@ -39,15 +54,48 @@ class Conversation:
         if not len(self.manager):
             self.manager = ContextManager(started=datetime.now().astimezone())
         self.manager.add(messages)
-        turn = uuid.uuid4().hex
+        self.assembled.invalidate()
+        turn = self.last_turn = uuid.uuid4().hex
         if key is not None:
             self._answered[key] = turn
             if len(self._answered) > REMEMBERED_KEYS:
                 self._answered.popitem(last=False)
         return turn
 
+    def warning(
+        self, session: str, folder: str, spent: protocol.TokenUsage, wanted: float
+    ) -> messages.ShowMessageParams | None:
+        """What to tell the user at `wanted` percent of the budget: once for each threshold."""
+        reached = max((percent for percent in WARNED_AT if wanted >= percent), default=0)
+        before, self.warned = self.warned, reached
+        if reached <= before:
+            return None
+        said = (
+            f"Nexus: the conversation {session!r} of {folder} fills {wanted:g} % of what "
+            f"{spent.model or 'the model'} takes ({spent.available:,} tokens)."
+        )
+        what = (
+            "The oldest turns are not sent any more."
+            if wanted > 100
+            else "Past 100 % the oldest turns are not sent."
+        )
+        return messages.ShowMessageParams(
+            type=3 if reached == WARNED_AT[0] else 2,
+            message=f"{said} {what} nexus.session.compact makes room.",
+        )
+
+    def undo(self, compaction: str | None) -> None:
+        """Take back a compaction: by id, or the last. RequestError where there is none."""
+        self.manager.undo_compaction(compaction)
+        self.assembled.invalidate()
+        self.futile = True  # the user wants these messages: no compaction before one is asked for
+
     def clear(self) -> None:
         self.manager = ContextManager()
+        self.last_turn = self.last_prefix = None
+        self.futile = False
+        self.warned = 0
+        self.assembled.invalidate()
         self._answered.clear()
 
 
@@ -62,6 +110,10 @@ class Conversations:
 
     def names(self) -> list[str]:
         return sorted(name for name, one in self._by_name.items() if len(one.manager))
+
+    def statistics(self) -> Statistics:
+        """What the caches of all sessions were good for."""
+        return sum((one.assembled.statistics() for one in self._by_name.values()), Statistics())
 
     def peek(self, session: str) -> Conversation:
         """The session for reading; an empty one when it does not exist."""

@@ -11,20 +11,20 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
-from nexus_daemon import protocol
+from nexus_daemon import messages, protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
 from nexus_daemon.requests import wire
 from nexus_daemon.watcher import Watcher
 
 WORKERS = 16
-NEXUS_DIRECTORY = ".nexus3"
 QUIET_S = 0.05  # of no news before a context's cost is told: counting must not compete with the next edit
 PATIENCE_S = 0.5  # after which it is told all the same
-REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "session", "tokens")
+REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "compaction", "session", "tokens")
 """What can move a context; of several at once the first is told."""
 
 T = TypeVar("T")
@@ -108,6 +108,11 @@ class Daemon:
         timer = asyncio.get_running_loop().call_later(wait, self._begin_to_tell, folder)
         self._news[folder] = _News(reason, since, timer)
 
+    def show(self, message: messages.ShowMessageParams) -> None:
+        """Show every user a message."""
+        for client in self.clients:
+            client.notify("window/showMessage", message)
+
     def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
         """Take a client's folder in; its first snapshot is read at once."""
         self.folders.add(uri, name=name, listed=listed, owner=owner)
@@ -179,7 +184,7 @@ class Daemon:
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:
-            yield os.path.join(folder.path, NEXUS_DIRECTORY)
+            yield os.path.join(folder.path, CONFIG_DIRECTORY)
             yield from folder.watched
 
     def _disk_changed(self, paths: set[str] | None) -> None:

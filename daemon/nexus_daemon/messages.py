@@ -115,6 +115,13 @@ class SetTraceParams(Value, frozen=True):
     value: str = "off"
 
 
+class ShowMessageParams(Value, frozen=True):
+    """`window/showMessage`: 1 error, 2 warning, 3 information."""
+
+    type: int
+    message: str
+
+
 class CancelParams(Value, frozen=True):
     id: int | str | float
 

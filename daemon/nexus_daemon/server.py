@@ -4,6 +4,7 @@ Every `nexus/*` request is registered as itself and as a command (`/` → `.`), 
 send requests of their own.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -128,5 +129,6 @@ async def _answer(client: Client, method: str, params: protocol.Wire) -> protoco
 
 
 def handler_name(method: str) -> str:
-    """`nexus/context/assemble` → `context_assemble`."""
-    return method.removeprefix("nexus/").replace("/", "_")
+    """`nexus/session/undoCompaction` → `session_undo_compaction`."""
+    name = method.removeprefix("nexus/").replace("/", "_")
+    return re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)

@@ -108,15 +108,15 @@ def check(root: Path, story: Story) -> None:
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """Work on the usage of a session begins (first event) and waits at its start for the second event."""
     begun, go_on = threading.Event(), threading.Event()
-    usage = context.usage
+    measure = context.measure
 
     def slow(*given: Any) -> Any:
         begun.set()
         assert go_on.wait(TIMEOUT_S)
-        return usage(*given)
+        return measure(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(context, "usage", slow)
+        patch.setattr(context, "measure", slow)
         yield begun, go_on
         go_on.set()
 
@@ -143,7 +143,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
         assert usage["total"] == again["usage"]["total"]
         manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
-        assert (len(manager._counts), len(manager.encoded())) == (51, 51)
+        assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
 
     check(tmp_path, story)
 

@@ -30,10 +30,14 @@ STEADY: dict[str, Any] = {
     "assemblyMs": 1.5,
     "memory": 67_108_864,
     "turn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
+    "parentTurn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
+    "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "uptime": 93.5,
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
+COMPACTION = re.compile(r"[0-9a-f]{12}")
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
@@ -55,6 +59,22 @@ TURN = [
         "toolCalls": [{"id": "call_1", "name": "search", "arguments": {"pattern": "sign("}}],
     },
     {"role": "tool", "toolCallId": "call_1", "content": "auth/sessions.py:41", "meta": {"ms": 12}},
+]
+REVIEW = [
+    message
+    for number, module in enumerate(("tokens", "sessions", "passwords", "cookies", "audit", "limits"))
+    for message in (
+        {"role": "user", "content": f"Review auth/{module}.py. Never log a secret."},
+        {
+            "role": "assistant",
+            "content": None,
+            "toolCalls": [
+                {"id": f"call_{number}", "name": "read", "arguments": {"path": f"auth/{module}.py"}}
+            ],
+        },
+        {"role": "tool", "toolCallId": f"call_{number}", "content": f"def check_{module}(): ...\n" * 40},
+        {"role": "assistant", "content": f"check_{module} compares in constant time. It is fine as it is."},
+    )
 ]
 SEARCH = {
     "name": "search",
@@ -127,6 +147,12 @@ class _Recorder:
         self.mistype('"ancestor_depth"', '"ancestor_dept"')
         self.ask("nexus/context/layers", folder)
         self.ask("nexus/session/clear", main)
+        review = {"workspaceFolder": self.service, "session": "review"}
+        self.client.request("nexus/session/append", {**review, "messages": REVIEW})
+        self.ask("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
+        compaction = self.examples["requests"]["nexus/session/compact"]["result"]["compaction"]
+        self.ask("nexus/session/undoCompaction", review)
+        self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
 
     def ask(self, method: str, params: Json) -> None:
@@ -176,6 +202,9 @@ def steadier(home: Path) -> Callable[[Json], Json]:
         return text_of(value) if isinstance(value, str) else value
 
     def text_of(text: str) -> str:
+        if COMPACTION.fullmatch(text):
+            return "3f2a9c81d7e4"
+        text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
         return TIME.sub(NOON, text.replace(str(home), HOME).replace(PACKAGE, INSTALLED))
 
     return steady

@@ -23,7 +23,7 @@ from support.protocol_source import Field, StructType, fields, structs_in
 
 PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
 NOTIFICATIONS: dict[str, StructType] = {"nexus/context/didChange": protocol.ContextDidChange}
-MOST_LINES = 40
+MOST_LINES = 48
 WIDTH = 108
 # how much of an example is shown, from all to little: items of a list or of an object by JSON pointer,
 # keys of an inner object, characters of a text
@@ -53,17 +53,22 @@ JSONRPC = {
     failures.REQUEST_FAILED: "The request cannot be answered; `data` says why.",
 }
 CODES = {
-    "bad-option": "a limit of the request is too small; the message names it",
+    "bad-option": "a limit of the request is too small, or a strategy is unknown; the message names it",
     "bad-parameter": "a model parameter of the request does not exist or is out of range",
+    "context-overflow": "a provider's body would not fit the model, even with all else left out",
     "empty-append": "there is no message to append",
     "folder-unreadable": "the folder could not be read at all",
     "folder-removed": "the folder left the workspace before the answer was ready",
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
+    "no-gain": "a summary would not be smaller than what it replaces; nothing was compacted",
     "no-model": "a provider's body was asked for, and neither the request nor the settings name a model",
+    "no-summary": "nobody wrote a summary; nothing was compacted",
+    "nothing-to-compact": "all messages are new, pinned or a summary already",
     "not-a-file-uri": "a URI does not start with `file:`",
     "not-a-workspace-folder": "the URI lies inside a workspace folder; only one itself is written to",
     "too-many-sessions": "the folder has as many conversations as there may be",
+    "unknown-compaction": "there is no such compaction to take back; the message lists those that there are",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
     "unknown-format": "no such format; the message lists them",

@@ -1,4 +1,7 @@
-"""Show what the model will see in a folder: the system prompt, where each part comes from, what it costs."""
+"""Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
+
+With --messages, what it would be sent of a conversation, what is cut and why.
+"""
 
 import argparse
 import sys
@@ -10,6 +13,8 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.transcripts import Conversation
+from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
@@ -33,10 +38,29 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--message", help="assemble with this message of the user's")
     command.add_argument("--model", help="for this model instead of the configured one")
     command.add_argument(
+        "--budget", type=int, metavar="N", help="at most this many tokens, the answer's share among them"
+    )
+    command.add_argument(
+        "--strategy", choices=STRATEGIES, help="what leaves a conversation first that does not fit"
+    )
+    command.add_argument(
         "--format",
         choices=("text", "json", "openai", "anthropic"),
         default="text",
         help="json: the result of nexus/context/assemble; openai, anthropic: a body to send (default: text)",
+    )
+    group = command.add_argument_group("a conversation")
+    group.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="list what is sent of this conversation: messages or requests (OpenAI, Anthropic) as JSON lines "
+        "or a list, a session file of Claude Code, tau-bench's records, plain or gzipped; -: standard input",
+    )
+    group.add_argument(
+        "--conversation", metavar="N", help="of a file with several, its number, or all as one (default: 1)"
+    )
+    group.add_argument(
+        "--no-folder", action="store_true", help="without the folder's system prompt; its settings stay"
     )
 
 
@@ -47,6 +71,11 @@ def run(options: argparse.Namespace) -> int:
         return 2
     snapshot = read(folder)
     try:
+        if options.messages is not None:
+            return _show_messages(snapshot, folder, options)
+        if options.conversation is not None or options.no_folder:
+            sys.stderr.write("nexus show: --conversation and --no-folder go with --messages FILE.\n")
+            return 2
         if options.format != "text":
             _print_json(_assembled(snapshot, folder, options))
         elif options.tokens or options.layers:
@@ -61,26 +90,72 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _request(options: argparse.Namespace, form: str = "neutral") -> assembly.Request:
-    message = Message("user", options.message) if options.message else None
-    return assembly.Request(message=message, format=form, options=assembly.Options(model=options.model))
+def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
+    """The list of what is sent of a transcript, or what else the options ask for."""
+    from nexus_daemon.cli import tables, transcript
+
+    if options.source or options.layers:
+        sys.stderr.write("nexus show: --source and --layers tell of the folder; leave out --messages.\n")
+        return 2
+    try:
+        opened = transcript.open_transcript(options.messages, options.conversation)
+    except transcript.WrongUsage as error:
+        sys.stderr.write(f"nexus show: {error}\n")
+        return 2
+    if opened is None:
+        return 1
+    conversation = opened.conversation
+    options.model = options.model or snapshot.effective.get("/provider/model") or conversation.model
+    if conversation.system is not None or options.no_folder:
+        snapshot = transcript.with_prompt(snapshot, conversation.system or "", options.model)
+        options.model = None  # it is a setting now
+    if options.format != "text":
+        _print_json(_assembled(snapshot, folder, options, conversation))
+        return 1 if opened.partial else 0
+    made = _context(snapshot, options, conversation=conversation)
+    if not options.tokens:
+        target = snapshot.effective.get("/context/truncation_target")
+        _, counter = assembly.model_of(snapshot, options.model)
+        transcript.print_sent(opened, made, target, counter)
+    tables.print_usage(wire.usage(made.usage, Locator(snapshot.layers, "utf-32")))
+    transcript.print_prefix(made)
+    return 1 if opened.partial else 0
 
 
 def _context(
-    snapshot: Snapshot, options: argparse.Namespace, form: str = "neutral"
+    snapshot: Snapshot,
+    options: argparse.Namespace,
+    form: str = "neutral",
+    conversation: Conversation | None = None,
 ) -> assembly.AssembledContext:
-    return assembly.assemble(
-        snapshot, ContextManager(), _request(options, form), now=datetime.now().astimezone()
+    manager = ContextManager()
+    if conversation is not None:
+        manager.add(conversation.messages)
+    request = assembly.Request(
+        message=Message("user", options.message) if options.message else None,
+        format=form,
+        options=assembly.Options(
+            model=options.model,
+            max_context_tokens=options.budget,
+            truncation_strategy=options.strategy,
+            additional_tools=() if conversation is None else conversation.tools,
+        ),
     )
+    return assembly.assemble(snapshot, manager, request, now=datetime.now().astimezone())
 
 
-def _assembled(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> Any:
+def _assembled(
+    snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
+) -> Any:
     form = "neutral" if options.format == "json" else options.format
-    made = _context(snapshot, options, form)
+    made = _context(snapshot, options, form, conversation)
     if made.request is not None:
         return made.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri())
-    return wire.assembled(made, snapshot, params, folder.as_uri(), Locator(snapshot.layers, "utf-16"))
+    locate = Locator(snapshot.layers, "utf-16")
+    return wire.assembled(
+        made, snapshot, params, folder.as_uri(), locate, metadata=made.metadata, parent_turn=None
+    )
 
 
 def _print_json(value: Any) -> None:

@@ -1,12 +1,9 @@
 """`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
 
-import time
 from datetime import datetime
-from typing import Any
 
 from nexus_context import assembly
 from nexus_context.config import merge
-from nexus_context.conversation.message import Message
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
@@ -20,36 +17,16 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.requests import wire
 
 
-def assemble(
-    snapshot: Snapshot,
-    conversation: ContextManager,
-    params: protocol.AssembleParams,
-    folder: str,
-    locate: Locator,
-) -> protocol.Assembled:
-    options = params.options or protocol.AssembleOptions()
-    request = assembly.Request(
-        message=_message(params.message),
-        event=params.event,
-        format=params.format,
-        options=assembly.Options(
-            model=options.model,
-            parameters=options.parameters,
-            additional_system_prompt=options.additional_system_prompt,
-            additional_tools=options.additional_tools,
-            disabled_tools=options.disabled_tools,
-            max_context_tokens=options.max_context_tokens,
-            reserve_tokens=options.reserve_tokens,
-        ),
-    )
-    began = time.perf_counter()
-    context = assembly.assemble(snapshot, conversation, request, now=_now())
-    context.metadata["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
-    return wire.assembled(context, snapshot, params, folder, locate, history=conversation.encoded())
-
-
 def usage(snapshot: Snapshot, conversation: ContextManager, locate: Locator) -> protocol.TokenUsage:
     return wire.usage(assembly.usage_of(snapshot, conversation, now=_now()), locate)
+
+
+def measure(
+    snapshot: Snapshot, conversation: ContextManager, locate: Locator
+) -> tuple[protocol.TokenUsage, float]:
+    """Usage, and how full the context is before anything is cut, in percent."""
+    spent, wanted = assembly.measure(snapshot, conversation, now=_now())
+    return wire.usage(spent, locate), wanted
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:
@@ -137,6 +114,7 @@ def _provenance(
         range=locate.range(entry.path, _present_span(entry, layers)),
         value=shown_setting(entry.value, parse_pointer(pointer)),
         wins=entry.wins,
+        ignored=entry.ignored,
     )
 
 
@@ -153,9 +131,3 @@ def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
 
 def _now() -> datetime:
     return datetime.now().astimezone()
-
-
-def _message(given: str | list[Any] | Message | None) -> Message | None:
-    if given is None or isinstance(given, Message):
-        return given
-    return Message("user", given)

@@ -6,18 +6,22 @@ again when the thread has ended that works on the session (`Daemon.work`), cance
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
-from nexus_daemon.requests import context, tokens
+from nexus_daemon.requests import context, tokens, turns
 from nexus_daemon.requests import status as daemon_status
 from nexus_daemon.scaffold import scaffold
 
 if TYPE_CHECKING:
     from nexus_daemon.client import Client
+    from nexus_daemon.folders import Folder
 
 T = TypeVar("T")
 
@@ -25,16 +29,21 @@ T = TypeVar("T")
 async def context_assemble(client: "Client", params: protocol.AssembleParams) -> protocol.Assembled:
     """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
 
-    Nothing is recorded: the conversation stays as it was. An unknown format and a parameter that does not
-    exist or is out of range are errors.
+    The conversation stays as it was, but for one thing: with a `message`, one that has reached the compaction
+    threshold is compacted first. What does not fit is cut from the history for this request. An unknown
+    format, a parameter that does not exist or is out of range, and a body that would not fit the model are
+    errors.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
         snapshot = await folder.current()
-        return await client.daemon.work(
-            context.assemble, snapshot, conversation.manager, params, folder.uri, _locator(client, snapshot)
+        result, compacted = await client.daemon.work(
+            turns.assemble, snapshot, conversation, params, folder.uri, _locator(client, snapshot)
         )
+        if compacted:
+            _compacted(client, folder, snapshot)
+    return result
 
 
 async def context_usage(client: "Client", params: protocol.SessionParams) -> protocol.TokenUsage:
@@ -77,9 +86,12 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         turn = conversation.append(params.messages, params.idempotency_key)
         client.daemon.announce(folder, "session")  # also when the request is cancelled from here on
         count = len(conversation.manager)
-        spent = await client.daemon.work(
-            context.usage, snapshot, conversation.manager, _locator(client, snapshot)
+        spent, wanted = await client.daemon.work(
+            context.measure, snapshot, conversation.manager, _locator(client, snapshot)
         )
+        warning = conversation.warning(params.session, folder.name, spent, wanted)
+    if warning is not None:
+        client.daemon.show(warning)
     return protocol.AppendResult(session=params.session, turn=turn, count=count, usage=spent)
 
 
@@ -89,7 +101,8 @@ async def session_messages(client: "Client", params: protocol.SessionParams) -> 
     conversation = folder.conversations.peek(params.session)
     async with conversation.lock:
         manager = conversation.manager
-        encoded = manager.encoded() if manager.all_encoded else await client.daemon.work(manager.encoded)
+        pieces = manager.encoded_in_pieces
+        encoded = pieces() if manager.all_encoded else await client.daemon.work(pieces)
     return protocol.MessagesResult(session=params.session, messages=encoded)
 
 
@@ -106,10 +119,49 @@ async def session_clear(client: "Client", params: protocol.SessionParams) -> pro
     return protocol.ClearResult(session=params.session, usage=spent)
 
 
+async def session_compact(client: "Client", params: protocol.CompactParams) -> protocol.CompactResult:
+    """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
+
+    The summary is extractive: it picks from the conversation and needs no model. Where there is nothing to
+    replace, or nothing to gain, that is an error, and nothing changes.
+    """
+    folder = client.daemon.folders.at(params.workspace_folder)
+    async with folder.conversations.changing(params.session, begin=False) as conversation:
+        snapshot = await folder.current()
+        receipt = await client.daemon.work(
+            turns.compact,
+            snapshot,
+            conversation,
+            pins=params.pins,
+            instructions=params.instructions,
+            overflow=params.overflow,
+            now=datetime.now().astimezone(),
+        )
+        _compacted(client, folder, snapshot)
+        spent = await client.daemon.work(
+            context.usage, snapshot, conversation.manager, _locator(client, snapshot)
+        )
+    made = msgspec.convert(receipt, protocol.Receipt, from_attributes=True)
+    return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
+
+
+async def session_undo_compaction(client: "Client", params: protocol.UndoParams) -> protocol.UndoResult:
+    """Put back the messages that a compaction replaced; what was appended since stays."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    async with folder.conversations.changing(params.session, begin=False) as conversation:
+        snapshot = await folder.current()
+        conversation.undo(params.compaction)
+        client.daemon.announce(folder, "compaction")
+        spent = await client.daemon.work(
+            context.usage, snapshot, conversation.manager, _locator(client, snapshot)
+        )
+    return protocol.UndoResult(session=params.session, usage=spent)
+
+
 async def tokens_count(client: "Client", params: protocol.CountParams) -> protocol.CountResult:
     """Count the tokens of texts and files. Nothing is sent anywhere."""
     overlays = dict(client.daemon.folders.overlays)
-    return await client.daemon.work(tokens.count, params, overlays)
+    return await client.daemon.work(tokens.count, params, overlays, client.position_encoding)
 
 
 async def workspace_init(client: "Client", params: protocol.FolderParams) -> protocol.InitResult:
@@ -132,6 +184,13 @@ async def workspace_init(client: "Client", params: protocol.FolderParams) -> pro
 async def status(client: "Client", _: protocol.NoParams) -> protocol.Status:
     """What the daemon holds: folders, sessions, clients, memory."""
     return daemon_status.status(client.daemon)
+
+
+def _compacted(client: "Client", folder: "Folder", snapshot: Snapshot) -> None:
+    """Tell of a compaction; it is the time to read the instruction files again."""
+    client.daemon.announce(folder, "compaction")
+    if snapshot.effective.get("/compaction/reload_prompt"):
+        folder.reload.request("instructions")
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

@@ -3,6 +3,7 @@
 import os
 import time
 
+from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol
@@ -18,7 +19,10 @@ def status(daemon: Daemon) -> protocol.Status:
         folders=folders,
         sessions=sum(len(folder.sessions) for folder in folders),
         connections=len(daemon.clients),
-        caches={"vocabularies": loaded_encodings()},
+        caches={
+            "vocabularies": loaded_encodings(),
+            "assemblies": sum((folder.conversations.statistics() for folder in daemon.folders), Statistics()),
+        },
         memory=_resident(),
         uptime=round(time.monotonic() - daemon.started, 3),
     )

@@ -1,11 +1,13 @@
 """Values of the library → results of the protocol, with ranges in the client's position encoding."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from nexus_context import budget, errors
 from nexus_context.assembly import AssembledContext
+from nexus_context.prefix import CacheReport
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
@@ -38,26 +40,48 @@ def assembled(
     folder: str,
     locate: Locator,
     *,
-    history: list[msgspec.Raw] | None = None,
+    metadata: dict[str, Any],
+    parent_turn: str | None,
 ) -> protocol.Assembled:
-    """The result of `nexus/context/assemble`. `history` is the context's own, where it is encoded already."""
+    """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here."""
+    event = (params.event or {}).get("id")
     return protocol.Assembled(
         revision=snapshot.revision,
         workspace_folder=folder,
         session=params.session,
         agent=params.agent,
         system_prompt=context.prompt.text,
-        history=context.history if history is None else history,
+        history=context.view.encoded(),
         current_message=context.current_message,
         tools=context.tools,
         parameters={n: protocol.ParameterValue(p.value, p.origin) for n, p in context.parameters.items()},
         model=context.model,
         provider=context.provider,
         usage=usage(context.usage, locate),
-        metadata=context.metadata,
+        token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
+        permissions=context.permissions,
+        toolset="narrowed" if "toolsLeftOut" in metadata else "all",
+        role="unified",
+        workspace_path=context.workspace_path,
+        metadata=metadata,
         problems=problems(locate, context.problems),
         request=context.request,
+        parent_turn=parent_turn,
+        source_event=event if isinstance(event, str) else None,
     )
+
+
+def cache_report(report: CacheReport, locate: Locator) -> dict[str, Any]:
+    """`metadata.cache`: what a provider can reuse of the request before."""
+    shown: dict[str, Any] = {"reusedTokens": report.reused, "prefixTokens": report.total}
+    broke = report.broke
+    if broke is not None:
+        shown["broke"] = {"category": broke.category, "label": broke.label, "tokens": broke.tokens}
+        if broke.cost is not None:
+            shown["broke"]["costUsd"] = broke.cost
+        if broke.path is not None and broke.span is not None:
+            shown["broke"]["source"] = locate.location(broke.path, broke.span)
+    return shown
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:

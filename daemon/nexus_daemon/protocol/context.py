@@ -1,0 +1,148 @@
+"""`nexus/context/*`: what a model is sent, what it costs and where it comes from."""
+
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_daemon.protocol.shapes import (
+    Location,
+    Problem,
+    Range,
+    SessionParams,
+    Sparse,
+    TokenBudget,
+    TokenUsage,
+    Wire,
+)
+
+
+class AssembleOptions(Wire, frozen=True):
+    """What one request changes; a field that is absent or null keeps what the configuration says."""
+
+    model: str | None = None  # instead of the configured model
+    parameters: dict[str, Any] = {}  # model parameters by name; they win over the configured ones
+    additional_system_prompt: str | None = None  # text that is added to the system prompt
+    additional_tools: list[dict[str, Any]] = []  # tool definitions, in the form of any provider
+    disabled_tools: list[str] = []  # names or patterns such as `browser.*`, beside the configured
+    max_context_tokens: int | None = None  # a smaller window than the model's
+    reserve_tokens: int | None = None  # instead of the configured reserve
+    # instead of the configured: `oldest_first`, `smart`, `middle_out`, `sliding`, `simple` or `recency`
+    truncation_strategy: str | None = None
+    skip_skills: bool = False  # no skills; none are known yet
+    skill_filter: list[str] | None = None  # only these skills; none are known yet
+    sandbox: bool | None = None  # true: only tools that say of themselves that they only read
+    permissions: list[str] | None = None  # patterns; a tool needs one that allows it
+
+
+class AssembleParams(SessionParams, frozen=True):
+    """A folder, a conversation and the turn to assemble."""
+
+    agent: str | None = None  # given back as it came; agents have no context of their own yet
+    # what the user says: text, a list of parts or a whole message
+    message: str | list[Any] | Message | None = None
+    event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
+    format: str = "neutral"  # `neutral`, or with a body to send: `openai`, `anthropic`
+    options: AssembleOptions | None = None  # what is different for this one request
+
+
+class ParameterValue(Wire, frozen=True):
+    """A model parameter and where its value comes from."""
+
+    value: Any  # the value that wins
+    origin: str  # `request`, the layer that sets it, or `built-in`
+
+
+class Assembled(Sparse, frozen=True):
+    """One turn as a model is sent it."""
+
+    revision: int  # revision of the folder's snapshot; it grows with every change
+    workspace_folder: str  # URI of the folder that was chosen
+    session: str  # the conversation that was used
+    system_prompt: str  # the whole system prompt
+    history: list[Message] | list[msgspec.Raw]  # messages of the session that are sent, oldest first
+    current_message: Message | None  # the turn's facts and the message; null without both
+    tools: list[dict[str, Any]]  # tool definitions in the order of their names, disabled ones left out
+    parameters: dict[str, ParameterValue]  # model parameters by name, each with its origin
+    model: str  # the model's name
+    provider: str  # the configured provider
+    usage: TokenUsage  # what all of it costs
+    token_budget: TokenBudget  # the same figures by category, for whoever runs the model
+    permissions: dict[str, Any]  # `level`, `allow` and `deny`; `narrowedTo` where the request narrows them
+    toolset: str  # `all`, or `narrowed` where a tool was left out
+    role: str  # `unified`: agents have no roles of their own yet
+    workspace_path: str  # the folder's path
+    # `tokens` by category; what providers can cache: `stablePrefixTokens`, `prefixHash`, `cache`; what was
+    # left out and why: `truncated`, `truncation`, `toolsLeftOut`, `repairs`, `unsent`; `shouldCompact`,
+    # `compactionReason`; `activeSkills`; `assemblyMs`, `cached`; `contextJson`, a record for ledgers
+    metadata: dict[str, Any]
+    problems: list[Problem]  # what is wrong in the folder's files
+    agent: str | None = None  # the agent that was asked for
+    request: dict[str, Any] | None = None  # the body to send, for the formats openai and anthropic
+    parent_turn: str | None = None  # id of the last turn that was appended to the session
+    source_event: str | None = None  # the event's own `id`, if it has one
+
+
+class Fragment(Wire, frozen=True):
+    """A run of the prompt's text and where it came from."""
+
+    section: str  # the section of the prompt
+    layer: str | None  # the layer that wrote it; null for text of Nexus itself
+    title: str  # what it is, for people
+    range: Range  # its place in the prompt's text
+    source: Location | None  # its place in a file; an empty range where the text itself is not there
+    tokens: int  # its share of the prompt's tokens
+    verbatim: bool  # the source's text word for word, but for line ends; else made from what stands there
+
+
+class Preview(Wire, frozen=True):
+    """The system prompt and the source of its every character."""
+
+    revision: int  # revision of the folder's snapshot
+    text: str  # the system prompt
+    fragments: list[Fragment]  # they cover the text without gap or overlap, in order
+    tokens: int  # tokens of the text: the sum over the fragments
+
+
+class LayerFile(Sparse, frozen=True):
+    """One file that a layer has or may have."""
+
+    kind: str  # `instructions`, `config`, `mcp` or `readme`
+    uri: str  # the file, also where it is missing
+    status: str  # `loaded`, `missing`, `stale`, `invalid`, `unreadable` or `too-large`
+    tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
+
+
+class Layer(Wire, frozen=True):
+    """One directory's say in the context."""
+
+    name: str  # `defaults`, `global`, `ancestor:<directory>` or `local`
+    path: str  # the directory of its configuration
+    files: list[LayerFile]  # the files that it may have
+
+
+class SkippedLayer(Wire, frozen=True):
+    """Something that could have been a layer and is not."""
+
+    path: str  # a directory or file that was left out
+    reason: str  # why
+
+
+class LayersResult(Wire, frozen=True):
+    """What a folder's context is made of."""
+
+    revision: int  # revision of the folder's snapshot
+    layers: list[Layer]  # lowest first; a later one wins
+    skipped: list[SkippedLayer]  # what was not read
+    problems: list[Problem]  # what is wrong in the files
+
+
+class ContextDidChange(Wire, frozen=True):
+    """Sent to every client when what the model will see, or what it costs, is different from before."""
+
+    workspace_folder: str  # URI of the folder
+    revision: int  # revision of its snapshot now
+    # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk`, `session`, `compaction`
+    # or `tokens` (what was estimated is exact now)
+    reason: str
+    usage: TokenUsage  # what the session `main` costs now

@@ -1,0 +1,124 @@
+"""What several methods speak of: places, folders, problems, token usage."""
+
+import msgspec
+
+
+class Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """Base of everything that crosses the wire."""
+
+
+class Sparse(Wire, frozen=True, omit_defaults=True):
+    """A wire value whose absent fields are left out."""
+
+
+class Position(Wire, frozen=True):
+    """A place in a text."""
+
+    line: int  # from 0
+    character: int  # from 0, in units of the agreed position encoding
+
+
+class Range(Wire, frozen=True):
+    """A part of a text."""
+
+    start: Position  # first position
+    end: Position  # position after the last character
+
+
+class Location(Wire, frozen=True):
+    """A part of a file."""
+
+    uri: str  # a file
+    range: Range  # a part of its text
+
+
+class FolderParams(Wire, frozen=True):
+    """Which folder: the URI of a workspace folder, or of anything inside one."""
+
+    workspace_folder: str  # URI of a workspace folder, or of anything inside one
+
+
+class SessionParams(FolderParams, frozen=True):
+    """A folder and one of its conversations."""
+
+    session: str = "main"  # name of a conversation; each folder has its own
+
+
+class FixEdit(Wire, frozen=True):
+    """One replacement in a text."""
+
+    range: Range  # the text to replace
+    new_text: str  # what takes its place
+
+
+class Fix(Wire, frozen=True):
+    """A mend of one problem."""
+
+    title: str  # what the edits do, in a few words
+    edits: list[FixEdit]  # edits of the problem's file, none overlapping another
+
+
+class Problem(Sparse, frozen=True):
+    """A mistake in a file. The same problems are published as diagnostics with the source `nexus`."""
+
+    uri: str  # the file that has it
+    range: Range  # where in the file
+    severity: int  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
+    code: str  # stable name: `json.…`, `config.…`, `mcp.…`, `layer.…` or `prompt.…`
+    message: str  # what is wrong and what to do
+    fix: Fix | None = None  # edits that mend it, where there is one sure way
+
+
+class Counter(Wire, frozen=True):
+    """Which counter made the figures, and whether it is the model's own."""
+
+    name: str  # an encoding such as `o200k_base`, or the name of an estimate
+    exact: bool  # false: the figures are an estimate
+
+
+class UsageRow(Sparse, frozen=True):
+    """One thing that tokens are spent on."""
+
+    category: str  # `system`, `tools`, `history`, `memory` or `event`
+    label: str  # what it is, for people
+    tokens: int  # its tokens
+    exact: bool  # false: an estimate
+    source: Location | None = None  # the part of a file that it comes from
+
+
+class TokenUsage(Wire, frozen=True):
+    """What a context costs. Σ rows.tokens = total, exactly."""
+
+    model: str  # the model that it is counted for
+    limit: int  # tokens of the model's window, or of the configured maximum
+    limit_known: bool  # false: the model is unknown, and the limit a guess
+    reserved: int  # tokens kept free for the answer and for tool results
+    available: int  # the smaller of limit - reserved and what the model takes as input, never below 0
+    total: int  # tokens used: the sum of the rows
+    remaining: int  # available - total; below 0 when over
+    percent: float  # total as a share of available, in percent, to one decimal
+    over: bool  # total > available
+    counter: Counter  # who counted
+    rows: list[UsageRow]  # in the order in which they are sent
+
+
+class Used(Wire, frozen=True):
+    """Tokens by category."""
+
+    system: int  # the system prompt
+    tools: int  # tool definitions
+    history: int  # messages of the session
+    memory: int  # what is remembered from elsewhere
+    event: int  # the current message
+    total: int  # their sum
+
+
+class TokenBudget(Wire, frozen=True):
+    """What a context may cost, and what it does cost."""
+
+    model_limit: int  # tokens of the model's window, or of the configured maximum
+    reserve_response: int  # tokens kept free for the answer
+    reserve_tools: int  # tokens kept free for tool results
+    available: int  # what is left for the context
+    used: Used  # what it takes
+    remaining: int  # available - used.total

@@ -1,0 +1,174 @@
+"""One chat turn: assembled, or as it was assembled before; compacted first, where it is time for that.
+
+1. What was assembled is given again while nothing changed that it depends on, the minute included.
+2. A request with a message that reaches the compaction threshold is compacted first, if the settings want
+   that; not where the request sets its own model or limits, for then it says nothing of the conversation.
+3. A compaction that brought nothing, or not enough, is told and not tried again before the conversation has
+   been below the threshold.
+4. The cache report compares with the last request that was made for a message: the one that was sent.
+"""
+
+import time
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from nexus_context import assembly
+from nexus_context.assembly import AssembledContext, costs
+from nexus_context.conversation.compaction.detection import Reason, settings_of
+from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.receipt import Receipt
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.window import Budget
+from nexus_context.prefix import compare
+from nexus_context.prompt import texts
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.conversations import Conversation
+from nexus_daemon.convert import Locator
+from nexus_daemon.requests import wire
+
+LARGEST_KEY = 64 * 1024
+"""Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
+
+
+def assemble(
+    snapshot: Snapshot,
+    conversation: Conversation,
+    params: protocol.AssembleParams,
+    folder: str,
+    locate: Locator,
+) -> tuple[protocol.Assembled, bool]:
+    """The result, and whether the conversation was compacted for it."""
+    began = time.perf_counter()
+    now = datetime.now().astimezone()
+    request = _request(params)
+    context, cached = _assembled(snapshot, conversation, request, now)
+    known: dict[str, Any] = {}
+    compacted = False
+    if _is_due(context, conversation, request):
+        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, now)
+        if compacted:
+            context, cached = _assembled(snapshot, conversation, request, now)
+    counter = costs.model_of(snapshot, request.options.model)[1]
+    known["cache"] = wire.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
+    if request.message is not None:
+        conversation.last_prefix = context.prefix
+    known["cached"] = cached
+    known["contextJson"] = _record(snapshot, context)
+    known["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
+    result = wire.assembled(
+        context,
+        snapshot,
+        params,
+        folder,
+        locate,
+        metadata=context.metadata | known,
+        parent_turn=conversation.last_turn,
+    )
+    return result, compacted
+
+
+def compact(
+    snapshot: Snapshot,
+    conversation: Conversation,
+    *,
+    reason: Reason = "explicit",
+    pins: list[str | int] = [],  # noqa: B006 (never changed)
+    instructions: str | None = None,
+    overflow: bool = False,
+    now: datetime | None = None,
+) -> Receipt:
+    """Compact the conversation. Raises CompactionError, with nothing changed, where that brings nothing."""
+    from nexus_context.conversation.compaction.extractive import extract  # rarely needed
+    from nexus_context.conversation.compaction.run import finish
+
+    manager = conversation.manager
+    fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
+    spent = assembly.usage_of(snapshot, manager, now=now)
+    settings = settings_of(snapshot.effective.get("/compaction") or {})
+    plan = manager.plan_compaction(
+        fixed.counter,
+        Budget(spent.available, sum(row.tokens for row in fixed.before)),
+        settings=settings,
+        reason=reason,
+        pins=pins,
+        instructions=instructions,
+        overflow=overflow,
+    )
+    written = extract(plan.request(), fixed.counter)
+    made_at = now or datetime.now().astimezone()
+    result = finish(plan, written, counter=fixed.counter, made_at=made_at)
+    manager.apply(result, fixed.counter)
+    conversation.assembled.invalidate()
+    conversation.futile = not result.reached
+    return result.receipt
+
+
+def _request(params: protocol.AssembleParams) -> assembly.Request:
+    options = params.options or protocol.AssembleOptions()
+    return assembly.Request(
+        message=_message(params.message),
+        event=params.event,
+        format=params.format,
+        session=params.session,
+        options=assembly.Options(**msgspec.structs.asdict(options)),
+    )
+
+
+def _message(given: str | list[Any] | Message | None) -> Message | None:
+    if given is None or isinstance(given, Message):
+        return given
+    return Message("user", given)
+
+
+def _assembled(
+    snapshot: Snapshot, conversation: Conversation, request: assembly.Request, now: datetime
+) -> tuple[AssembledContext, bool]:
+    """The context, and whether it was assembled before."""
+    told = texts.moment(now, snapshot.effective.get("/context/datetime") or {})
+    encoded = msgspec.json.encode(request)
+    key = (snapshot.revision, conversation.manager.revision, tuple(told.values()), encoded)
+    if len(encoded) <= LARGEST_KEY:
+        known = conversation.assembled.get(key)
+        if known is not None:
+            return known, True
+    context = assembly.assemble(snapshot, conversation.manager, request, now=now)
+    if len(encoded) <= LARGEST_KEY:
+        conversation.assembled.put(key, context)
+    return context, False
+
+
+def _is_due(context: AssembledContext, conversation: Conversation, request: assembly.Request) -> bool:
+    options = request.options
+    if context.metadata.get("compactionReason") != "token_limit":
+        conversation.futile = False
+        return False
+    own = (options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy)
+    return request.message is not None and not conversation.futile and own == (None, None, None, None)
+
+
+def _compact_if_it_helps(
+    snapshot: Snapshot, conversation: Conversation, now: datetime
+) -> tuple[dict[str, Any], bool]:
+    """What became of it, for `metadata.compaction`, and whether the conversation changed."""
+    try:
+        receipt = compact(snapshot, conversation, reason="token_limit", now=now)
+    except CompactionError as error:
+        conversation.futile = True
+        return {"reached": False, "problem": str(error)}, False
+    return {"id": receipt.id, "reached": not conversation.futile, "receipt": receipt}, True
+
+
+def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:
+    """What a ledger keeps of the context of a turn."""
+    return {
+        "revision": snapshot.revision,
+        "model": context.model,
+        "prefixHash": context.metadata["prefixHash"],
+        "tokens": context.metadata["tokens"],
+        "truncated": context.metadata["truncated"],
+        "tools": list(context.prefix.tool_names),
+        "parameters": {name: parameter.value for name, parameter in context.parameters.items()},
+    }

@@ -1,0 +1,294 @@
+"""`nexus show --messages`: what is sent of a real conversation, what is cut and why."""
+
+import gzip
+import io
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_daemon.cli import main
+from support.fixture import Fixture, write_fixture
+
+FIXTURE = """
+//- /home/a/.nexus3/NEXUS.md
+Project rules.
+//- /home/a/.nexus3/config.json
+{"provider": {"model": "gpt-4o"}, "context": {"reserve_tokens": 100, "reserve_tool_tokens": 0}}
+"""
+ROW = re.compile(r" +(–|[\d,]+) +(system|user|assistant|tool) +≈?[\d,]+  (.*)")
+GIVE = "give a number from 1 to 3, or all."
+CORPORA = Path(os.environ.get("NEXUS_CORPORA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+CORPUS = CORPORA / "tau-bench" / "gpt-4o-airline.json.gz"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    return write_fixture(FIXTURE, tmp_path)
+
+
+class Ran:
+    """One run of `nexus show --messages`: exit code, output and errors, the tree's root left out."""
+
+    def __init__(
+        self, tree: Fixture, capsys: pytest.CaptureFixture[str], records: Any, *arguments: str
+    ) -> None:
+        path = Path(tree.root, "t.jsonl")
+        if records is not None:
+            path.write_bytes(records if isinstance(records, bytes) else jsonl(records).encode())
+        self.code = main(["show", tree.path("/home/a"), "--messages", str(path), *arguments])
+        shown = capsys.readouterr()
+        self.out, self.err = shown.out.replace(tree.root, ""), shown.err.replace(tree.root, "")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """Number, role and text of the messages listed."""
+        found = [ROW.fullmatch(line) for line in self.out.splitlines()]
+        return [list(row.groups()) for row in found if row is not None]
+
+
+def jsonl(records: list[Any]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def turns(count: int, *, words: int = 40) -> list[dict[str, Any]]:
+    """Turns of a question, a call, its result and an answer."""
+    found: list[dict[str, Any]] = []
+    for turn in range(count):
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+        found += [
+            {"role": "user", "content": f"Question {turn}?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": f"Found {turn}\n" + "word " * words},
+            {"role": "assistant", "content": f"Answer {turn}."},
+        ]
+    return found
+
+
+def test_what_fits_is_listed(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(1), "--budget", "4000")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("t.jsonl: OpenAI messages\n")
+    assert ran.rows == [
+        ["–", "system", "# System Configuration …"],
+        ["1", "user", "Question 0?"],
+        ["2", "assistant", '→ look {"at":1}'],
+        ["3", "tool", "Found 0 …"],
+        ["4", "assistant", "Answer 0."],
+    ]
+    assert "not sent" not in ran.out
+    assert "≈" not in ran.out
+    assert "≈" in Ran(tree, capsys, turns(1), "--model", "claude-sonnet-4-5").out.splitlines()[2]
+    assert "of 3,900 tokens for gpt-4o" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_what_does_not_fit_is_told(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(60), "--budget", "2000", "--no-folder")
+    assert (ran.code, ran.err) == (0, "")
+    (cut,) = [line for line in ran.out.splitlines() if line.startswith("—")]
+    assert "tokens not sent: all would be" in cut
+    assert "available are 1,900 of 2,000, 100 being kept for the answer" in cut
+    assert cut.endswith("cut at the start of a turn, aiming at 60% (oldest_first) —")
+    assert ran.rows[0] == ["1", "user", "[pinned] Question 0?"]
+    assert ran.rows[-1] == ["240", "assistant", "Answer 59."]
+    kept = [row for row in ran.rows if row[0].isdigit()]
+    assert cut.startswith(f"— {240 - len(kept)} messages, ")
+
+
+def test_other_strategies(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(60), "--budget", "2000", "--no-folder", "--strategy", "recency")
+    assert "cut to the last turns (recency)" in ran.out
+    with pytest.raises(SystemExit):
+        Ran(tree, capsys, turns(60), "--strategy", "luck")
+
+
+def test_a_shortened_result_is_marked(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(1, words=4000), "--budget", "2000", "--no-folder")
+    assert [row[1] for row in ran.rows] == ["user", "assistant", "tool", "assistant"]
+    assert "[shortened from 4," in ran.rows[2][2]
+
+
+def test_repairs_are_told(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(2)[:2])
+    assert ran.code == 0
+    assert "\nrepaired " in ran.out
+    assert "c0" in ran.out.split("\nrepaired ")[1].splitlines()[0]
+
+
+def test_bodies(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    records = turns(1)
+    openai = json.loads(Ran(tree, capsys, records, "--format", "openai").out)
+    assert openai["model"] == "gpt-4o"
+    assert [message["role"] for message in openai["messages"]] == [
+        "system",
+        *(one["role"] for one in records),
+    ]
+    assert "Project rules." in openai["messages"][0]["content"]
+    ran = Ran(tree, capsys, records, "--format", "anthropic", "--no-folder", "--model", "claude-sonnet-4-5")
+    anthropic = json.loads(ran.out)
+    assert (anthropic["model"], "system" in anthropic) == ("claude-sonnet-4-5", False)
+    assert [message["role"] for message in anthropic["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+    neutral = json.loads(Ran(tree, capsys, records, "--format", "json").out)
+    assert [message["role"] for message in neutral["history"]] == [one["role"] for one in records]
+    assert neutral["usage"]["total"] == sum(row["tokens"] for row in neutral["usage"]["rows"])
+
+
+def test_a_body_that_cannot_fit_is_refused(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"role": "user", "content": "word " * 5000}]
+    ran = Ran(tree, capsys, records, "--format", "openai", "--budget", "2000")
+    assert (ran.code, ran.out) == (1, "")
+    assert "does not fit" in ran.err
+
+
+def test_the_transcripts_own_prompt_tools_and_model(
+    tree: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(tree.path("/home/a/.nexus3/config.json")).write_text("{}")
+    tool = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
+    body = {
+        "model": "gpt-4o-mini",
+        "system": "Be brief.",
+        "tools": [tool],
+        "messages": [{"role": "user", "content": "a"}],
+    }
+    ran = Ran(tree, capsys, [body])
+    assert "The system prompt is the transcript's own; the folder's is not sent." in ran.out
+    assert ran.rows[0] == ["–", "system", "Be brief."]
+    assert "tokens for gpt-4o-mini" in ran.out
+    assert "look" in ran.out
+    sent = json.loads(Ran(tree, capsys, [body], "--format", "openai").out)
+    assert sent["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
+    assert sent["tools"][0]["function"]["name"] == "look"
+
+
+def test_several_conversations(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [
+        {"task_id": n, "trial": 0, "traj": [{"role": "user", "content": f"Task {n}."}]} for n in range(3)
+    ]
+    packed = gzip.compress(json.dumps(records).encode())
+    first = Ran(tree, capsys, packed)
+    assert first.out.startswith("t.jsonl: tau-bench records, conversation 1 of 3 (task 0, trial 0); ")
+    assert Ran(tree, capsys, packed, "--conversation", "3").rows[-1] == ["1", "user", "Task 2."]
+    whole = Ran(tree, capsys, packed, "--conversation", "all")
+    assert whole.out.startswith("t.jsonl: tau-bench records, 3 conversations as one\n")
+    assert [row[2] for row in whole.rows[1:]] == ["Task 0.", "Task 1.", "Task 2."]
+    for wrong in ("0", "4", "x", "-1", "²"):
+        ran = Ran(tree, capsys, packed, f"--conversation={wrong}")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == f"nexus show: --conversation {wrong}: the file has 3 conversations; {GIVE}\n"
+
+
+def test_what_cannot_be_read(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, b'{"role": "user", "content": "a"}\n\n{"role": "user" "x"}\n{"role": "user"')
+    assert ran.code == 1
+    assert ran.rows[-1] == ["1", "user", "a"]
+    broken, unfinished = ran.err.splitlines()
+    assert broken.startswith("nexus show: /t.jsonl:3: ")
+    assert unfinished.startswith("nexus show: /t.jsonl:4: The last line is unfinished")
+    assert Ran(tree, capsys, b'{"role": "user", "content": "a"}\n{"role": "user"').code == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"Not a transcript.\n", b"\x00\x01", b"[]"])
+def test_nothing_to_show(tree: Fixture, capsys: pytest.CaptureFixture[str], data: bytes) -> None:
+    ran = Ran(tree, capsys, data)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("nexus show: /t.jsonl")
+
+
+def test_wrong_usage(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = Ran(tree, capsys, None)
+    assert (missing.code, missing.out, missing.err) == (2, "", "nexus show: /t.jsonl does not exist.\n")
+    assert Ran(tree, capsys, turns(1), "--source").code == 2
+    assert main(["show", tree.path("/home/a"), "--no-folder"]) == 2
+    assert main(["show", tree.path("/home/a"), "--messages", tree.path("/home")]) == 1
+    assert "directory" in capsys.readouterr().err
+    low = Ran(tree, capsys, turns(1), "--budget", "0")
+    assert (low.code, "at least 1" in low.err) == (1, True)
+
+
+def test_standard_input(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(jsonl(turns(1)).encode())))
+    assert main(["show", tree.path("/home/a"), "--messages", "-"]) == 0
+    assert "Answer 0." in capsys.readouterr().out
+
+
+def test_nothing_steers_the_terminal(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    content = "\x1b[31mred\x07 [bold]not markup[/bold] \u202eback"
+    ran = Ran(tree, capsys, [{"role": "user", "content": content}])
+    assert "[31mred  [bold]not markup[/bold]  back" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_many_messages_are_folded_on_a_terminal(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("--budget", "100000", "--no-folder")
+    piped = Ran(tree, capsys, turns(50), *arguments)
+    assert len(piped.rows) == 200
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = Ran(tree, capsys, turns(50), *arguments)
+    assert "160 more messages sent" in shown.out
+    assert "Answer 49." in shown.out
+    assert max(map(len, shown.out.splitlines()[:40])) <= 100
+
+
+def test_a_claude_code_session(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    def line(kind: str, uuid: str, parent: str | None, content: Any, **more: Any) -> dict[str, Any]:
+        message = {"role": kind, "content": content, "id": f"m-{uuid}", "model": "claude-opus-4-5"}
+        return {
+            "type": kind,
+            "uuid": uuid,
+            "parentUuid": parent,
+            "sessionId": "s",
+            "message": message,
+            **more,
+        }
+
+    side = line("user", "x", None, "Aside.", isSidechain=True)
+    records = [
+        line("user", "u", None, "Go."),
+        side,
+        line("assistant", "a", "u", [{"type": "text", "text": "Gone."}]),
+    ]
+    ran = Ran(tree, capsys, records)
+    assert ran.code == 0
+    assert ran.out.startswith("t.jsonl: Claude Code session\n")
+    assert [row[1:] for row in ran.rows[1:]] == [["user", "Go."], ["assistant", "Gone."]]
+    assert "Left out: 1 record of sub-agents" in ran.err
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not beside the project")
+def test_a_real_corpus(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(
+        [
+            "show",
+            tree.path("/home/a"),
+            "--messages",
+            str(CORPUS),
+            "--conversation",
+            "all",
+            "--budget",
+            "16000",
+        ]
+    )
+    shown = capsys.readouterr()
+    assert (code, shown.err) == (0, "")
+    assert "200 conversations as one" in shown.out
+    assert "aiming at 60% (oldest_first)" in shown.out
