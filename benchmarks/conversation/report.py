@@ -1,0 +1,147 @@
+"""The outcome as Markdown that also reads well in a terminal, and as JSON."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from benchmarks.conversation.runner import LOCK, Outcome
+from benchmarks.conversation.targets import Verdict
+from benchmarks.conversation.traces import tau_file
+from benchmarks.conversation.worker import Walked
+
+SHOWN = ("langchain-core", "haystack-ai", "pydantic-ai-harness", "openai-agents", "tiktoken")
+
+Row = Sequence[str]
+
+
+def versions() -> dict[str, str]:
+    """The locked versions of the peers, and of the tokenizer that counts for all."""
+    pins = (line.partition("==") for line in LOCK.read_text(encoding="utf-8").splitlines())
+    return {name: version for name, _, version in pins if name in SHOWN}
+
+
+def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: Outcome) -> str:
+    """The whole report."""
+    parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", _verdicts(verdicts)]
+    if not tau_file().is_file():
+        parts.append("tau-bench: not present (see `NEXUS_CORPORA`); the targets are held on the made chat.")
+    walks = sorted(
+        {(each.trace, each.budget) for found in outcome.walks.values() for each in found}, key=_order
+    )
+    for trace, budget in walks:
+        parts += [f"## Quality: {trace}, budget {budget:,} tokens", _quality(outcome, trace, budget)]
+    parts += [
+        "## Add + build, µs",
+        _steps(outcome),
+        "## Add with an exact count, µs a message",
+        _added(outcome),
+    ]
+    parts += ["## Encode 500 messages, µs", _encoded(outcome)]
+    if outcome.failures:
+        rows = [(each.subject, each.question, each.reason) for each in outcome.failures]
+        parts += ["## Not measured", table(("subject", "question", "why"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: Outcome) -> bytes:
+    """The same for programs."""
+    judged = [msgspec.to_builtins(verdict) | {"result": verdict.result} for verdict in verdicts]
+    whole = {"title": title, "facts": facts, "verdicts": judged, "outcome": outcome}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+
+
+def _order(walk: tuple[str, int]) -> tuple[bool, int]:
+    trace, budget = walk
+    return trace == "synthetic", -budget
+
+
+def _verdicts(verdicts: Iterable[Verdict]) -> str:
+    rows = [
+        (
+            each.promise,
+            "" if each.value is None else number(each.value),
+            each.unit,
+            f"{'≥' if each.at_least else '≤'} {each.limit:g}",
+            each.result,
+        )
+        for each in verdicts
+    ]
+    return table(("promise", "nexus", "unit", "target", "outcome"), rows)
+
+
+def _quality(outcome: Outcome, trace: str, budget: int) -> str:
+    heads = ("", "requests", "full", "broken", "start", "over", "lost", "no system", "refused")
+    rows = [
+        (name, *_counts(each), *_shares(each))
+        for name, found in outcome.walks.items()
+        for each in found
+        if (each.trace, each.budget) == (trace, budget)
+    ]
+    return table((*heads, "hit %", "cost", "recall"), rows)
+
+
+def _counts(walk: Walked) -> list[str]:
+    found = walk.quality
+    counts = (found.requests, found.full, found.broken, found.wrong_start, found.over_budget)
+    return [str(each) for each in (*counts, found.lost, found.no_system, found.failed)]
+
+
+def _shares(walk: Walked) -> tuple[str, str, str]:
+    found = walk.quality
+    return f"{100 * found.hit:.1f}", f"{found.cost:.3f}", f"{found.recall:.3f}"
+
+
+def _steps(outcome: Outcome) -> str:
+    rows = [
+        (
+            name,
+            f"{each.messages:,}",
+            str(each.steps.n),
+            *map(number, (each.steps.p50, each.steps.p95, each.steps.mean, each.steps.worst, each.cold)),
+        )
+        for name, found in outcome.steps.items()
+        for each in found
+    ]
+    return table(("", "messages", "n", "p50", "p95", "mean", "worst", "first build"), rows)
+
+
+def _added(outcome: Outcome) -> str:
+    rows = []
+    for name, each in outcome.added.items():
+        for what, times in ((name, each.added), ("the tokenizer alone", each.floor)):
+            rows.append((what, str(times.n), f"{each.tokens:.0f}", number(times.p50), number(times.p95)))
+    return table(("", "n", "tokens", "p50", "p95"), rows)
+
+
+def _encoded(outcome: Outcome) -> str:
+    rows = [
+        (
+            name,
+            str(each.encoded.n),
+            *map(number, (each.encoded.p50, each.stdlib.p50, each.encoded.p50 / each.stdlib.p50)),
+        )
+        for name, each in outcome.encoded.items()
+    ]
+    return table(("", "n", "p50", "json.dumps of OpenAI's form", "ratio"), rows)
+
+
+def number(value: float) -> str:
+    """Three digits or so; whole numbers as such."""
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+
+
+def table(heads: Row, rows: Iterable[Row]) -> str:
+    """A Markdown table with aligned columns: the first to the left, the others to the right."""
+    lines = [tuple(heads), *(tuple(row) for row in rows)]
+    widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(heads))]
+    text = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if column and len(heads) > 3 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + " |"
+        for line in lines
+    ]
+    return "\n".join([text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]])

@@ -1,0 +1,105 @@
+"""Who is measured: the protocol that an adapter fulfils, and the table of all subjects."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+from benchmarks.conversation.facts import OpenAIMessage
+
+Home = Literal["nexus", "peers"]
+
+
+class Subject(Protocol):
+    """One conversation in the hands of one library.
+
+    Only `add`, `count`, `build` and `encode` are timed: each subject is given messages in its own form, and
+    answers in it.
+    """
+
+    def prepare(self, message: OpenAIMessage) -> Any:
+        """A message in the subject's own form."""
+
+    def add(self, prepared: Any) -> None:
+        """Appends a message to the history."""
+
+    def build(self) -> Any:
+        """What the next request holds, in the subject's own form."""
+
+    def sent(self, built: Any) -> Sequence[OpenAIMessage]:
+        """What was built, in OpenAI's form."""
+
+    def encode(self) -> bytes | None:
+        """The history as JSON, in whatever form the subject gives it; None if it has none."""
+
+
+@runtime_checkable
+class Counting(Subject, Protocol):
+    """A subject that keeps exact counts of its own."""
+
+    def count(self) -> int:
+        """Exact tokens of the history as it is now."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One row of the tables: a class of an adapter and its arguments. `home`: whose virtualenv it runs in."""
+
+    name: str
+    home: Home
+    adapter: str  # module:class
+    options: dict[str, Any] = {}
+    walked: bool = True  # whether quality is measured
+    timed: bool = False  # whether speed is measured
+
+    def make(self, budget: int) -> Subject:
+        """The subject, with an empty conversation and `budget` tokens for a request."""
+        module, _, name = self.adapter.partition(":")
+        adapter = getattr(importlib.import_module(f"benchmarks.conversation.adapters.{module}"), name)
+        subject: Subject = adapter(budget, **self.options)
+        return subject
+
+
+def _nexus(name: str, *, timed: bool = False, **options: Any) -> Entry:
+    return Entry(name, "nexus", "nexus:Nexus", options, timed=timed)
+
+
+BARE: dict[str, Any] = {"pin_first": False, "identifier_tokens": 0}
+"""Nothing but the strategy: no pinned first message, no identifiers."""
+
+NEXUS = "nexus"
+OURS = (
+    _nexus(NEXUS, timed=True),
+    _nexus("nexus, nothing pinned", pin_first=False),
+    _nexus("nexus, identifiers ≤ 300", identifier_tokens=300),
+    _nexus("nexus, no identifiers", identifier_tokens=0),
+    *(
+        _nexus(
+            f"nexus, bare {strategy} to {target}",
+            truncation_strategy=strategy,
+            truncation_target=target,
+            **BARE,
+        )
+        for strategy in ("oldest_first", "middle_out", "sliding", "simple", "recency")
+        for target in (0.6, 1.0)
+    ),
+)
+
+PEERS = (
+    Entry("langchain-core (recommended)", "peers", "langchain:Recommended", timed=True),
+    Entry(
+        "langchain-core (recommended, counting anew)",
+        "peers",
+        "langchain:Forgetful",
+        walked=False,
+        timed=True,
+    ),
+    Entry("langchain-core (recommended, approximate)", "peers", "langchain:Approximate", timed=True),
+    Entry("langchain-core (default)", "peers", "langchain:Default"),
+    Entry("haystack-ai (to 0.6)", "peers", "haystack_ai:Compacting", {"at": 1.0, "to": 0.6}, timed=True),
+    Entry("haystack-ai (default, 0.7 to 0.4)", "peers", "haystack_ai:Compacting", {"at": 0.7, "to": 0.4}),
+    Entry("pydantic-ai-harness (to 0.6)", "peers", "pydantic_harness:SlidingWindow", {"to": 0.6}, timed=True),
+    Entry("openai-agents (limit)", "peers", "openai_sessions:Limited", timed=True),
+    Entry("everything, uncut", "nexus", "plain:Everything"),
+)
+
+ENTRIES = {entry.name: entry for entry in (*OURS, *PEERS)}

@@ -1,0 +1,76 @@
+"""The promises about conversations, and whether they are kept."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from benchmarks.conversation.runner import BUDGETS, Outcome
+from benchmarks.conversation.subject import NEXUS
+from benchmarks.conversation.worker import Walked
+
+ADD_US = 100.0
+STEP_US = 50.0
+STEP_RATIO = 2.0  # of the slowest length of history to the quickest
+ENCODE_RATIO = 0.1  # of `json.dumps`
+HIT = 0.94
+COST = 0.17
+RECALL = 0.95
+
+Result = Literal["pass", "MISS", "not run"]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """One promise with its outcome; `value` is None where nothing was measured."""
+
+    promise: str
+    value: float | None
+    unit: str
+    limit: float
+    at_least: bool = False
+
+    @property
+    def result(self) -> Result:
+        if self.value is None:
+            return "not run"
+        kept = self.value >= self.limit if self.at_least else self.value <= self.limit
+        return "pass" if kept else "MISS"
+
+
+def verdicts(outcome: Outcome) -> list[Verdict]:
+    """All promises, in the order in which they are printed."""
+    return [*_speed(outcome), *_quality(outcome.walks.get(NEXUS, []))]
+
+
+def _speed(outcome: Outcome) -> Iterator[Verdict]:
+    added = outcome.added.get(NEXUS)
+    yield Verdict("add a message, with its exact count", added.added.p50 if added else None, "µs", ADD_US)
+    steps = outcome.steps.get(NEXUS, [])
+    for each in steps:
+        yield Verdict(f"add + build at {each.messages:,} messages", each.steps.p50, "µs", STEP_US)
+    medians = [each.steps.p50 for each in steps]
+    ratio = max(medians) / min(medians) if len(medians) > 1 else None
+    yield Verdict("add + build, slowest length to quickest", ratio, "×", STEP_RATIO)
+    encoded = outcome.encoded.get(NEXUS)
+    relative = encoded.encoded.p50 / encoded.stdlib.p50 if encoded else None
+    yield Verdict("encode 500 messages, relative to json.dumps", relative, "×", ENCODE_RATIO)
+
+
+def _quality(walks: list[Walked]) -> Iterator[Verdict]:
+    for name, what in (
+        ("broken", "a broken pair"),
+        ("wrong_start", "a wrong start"),
+        ("over_budget", "more than the budget"),
+        ("lost", "the newest message lost"),
+        ("no_system", "the system prompt lost"),
+        ("failed", "a refusal"),
+    ):
+        value = sum(getattr(walk.quality, name) for walk in walks) if walks else None
+        yield Verdict(f"requests with {what}, all chats", value, "", 0)
+    judged = next((walk for walk in walks if walk.budget == BUDGETS[0]), None)
+    where = f", {judged.trace} at {judged.budget:,}" if judged else ""
+    quality = judged.quality if judged else None
+    yield Verdict(f"read from the cache{where}", quality.hit if quality else None, "", HIT, at_least=True)
+    yield Verdict(f"cost of a sent token{where}", quality.cost if quality else None, "", COST)
+    yield Verdict(
+        f"recall of identifiers{where}", quality.recall if quality else None, "", RECALL, at_least=True
+    )

@@ -1,0 +1,63 @@
+"""One subject in a process of its own: `… benchmarks.conversation.worker SUBJECT QUESTION …` prints JSON.
+
+    walk BUDGET…       quality on every trace that is there, with each budget (tokens)
+    step SIZE N S      add + build at SIZE messages, N steps or S seconds
+    add, encode N      add + count; encoding, N rounds
+
+Peers run in a virtualenv that knows nothing of this project but its tokenizer.
+"""
+
+import sys
+import warnings
+
+import msgspec
+from benchmarks.conversation import speed, traces
+from benchmarks.conversation.facts import OpenAIMessage
+from benchmarks.conversation.subject import ENTRIES, Counting, Entry
+from benchmarks.conversation.walk import Quality, walk
+
+STEP_BUDGET = 16_000  # tokens
+
+
+class Walked(msgspec.Struct, frozen=True):
+    """The quality of one walk."""
+
+    trace: str
+    messages: int
+    budget: int
+    quality: Quality
+
+
+def available() -> dict[str, list[OpenAIMessage]]:
+    """The traces that are there."""
+    made = {"synthetic": traces.synthetic()}
+    return {"tau-bench": traces.tau(), **made} if traces.tau_file().is_file() else made
+
+
+def answer(entry: Entry, question: str, arguments: list[float]) -> object:
+    """The result of one measure; ValueError for a question that is none."""
+    if question == "walk":
+        return [
+            Walked(name, len(trace), budget, walk(entry.make(budget), trace, budget))
+            for name, trace in available().items()
+            for budget in map(int, arguments)
+        ]
+    if question == "step":
+        size, steps, seconds = arguments
+        return speed.step(entry.make(STEP_BUDGET), int(size), steps=int(steps), seconds=seconds)
+    if question == "encode":
+        return speed.encode(entry.make(speed.UNBOUNDED), int(arguments[0]))
+    subject = entry.make(speed.UNBOUNDED)
+    if question == "add" and isinstance(subject, Counting):
+        return speed.add(subject)
+    raise ValueError(f"{entry.name} has no answer to {question}")
+
+
+def main(name: str, question: str, *arguments: str) -> None:
+    """Prints the answer as JSON."""
+    warnings.simplefilter("ignore")  # the libraries' own, on their own future
+    print(msgspec.json.encode(answer(ENTRIES[name], question, list(map(float, arguments)))).decode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
