@@ -6,7 +6,7 @@ The names below are the public ones. Each is imported on its first use: `import 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
-    from nexus_context.budget import TokenBudget, TokenUsage, UsageRow
+    from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
     from nexus_context.conversation.compaction.detection import CompactionSettings
     from nexus_context.conversation.compaction.errors import CompactionError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.layers.walk import global_directory, user_home
     from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
-    from nexus_context.manager import ContextConfig, ContextManager
+    from nexus_context.manager import ContextManager
     from nexus_context.prefix import CacheReport, compare
     from nexus_context.prompt.environment import Environment, detect
     from nexus_context.prompt.render import Fragment, Prompt
@@ -92,8 +92,8 @@ _MODULES = {
     "conversation.compaction.detection": "CompactionSettings",
     "conversation.compaction.errors": "CompactionError",
     "conversation.compaction.receipt": "Receipt",
-    "budget": "TokenBudget TokenUsage UsageRow",
-    "manager": "ContextConfig ContextManager",
+    "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
+    "manager": "ContextManager",
     "prefix": "CacheReport compare",
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",

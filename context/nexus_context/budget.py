@@ -5,11 +5,52 @@ from typing import Literal
 
 import msgspec
 
+from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
-from nexus_context.errors import Span
+from nexus_context.conversation.window import Policy
+from nexus_context.errors import RequestError, Span
 from nexus_context.tokens import ModelLimits, TokenCounter
 
 Category = Literal["system", "tools", "history", "memory", "event"]
+
+
+class ContextConfig(msgspec.Struct, frozen=True):
+    """How much a context may hold, and what leaves first. Sizes are in tokens."""
+
+    max_tokens: int = 8_000
+    reserve_tokens: int = 2_000  # kept free for the answer
+    truncation_strategy: Strategy = "oldest_first"
+    truncation_target: float = 0.6  # share of the available tokens that a cut goes down to
+    keep_recent_turns: int = 3
+    pin_first: bool = True  # keep the user's first message whatever is cut
+    identifier_tokens: int = 600  # the most that names and values of the cut part may take
+
+    def __post_init__(self) -> None:
+        if self.truncation_strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise RequestError(
+                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {known}.",
+                code="bad-option",
+            )
+        if not 0.1 <= self.truncation_target <= 1:
+            raise RequestError(
+                f"truncation_target is {self.truncation_target}; it must be from 0.1 to 1.", code="bad-option"
+            )
+        for name in ("max_tokens", "reserve_tokens", "keep_recent_turns", "identifier_tokens"):
+            if getattr(self, name) < 0:
+                raise RequestError(
+                    f"{name} is {getattr(self, name)}; it must not be negative.", code="bad-option"
+                )
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(
+            strategy=self.truncation_strategy,
+            target=self.truncation_target,
+            keep_recent_turns=self.keep_recent_turns,
+            pin_first=self.pin_first,
+            identifier_tokens=self.identifier_tokens,
+        )
 
 
 class UsageRow(msgspec.Struct, frozen=True):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
+from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message, counter_for, get_token_counter, resolve
+from nexus_context.tokens.estimates import json_text
 from nexus_context.tools import tool_rows
 
 if TYPE_CHECKING:
@@ -31,45 +31,6 @@ if TYPE_CHECKING:
 
 WINDOWS = 8
 """Cuts that a conversation remembers: one for each model window and way of cutting in use."""
-
-
-class ContextConfig(msgspec.Struct, frozen=True):
-    """How much a context may hold, and what leaves first. Sizes are in tokens."""
-
-    max_tokens: int = 8_000
-    reserve_tokens: int = 2_000  # kept free for the answer
-    truncation_strategy: Strategy = "oldest_first"
-    truncation_target: float = 0.6  # share of the available tokens that a cut goes down to
-    keep_recent_turns: int = 3
-    pin_first: bool = True  # keep the user's first message whatever is cut
-    identifier_tokens: int = 600  # the most that names and values of the cut part may take
-
-    def __post_init__(self) -> None:
-        if self.truncation_strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise RequestError(
-                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {known}.",
-                code="bad-option",
-            )
-        if not 0.1 <= self.truncation_target <= 1:
-            raise RequestError(
-                f"truncation_target is {self.truncation_target}; it must be from 0.1 to 1.", code="bad-option"
-            )
-        for name in ("max_tokens", "reserve_tokens", "keep_recent_turns", "identifier_tokens"):
-            if getattr(self, name) < 0:
-                raise RequestError(
-                    f"{name} is {getattr(self, name)}; it must not be negative.", code="bad-option"
-                )
-
-    @property
-    def policy(self) -> Policy:
-        return Policy(
-            strategy=self.truncation_strategy,
-            target=self.truncation_target,
-            keep_recent_turns=self.keep_recent_turns,
-            pin_first=self.pin_first,
-            identifier_tokens=self.identifier_tokens,
-        )
 
 
 class _Compaction(NamedTuple):
@@ -151,9 +112,9 @@ class ContextManager:
         calls = tuple(call if isinstance(call, ToolCall) else _tool_call(call) for call in tool_calls or ())
         self._history.append(Message("assistant", _content(content), calls))
 
-    def add_tool_result(self, tool_call_id: str, name: str, result: str | Sequence[Any]) -> None:
-        """Add what a tool returned for the call of that id."""
-        self._history.append(Message("tool", _content(result), tool_call_id=tool_call_id, name=name))
+    def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
+        """Add what a tool returned for the call of that id: text, parts, or a value that is sent as JSON."""
+        self._history.append(Message("tool", _result(result), tool_call_id=tool_call_id, name=name))
 
     def clear_messages(self) -> None:
         """Forget all messages and compactions; system prompt and tools stay."""
@@ -186,7 +147,7 @@ class ContextManager:
         view = self._view()
         if view.over:
             raise overflow(view, self._budget().available)
-        sent, _ = view.sound_messages()
+        sent = view.sound_messages().messages
         return [Message("system", self._system_prompt), *sent] if self._system_prompt else sent
 
     def get_token_usage(self) -> TokenUsage:
@@ -393,6 +354,13 @@ def overflow(view: View, available: int) -> ContextOverflowError:
 
 def _content(content: str | Sequence[Any] | None) -> str | list[Any] | None:
     return content if content is None or isinstance(content, str) else list(content)
+
+
+def _result(result: Any) -> str | list[Any]:
+    """Text and parts as they are, another value as JSON text."""
+    if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
+        return list(result)
+    return json_text(result)
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:

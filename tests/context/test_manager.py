@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.budget import ContextConfig
 from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import ContextOverflowError, RequestError
-from nexus_context.manager import ContextConfig, ContextManager
+from nexus_context.manager import ContextManager
 from nexus_context.tokens import SimpleTokenCounter
 from support.histories import BROKEN, Letters, conversation, histories, pairing_errors, shown
 

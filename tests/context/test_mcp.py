@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexus_context.config.mcp import McpServer, read_servers, shadow, shadow_hints, syntax_problems
@@ -569,6 +569,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["servers", "mcpServers"]), st.booleans())
+@example({"command": "", "url": "http://a"}, "servers", False)
 def test_any_json_is_read(value: Any, form: str, own: bool) -> None:
     for text in (
         json.dumps(value),

@@ -58,7 +58,7 @@ def check(view: View, counter: Letters) -> None:
         kept = [view.shortened.get(at, history.messages[at]) for at in range(view.start, view.end)]
         assert all(counter.count_messages([one]) <= LEAST for one in kept if one.role == "tool")
     # providers accept it
-    sound, repairs = view.sound_messages()
+    sound, repairs, _ = view.sound_messages()
     assert pairing_errors(sound) == []
     assert bool(repairs) or sound == messages
 
@@ -82,7 +82,7 @@ def test_sound_histories(messages: list[Message], policy: Policy, budget: Budget
     for view in walked(messages, policy, [budget]):
         now = view.messages()
         if not view.history.grouping.unanswered:
-            assert view.sound_messages() == (now, [])
+            assert view.sound_messages()[:2] == (now, [])
         if view.wanted <= view.room:
             assert now[: len(last)] == last, "what is sent began otherwise, without need"
         last = now
@@ -182,7 +182,7 @@ def test_an_id_used_twice_has_the_same_new_name_after_every_cut(policy: Policy) 
     for turn in range(12):
         for message in conversation("u1 c1 r1 a1"):
             history.append(message)
-            sent, _ = window.fit(Budget(300, 0)).sound_messages()
+            sent = window.fit(Budget(300, 0)).sound_messages().messages
         ids = [call.id for one in sent for call in one.tool_calls]
         numbers = range(turn + 1 - len(ids), turn + 1)
         for number, name in zip(numbers, ids, strict=True):

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 from benchmarks.conversation.facts import OpenAIMessage, calls_of
 
+from nexus_context.budget import ContextConfig
 from nexus_context.conversation import formats
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.manager import ContextConfig, ContextManager
+from nexus_context.manager import ContextManager
 from nexus_context.tokens import TiktokenCounter
 
 

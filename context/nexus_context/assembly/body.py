@@ -1,8 +1,10 @@
 """The body of a provider's request, what of the context it cannot hold, and what was repaired for it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from nexus_context.assembly.costs import Fixed
 from nexus_context.assembly.request import Request
@@ -26,7 +28,7 @@ def body_of(
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
-    history, repairs = view.sound_messages()
+    history, repairs, origins = view.sound_messages()
     messages = [*history, fixed.current] if fixed.current else history
     if request.format == "openai":
         fields, unsent = settings.openai(
@@ -45,7 +47,18 @@ def body_of(
         body, said = formats.anthropic(
             model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
         )
-    return body, [f"parameter {one}" for one in unsent], [*repairs, *said]
+    placed = (_placed(repair, origins) for repair in said)
+    return body, [f"parameter {one}" for one in unsent], [*repairs, *placed]
+
+
+def _placed(repair: Repair, origins: Sequence[int]) -> Repair:
+    """The repair with the place that its message had among history and current message as they were given."""
+    index = repair.index
+    if index is None:
+        return repair
+    after = (origins[-1] + 1 if origins else 0) + index - len(origins)
+    place = origins[index] if index < len(origins) else after
+    return msgspec.structs.replace(repair, index=place)
 
 
 def _cache(fixed: Fixed, view: View, history: int) -> Cache:

@@ -284,7 +284,7 @@ def _server(
     problems += check_server(document, entry.pointer, value, entry.name or "MCP", around)
     if not entry.name or any(problem.code in _UNUSABLE for problem in problems):
         return None, problems
-    command = value.get("command", ())
+    command = value.get("command") or ()  # an empty text names no program
     server = McpServer(
         name=entry.name,
         origin=origin,

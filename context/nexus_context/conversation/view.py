@@ -6,7 +6,7 @@ import msgspec
 
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, content_of
-from nexus_context.conversation.repair import Repair, repaired
+from nexus_context.conversation.repair import Repair, Traced, traced
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.tokens import TokenCounter, count_message
 
@@ -70,30 +70,23 @@ class View(msgspec.Struct, frozen=True):
             sent[front + index - self.start] = message
         return sent
 
-    def sound_messages(self) -> tuple[list[Message], list[Repair]]:
+    def sound_messages(self) -> Traced:
         """What is sent as providers accept it, and what was repaired for that: little work where nothing was.
 
-        Indexes of repairs are those of the history.
+        Indexes are places among `messages()`.
         """
         sent = self.messages()
         renames = self.history.grouping.renamed
-        sound = self._is_sound()
-        if sound and not renames:
-            return sent, []
-        indexes = self._indexes()
         repairs = []
-        for place, index in enumerate(indexes):
+        for place, index in enumerate(self._indexes() if renames else ()):
             renamed = None if index is None else renames.get(index)
             if renamed is not None:
                 sent[place] = _named(sent[place], renamed)
-                repairs.append(Repair("id-used-twice", _USED_TWICE, index))
-        if sound:
-            return sent, repairs
-        sent, more = repaired(sent)
-        for repair in more:
-            index = None if repair.index is None else indexes[repair.index]
-            repairs.append(msgspec.structs.replace(repair, index=index))
-        return sent, repairs
+                repairs.append(Repair("id-used-twice", _USED_TWICE, place))
+        if self._is_sound():
+            return Traced(sent, repairs, range(len(sent)))
+        made = traced(sent)
+        return Traced(made.messages, [*repairs, *made.repairs], made.origins)
 
     def sizes(self, counter: TokenCounter) -> list[int]:
         """The tokens of each message that is sent; their sum is `tokens`."""

@@ -14,11 +14,13 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
 from nexus_context.conversation import truncation
 from nexus_context.conversation.clamp import LEAST, clamped
+from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.history import History
 from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message
@@ -29,6 +31,9 @@ from nexus_context.tokens import TokenCounter, count_message
 LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
 
+
+LARGEST_SUMMARY = 0.5
+"""Share of the room that a summary of earlier messages may take to be kept."""
 
 REMEMBERED = 1_000
 """Messages before a cut whose names are read."""
@@ -85,7 +90,7 @@ class Window:
         self._proposed = self._settled
         self._seen = 0  # messages that the last request saw
         self._settled_seen = 0  # messages that the settled cut has seen
-        self._tried: dict[Budget, tuple[_Cut, int]] = {}  # cuts for budgets, since the conversation went on
+        self._tried: dict[Budget, tuple[_Cut, int, int]] = {}  # for budgets, since the conversation went on
 
     def fit(self, budget: Budget) -> View:
         """What fits the budget. It is over the budget only where nothing more can be done."""
@@ -100,16 +105,19 @@ class Window:
             tried = self._tried[budget] = self._try(budget, sums)
             if len(self._tried) > TRIED:
                 del self._tried[next(iter(self._tried))]
-        self._proposed, wanted = tried
-        return self._view(self._proposed, budget, sums, wanted=wanted)
+        self._proposed = tried[0]
+        return self._view(*tried, budget, sums)
 
-    def _try(self, budget: Budget, sums: Sequence[int]) -> tuple[_Cut, int]:
-        """The cut that a request of this budget makes, and what it would have cost without a new one."""
+    def _try(self, budget: Budget, sums: Sequence[int]) -> tuple[_Cut, int, int]:
+        """The cut that a request of this budget makes, its tokens, and those without a new cut."""
         if not len(self._history):
-            return self._settled, 0
+            return self._settled, 0, 0
         cut = self._whole(self._settled, budget.room, sums)
         wanted = self._size(cut, sums)
-        return (self._fitted(cut, budget, sums) if wanted > budget.room else cut), wanted
+        if wanted <= budget.room:
+            return cut, wanted, wanted
+        made = self._fitted(cut, budget, sums)
+        return made, self._size(made, sums), wanted
 
     # ------------------------------------------------------------ sizes
 
@@ -173,12 +181,19 @@ class Window:
         return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
 
     def _pinned(self, room: int, sums: Sequence[int]) -> int:
-        """How many messages at the beginning are pinned: the user's first, if they are not too large."""
-        if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
-            return 0
+        """How many messages at the beginning are pinned, if they are not too large.
+
+        A summary is, whatever the strategy: it stands for what is gone. So are the user's first messages.
+        """
+        messages = self._history.messages
         pinned = 0
-        for message in self._history.messages:
-            if message.role != "user" or sums[pinned + 1] > room * truncation.LARGEST_HEAD:
+        if messages and is_summary(messages[0]) and sums[1] <= room * LARGEST_SUMMARY:
+            pinned = 1
+        if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
+            return pinned
+        most = room * truncation.LARGEST_HEAD + sums[pinned]
+        for message in islice(messages, pinned, None):
+            if message.role != "user" or sums[pinned + 1] > most:
                 break
             pinned += 1
         return pinned
@@ -253,7 +268,7 @@ class Window:
             shortened[index] = (message, size - tokens)
         return msgspec.structs.replace(cut, shortened=shortened)
 
-    def _view(self, cut: _Cut, budget: Budget, sums: Sequence[int], *, wanted: int) -> View:
+    def _view(self, cut: _Cut, tokens: int, wanted: int, budget: Budget, sums: Sequence[int]) -> View:
         return View(
             strategy=self._policy.strategy,
             history=self._history,
@@ -265,7 +280,7 @@ class Window:
             anchor=self._anchor(cut.head, cut.start),
             start=cut.start,
             shortened={index: message for index, (message, _) in cut.shortened.items()},
-            tokens=self._size(cut, sums),
+            tokens=tokens,
             original_tokens=sums[-1],
             room=budget.room,
             end=len(self._history),

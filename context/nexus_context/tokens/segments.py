@@ -12,6 +12,7 @@
 
 import re
 from collections.abc import Iterator
+from zlib import crc32
 
 # Code points. tiktoken fails at 999,999 blanks, and is n log n within one run. Three times a power of two:
 # digits go by threes, and runs of one character by powers of two, so both still count exactly.
@@ -43,7 +44,9 @@ def _line_cuts(text: str) -> Iterator[int]:
     position = _SHORTEST
     while (match := search(text, position)) is not None:
         cut = match.end()
-        if hash(text[cut : cut + _PROBE]) % _ONE_IN == 0 or cut - start >= _LONGEST:
+        # not hash(): it differs from process to process
+        probe = text[cut : cut + _PROBE].encode("utf-8", "surrogatepass")
+        if crc32(probe) % _ONE_IN == 0 or cut - start >= _LONGEST:
             yield cut
             start = cut
             position = cut + _SHORTEST

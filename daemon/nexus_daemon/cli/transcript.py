@@ -108,7 +108,7 @@ def print_sent(opened: Opened, made: assembly.AssembledContext, target: float, c
         rows[FIRST_LINES:-LAST_LINES] = _folded(rows[FIRST_LINES:-LAST_LINES], _mark(made))
     for row in rows:
         _print(out, row, _mark(made))
-    _, repairs = made.view.sound_messages()
+    repairs = made.view.sound_messages().repairs
     counts = Counter(_harmless(repair.text) for repair in repairs)
     for said, count in list(counts.items())[:MOST_REPAIRS]:
         times = f"repaired {count:,} times " if count > 1 else "repaired "
