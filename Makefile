@@ -1,7 +1,7 @@
 # make run   the main job on the example workspace, through a real daemon
 # make test  everything that a test can say
 # make check format, lint, strict types, tests: what CI runs
-# make bench speed side by side with the npm JSON servers
+# make bench speed beside the npm JSON servers, conversations beside other libraries
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -26,6 +26,7 @@ types: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.conversation
 
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
