@@ -1,4 +1,4 @@
-"""docs/protocol.md is what protocol.py, the handlers and a real daemon say."""
+"""docs/protocol.md is what the package `protocol`, the handlers and a real daemon say."""
 
 import ast
 import inspect

@@ -186,7 +186,8 @@ def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
     rest -= sum(tokens for _, tokens in rows)
     if count:
         rows.append((_messages(count), rest))
-    return [UsageRow("history", label, tokens, counter.exact) for label, tokens in rows]
+    exact = counter.exact and not view.history.images
+    return [UsageRow("history", label, tokens, exact) for label, tokens in rows]
 
 
 def _messages(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Assembled contexts of one session, kept while nothing that they depend on changed (SPEC §6).
+"""Assembled contexts of one session, kept while nothing that they depend on changed.
 
 An entry's key names the revisions of everything that went into it; time alone never makes one valid. After
 `TTL` seconds it is made anew all the same, in case something changed that has no revision.

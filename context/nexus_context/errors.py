@@ -56,7 +56,7 @@ class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong with one file.
 
     `path` is absolute; `span` is in code points of the file's decoded text (no BOM, line ends as they
-    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt (SPEC §10);
+    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt;
     `message` says what is wrong and what to do.
     """
 

@@ -18,10 +18,10 @@ import msgspec
 from nexus_context.errors import Problem, Severity, Span
 
 PROMPT_LIMIT = 1 << 20
-"""Largest instruction file or README, in bytes (SPEC §1)."""
+"""Largest instruction file or README, in bytes."""
 
 JSON_LIMIT = 4 << 20
-"""Largest configuration file, in bytes (SPEC §1)."""
+"""Largest configuration file, in bytes."""
 
 SETTLED_NS = 2_000_000_000
 """A file changed less than this before it was read may change again with the same time stamp (FAT: 2 s)."""
@@ -157,7 +157,7 @@ def decode(path: str, data: bytes) -> FileRead:
 
 
 def trusted_directory(path: str) -> str | None:
-    """Reason why a directory must not be entered, or None (SPEC §1).
+    """Reason why a directory must not be entered, or None.
 
     Trusted is what belongs to this process's user or to root, and is not writable for everyone unless
     sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),

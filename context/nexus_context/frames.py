@@ -18,7 +18,7 @@ _OTHER = ("Problem in", "Fix the file and try again.")
 
 
 class ConfigError(NexusError):
-    """Configuration files that cannot be used, raised by the fail-fast front (SPEC §1).
+    """Configuration files that cannot be used, raised by the fail-fast front.
 
     `problems` has all of them, errors and warnings; the message shows the frames of the errors. `texts` gives
     the files' decoded texts by absolute path; a file without one is shown without its lines.

@@ -5,6 +5,7 @@ In the daemon it holds a session's messages, and `assembly` brings the rest from
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
+from nexus_context.conversation import given
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.view import View
@@ -19,8 +21,7 @@ from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.errors import ContextOverflowError, RequestError
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message, counter_for, get_token_counter, resolve
-from nexus_context.tokens.estimates import json_text
-from nexus_context.tools import tool_rows
+from nexus_context.tools import check_tool, tool_rows
 
 if TYPE_CHECKING:
     from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
@@ -39,13 +40,15 @@ class _Compaction(NamedTuple):
     id: str
     history: History
     length: int
+    prompts: tuple[str, str] | None = None  # the system prompt before and after, where it changed
 
 
 class ContextManager:
     """The messages of one session; with a system prompt and tools, everything that a model is sent.
 
-    Messages are immutable, and each is counted once. `messages` is what the model sees: what is cut off or
-    summarized is not among them. Not safe for several threads at once: the caller keeps the order.
+    Messages are immutable, what they are made of is copied, and each is counted once. `messages` is what the
+    model sees: what is cut off or summarized is not among them. Not safe for several threads at once: the
+    caller keeps the order.
     """
 
     def __init__(
@@ -101,20 +104,24 @@ class ContextManager:
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add what the user says: text, or parts such as `{"type": "text", "text": …}`."""
-        self._history.append(Message("user", _content(content)))
+        self._history.append(Message("user", given.content_from(content)))
 
     def add_assistant_message(
         self,
         content: str | Sequence[Any] | None,
         tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each."""
-        calls = tuple(call if isinstance(call, ToolCall) else _tool_call(call) for call in tool_calls or ())
-        self._history.append(Message("assistant", _content(content), calls))
+        """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each,
+        or as OpenAI has them.
+        """
+        said = None if content is None else given.content_from(content)
+        self._history.append(Message("assistant", said, given.tool_calls_from(tool_calls)))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
         """Add what a tool returned for the call of that id: text, parts, or a value that is sent as JSON."""
-        self._history.append(Message("tool", _result(result), tool_call_id=tool_call_id, name=name))
+        call = given.text_from(tool_call_id, "tool_call_id")
+        tool = given.text_from(name, "name")
+        self._history.append(Message("tool", given.result_from(result), tool_call_id=call, name=tool))
 
     def clear_messages(self) -> None:
         """Forget all messages and compactions; system prompt and tools stay."""
@@ -132,12 +139,17 @@ class ContextManager:
         self._fixed = self._room = None
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
-        self._tools = [dict(tool) for tool in tools]
+        """What tools there are, in the form of any provider. RequestError for one that has no name."""
+        made = []
+        for index, tool in enumerate(tools):
+            check_tool(tool, f"tools[{index}]")
+            made.append(given.copied(dict(tool), f"tools[{index}]", "bad-tool"))
+        self._tools = made
         self._fixed = self._room = None
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
-        """The tool definitions, in the order in which they were set: a copy of the list."""
-        return list(self._tools)
+        """The tool definitions, in the order in which they were set: copies."""
+        return deepcopy(self._tools)
 
     def build_messages(self) -> list[Message]:
         """System prompt and messages as they are to be sent: cut to the budget, broken pairs repaired.
@@ -244,8 +256,11 @@ class ContextManager:
         new_system_prompt: str | None = None,
     ) -> None:
         """Let the history be a summary and what is kept; a new system prompt may take effect with it."""
+        from nexus_context.conversation.compaction.run import new_id
+
         made = self._history.remade([summary_message, *preserved_messages], self._counter)
-        self._compactions.append(_Compaction("", self._history, len(made)))
+        prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
+        self._compactions.append(_Compaction(new_id(), self._history, len(made), prompts))
         self._replace(made)
         if new_system_prompt is not None:
             self.set_system_prompt(new_system_prompt)
@@ -256,20 +271,22 @@ class ContextManager:
         return [one.id for one in self._compactions]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
-        """Take back the last compaction, or that of an id with all later ones. What came after them stays.
+        """Take back the last compaction, or that of an id with all later ones. What came after them stays;
+        a system prompt that came with one is taken back, too, unless another was set since.
 
         Raises RequestError where there is no such compaction.
         """
         known = self.compactions
         if not known or (compaction is not None and compaction not in known):
             what = f"no compaction {compaction!r}" if compaction is not None else "no compaction"
-            named = ", ".join(filter(None, known))
-            listed = f" There are: {named}." if named else ""
+            listed = f" There are: {', '.join(known)}." if known else ""
             raise RequestError(f"There is {what} to take back.{listed}", code="unknown-compaction")
         while True:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)
             self._replace(last.history)
+            if last.prompts is not None and self._system_prompt == last.prompts[1]:
+                self.set_system_prompt(last.prompts[0])
             if compaction in (None, last.id):
                 return
 
@@ -346,22 +363,9 @@ def overflow(view: View, available: int) -> ContextOverflowError:
     left = f"{view.room:,} of {available:,} are left for the conversation"
     if view.room <= 0:
         left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+    if not available:
+        left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
     return ContextOverflowError(
         f"The context does not fit: {what}, and {left}. Shorten the message, the system prompt or the tools, "
         "or choose a model with a larger window."
     )
-
-
-def _content(content: str | Sequence[Any] | None) -> str | list[Any] | None:
-    return content if content is None or isinstance(content, str) else list(content)
-
-
-def _result(result: Any) -> str | list[Any]:
-    """Text and parts as they are, another value as JSON text."""
-    if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
-        return list(result)
-    return json_text(result)
-
-
-def _tool_call(call: Mapping[str, Any]) -> ToolCall:
-    return msgspec.convert(dict(call), ToolCall)

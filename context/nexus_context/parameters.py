@@ -1,4 +1,4 @@
-"""Model parameters from four layers, each value with its origin (SPEC §6).
+"""Model parameters from four layers, each value with its origin.
 
 The request's come before the session's, those before the agent's, those before the system's: what the
 configuration sets, each with the layer that wins there, over the defaults.

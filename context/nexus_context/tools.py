@@ -9,6 +9,7 @@
 3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
    `annotations.readOnlyHint`).
 4. What is not offered is told, with the reason.
+5. A definition without a name is refused: nobody could call it, and two of them would replace one another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.budget import UsageRow
+from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, memo
 
 Tool = dict[str, Any]
@@ -41,15 +43,39 @@ class Selection(NamedTuple):
 
 
 def name_of(tool: Mapping[str, Any]) -> str:
-    """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's; "" without one."""
-    function = tool.get("function")
-    name = function.get("name") if isinstance(function, dict) else tool.get("name")
-    return name if isinstance(name, str) else ""
+    """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
+
+    A tool that a provider has built in may have a type alone: then that is its name.
+    """
+    kind = tool.get("type")
+    inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
+    name = tool.get("name") if inner is None else inner.get("name")
+    if name is None and inner is None and kind not in _FORMS:
+        name = kind
+    return name if isinstance(name, str) and name.strip() else ""
+
+
+def check_tool(tool: Any, place: str) -> None:
+    """Raise RequestError for what is no tool definition with a name; `place` says where it stands."""
+    if not isinstance(tool, Mapping):
+        raise RequestError(
+            f"{place} is of the type {type(tool).__name__}; a tool definition is a JSON object.",
+            code="bad-tool",
+        )
+    if not name_of(tool):
+        raise RequestError(f'{place} has no name. Give it one: {{"name": "…", …}}.', code="bad-tool")
 
 
 def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
-    """All tools by name, a later source replacing an earlier one, without those that a rule leaves out."""
-    by_name = {name_of(tool): tool for source in sources for tool in source}
+    """All tools by name, a later source replacing an earlier one, without those that a rule leaves out.
+
+    Raises RequestError for a definition that has no name, or is no object.
+    """
+    by_name: dict[str, Tool] = {}
+    for source in sources:
+        for number, tool in enumerate(source, 1):
+            check_tool(tool, f"Tool {number} of the request")
+            by_name[name_of(tool)] = tool
     rules = rules or Filter()
     offered: list[Tool] = []
     left_out: dict[str, str] = {}
@@ -93,6 +119,9 @@ def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
 def _changes_nothing(tool: Tool) -> bool:
     annotations = tool.get("annotations")
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+
+
+_FORMS = ("function", "custom")  # types of OpenAI's tools, and the keys that these are under
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 from nexus_context.cache import AssemblyCache, Statistics
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.manager import ContextManager
 from nexus_daemon import messages, protocol
 
 if TYPE_CHECKING:
     from nexus_context.assembly import AssembledContext
+    from nexus_context.manager import ContextManager
     from nexus_context.prefix import Prefix
 
 REMEMBERED_KEYS = 1_000
 MOST_SESSIONS = 1_000
 WARNED_AT = (75, 90, 95)
-"""Percent of the available tokens at which the user is told, once until there is less."""
+"""Percent of the available tokens at which the user is told, once until it is compacted or cleared."""
 
 
 class Conversation:
@@ -37,12 +37,13 @@ class Conversation:
     """
 
     def __init__(self) -> None:
-        self.manager = ContextManager()
+        self.manager = _manager()
         self.lock = asyncio.Lock()
         self.users = 0
         self.last_turn: str | None = None
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
-        self.futile = False  # a compaction did not bring the conversation below the threshold
+        self.futile = False  # a compaction did not bring the last turn below the threshold
+        self.kept_whole = False  # the user took a compaction back, and has not asked for one since
         self.warned = 0  # percent of the budget at which the user was last warned
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
         self._answered: OrderedDict[str, str] = OrderedDict()
@@ -52,7 +53,7 @@ class Conversation:
         if key is not None and key in self._answered:
             return self._answered[key]
         if not len(self.manager):
-            self.manager = ContextManager(started=datetime.now().astimezone())
+            self.manager = _manager(started=datetime.now().astimezone())
         self.manager.add(messages)
         self.assembled.invalidate()
         turn = self.last_turn = uuid.uuid4().hex
@@ -67,9 +68,9 @@ class Conversation:
     ) -> messages.ShowMessageParams | None:
         """What to tell the user at `wanted` percent of the budget: once for each threshold."""
         reached = max((percent for percent in WARNED_AT if wanted >= percent), default=0)
-        before, self.warned = self.warned, reached
-        if reached <= before:
+        if reached <= self.warned:
             return None
+        self.warned = reached
         said = (
             f"Nexus: the conversation {session!r} of {folder} fills {wanted:g} % of what "
             f"{spent.model or 'the model'} takes ({spent.available:,} tokens)."
@@ -87,15 +88,19 @@ class Conversation:
     def undo(self, compaction: str | None) -> None:
         """Take back a compaction: by id, or the last. RequestError where there is none."""
         self.manager.undo_compaction(compaction)
-        self.assembled.invalidate()
-        self.futile = True  # the user wants these messages: no compaction before one is asked for
+        self.kept_whole = True
+        self.changed()
 
-    def clear(self) -> None:
-        self.manager = ContextManager()
-        self.last_turn = self.last_prefix = None
-        self.futile = False
+    def changed(self) -> None:
+        """What was sent before is another conversation now."""
         self.warned = 0
         self.assembled.invalidate()
+
+    def clear(self) -> None:
+        self.manager = _manager()
+        self.last_turn = self.last_prefix = None
+        self.futile = self.kept_whole = False
+        self.changed()
         self._answered.clear()
 
 
@@ -150,3 +155,9 @@ class Conversations:
             over = not conversation.users and not len(conversation.manager)
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
+
+
+def _manager(*, started: datetime | None = None) -> "ContextManager":
+    from nexus_context.manager import ContextManager  # the first diagnostics need not wait for it
+
+    return ContextManager(started=started)

@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from nexus_context import assembly
 from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
 from nexus_daemon import messages, protocol
@@ -20,6 +18,9 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
 from nexus_daemon.requests import wire
 from nexus_daemon.watcher import Watcher
+
+if TYPE_CHECKING:
+    from nexus_context.manager import ContextManager
 
 WORKERS = 16
 QUIET_S = 0.05  # of no news before a context's cost is told: counting must not compete with the next edit
@@ -198,8 +199,10 @@ class Daemon:
                     break
 
 
-def _usage_now(snapshot: Snapshot, manager: ContextManager, locate: Locator) -> protocol.TokenUsage:
+def _usage_now(snapshot: Snapshot, manager: "ContextManager", locate: Locator) -> protocol.TokenUsage:
     """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
+    from nexus_context import assembly  # the first diagnostics need not wait for it
+
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     return wire.usage(assembly.usage_of(snapshot, manager, counter=counter), locate)

@@ -1,4 +1,4 @@
-"""`nexus check`: the frames of SPEC §1, exit codes, and the formats for machines."""
+"""`nexus check`: the frames of problems, exit codes, and the formats for machines."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def check(
 
 
 def test_the_frame_of_a_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """SPEC §1 to the letter; after its sentence the message may go on with the mend."""
+    """The line to the letter; after its sentence the message may go on with the mend."""
     code, shown = check(BROKEN, tmp_path, capsys)
     frame, second, rest = shown.split("\n\nConfiguration Error: ", 2)
     message = "Expecting property name enclosed in double quotes"

@@ -128,7 +128,25 @@ def test_a_path_that_is_not_there(tree: Fixture, capsys: pytest.CaptureFixture[s
 
 def test_a_broken_folder_is_shown_all_the_same(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     Path(tree.path("/home/a/.nexus3/config.json")).write_text("{]")
-    assert "Project rules." in check(tree, capsys)
+    assert main(["show", tree.path("/home/a")]) == 0
+    shown = capsys.readouterr()
+    assert "Project rules." in shown.out
+    assert "in this folder's files: run nexus check" in shown.err
+
+
+def test_odd_surroundings(tree: Fixture) -> None:
+    Path(tree.path("/home/a/.nexus3/NEXUS.md")).write_text("Grüße ≈ ✓")
+    for extra in ([], ["--tokens"], ["--format", "json"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "nexus_daemon", "show", "a", *extra],
+            cwd=tree.path("/home"),
+            env={"HOME": tree.path("/home"), "PATH": "", "PYTHONIOENCODING": "ascii", "COLUMNS": "abc"},
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert "Grüße ≈ ✓" in json.loads(done.stdout)["systemPrompt"]
 
 
 def test_a_real_process_in_any_directory(tree: Fixture, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_told(tree: Fixture, capsys: pytest.CaptureFixture[
     (cut,) = [line for line in ran.out.splitlines() if line.startswith("—")]
     assert "tokens not sent: all would be" in cut
     assert "available are 1,900 of 2,000, 100 being kept for the answer" in cut
-    assert cut.endswith("cut at the start of a turn, aiming at 60% (oldest_first) —")
+    assert cut.endswith("cut at the start of a turn, to at most 60 % of what is available (oldest_first) —")
     assert ran.rows[0] == ["1", "user", "[pinned] Question 0?"]
     assert ran.rows[-1] == ["240", "assistant", "Answer 59."]
     kept = [row for row in ran.rows if row[0].isdigit()]
@@ -119,8 +119,8 @@ def test_a_shortened_result_is_marked(tree: Fixture, capsys: pytest.CaptureFixtu
 def test_repairs_are_told(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran(tree, capsys, turns(2)[:2])
     assert ran.code == 0
-    assert "\nrepaired " in ran.out
-    assert "c0" in ran.out.split("\nrepaired ")[1].splitlines()[0]
+    assert "\nrepaired: " in ran.out
+    assert "c0" in ran.out.split("\nrepaired: ")[1].splitlines()[0]
 
 
 def test_bodies(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,10 +213,63 @@ def test_wrong_usage(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     assert (missing.code, missing.out, missing.err) == (2, "", "nexus show: /t.jsonl does not exist.\n")
     assert Ran(tree, capsys, turns(1), "--source").code == 2
     assert main(["show", tree.path("/home/a"), "--no-folder"]) == 2
-    assert main(["show", tree.path("/home/a"), "--messages", tree.path("/home")]) == 1
-    assert "directory" in capsys.readouterr().err
-    low = Ran(tree, capsys, turns(1), "--budget", "0")
-    assert (low.code, "at least 1" in low.err) == (1, True)
+    assert main(["show", tree.path("/home/a"), "--messages", tree.path("/home")]) == 2
+    assert capsys.readouterr().err.endswith("/home is a directory; give a file, or - for standard input.\n")
+    assert main(["show", tree.path("/home/a"), "--messages", os.devnull]) == 2
+    assert "no ordinary file" in capsys.readouterr().err
+    for budget in ("0", "-1", "x"):
+        with pytest.raises(SystemExit) as ended:
+            Ran(tree, capsys, turns(1), "--budget", budget)
+        assert ended.value.code == 2
+        assert "argument --budget: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("extra", [[], ["--tokens"]])
+def test_what_cannot_fit_is_told(tree: Fixture, capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
+    ran = Ran(tree, capsys, [{"role": "user", "content": "word " * 3000}], "--budget", "1000", *extra)
+    assert ran.code == 1
+    assert re.search(r"Does not fit: [\d,]+ tokens, [\d,]+ more than the 900 available\.\n$", ran.out)
+    assert " %)" not in ran.out
+    assert "next request" not in ran.out
+    assert main(["show", tree.path("/home/a"), "--tokens", "--budget", "100"]) == 1
+    assert "the reserve of 100 tokens takes the whole budget of 100." in capsys.readouterr().out
+
+
+def test_the_cache_line(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"role": "user", "content": "word " * 3000}]
+    assert re.search(r"\n[\d,]+ tokens \(tools, .* will be the same", Ran(tree, capsys, records).out)
+    assert re.search(r"\n≈[\d,]+ tokens", Ran(tree, capsys, records, "--model", "claude-sonnet-4-5").out)
+    assert "will be the same" not in Ran(tree, capsys, turns(1), "--no-folder").out
+
+
+def test_repairs_name_the_number_in_the_list(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [*turns(60), {"role": "tool", "tool_call_id": "gone", "content": "Lost."}]
+    ran = Ran(tree, capsys, records, "--budget", "2000", "--no-folder")
+    assert (
+        "repaired: the result in message 241 is of a call gone that is not there; it is left out\n" in ran.out
+    )
+    assert ran.rows[-1] == ["241", "tool", "[left out] Lost."]
+
+
+@pytest.mark.parametrize(
+    "data", [b"\n[2026-01-01] started\n[2026-01-02] ended\n" * 30, b"\x89PNG\r\n\x1a\n\0"]
+)
+def test_no_transcript_at_all(tree: Fixture, capsys: pytest.CaptureFixture[str], data: bytes) -> None:
+    ran = Ran(tree, capsys, data)
+    line = 2 if data.startswith(b"\n") else 1
+    assert ran.code == 1
+    assert ran.err.startswith(
+        f"nexus show: /t.jsonl is no transcript: line {line} is not JSON. Expected are "
+    )
+    assert ran.err.count("\n") == 1
+    assert Ran(tree, capsys, b"").err.startswith("nexus show: /t.jsonl is empty. Expected are ")
+
+
+def test_an_unknown_model(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(tree, capsys, turns(1), "--model", "gpt4o")
+    assert ran.err.startswith("nexus show: gpt4o is in no list of models: its window is a guess, counts are ")
+    Path(tree.path("/home/a/.nexus3/config.json")).write_text("{}")
+    assert "give --model" in Ran(tree, capsys, turns(1), "--format", "openai").err
 
 
 def test_standard_input(
@@ -291,4 +344,4 @@ def test_a_real_corpus(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr()
     assert (code, shown.err) == (0, "")
     assert "200 conversations as one" in shown.out
-    assert "aiming at 60% (oldest_first)" in shown.out
+    assert "to at most 60 % of what is available (oldest_first)" in shown.out

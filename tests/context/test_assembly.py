@@ -62,6 +62,8 @@ def test_a_body_needs_a_model(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match=r"provider\.model .* options\.model") as failed:
             check(tmp_path, "{}", form)
         assert failed.value.code == "no-model"
+        with pytest.raises(RequestError, match="names a model, and none is set"):
+            check(tmp_path, "{}", form, options=Options(model=" \t"))
 
 
 @pytest.mark.parametrize(
@@ -288,3 +290,20 @@ def test_a_cleared_conversation_costs_nothing() -> None:
     assert (len(manager), manager.history_tokens(counter) > 0, len(manager.encoded())) == (2, True, 2)
     manager.clear_messages()
     assert (manager.messages, manager.history_tokens(counter), manager.encoded()) == ([], 0, [])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("tool", "x = 1", tool_call_id="c1", name="read"),
+        Message("assistant", "The answer is"),
+        Message("system", "Be brief."),
+    ],
+)
+def test_only_what_the_user_says_has_the_time_before_it(tmp_path: Path, message: Message) -> None:
+    snapshot = loaded(tmp_path)
+    for event in (None, {"platform": "vim"}):
+        request = Request(message=message, event=event)
+        assert assemble(snapshot, ContextManager(), request, now=NOW).current_message == message
+    asked = assemble(snapshot, ContextManager(), Request(message=Message("user", "Why?")), now=NOW)
+    assert asked.current_message != Message("user", "Why?")

@@ -1,5 +1,6 @@
 """One compaction from plan to receipt."""
 
+import re
 from datetime import datetime
 
 import msgspec
@@ -16,12 +17,14 @@ from nexus_context.conversation.compaction.summarizer import Written
 from nexus_context.conversation.compaction.summary import is_summary, summary_of
 from nexus_context.conversation.groups import group_starts
 from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.errors import RequestError
 from nexus_context.tokens import count_message
 from support.chats import chat
 from support.histories import SOUND, Letters, histories
 
 NOON = datetime(2026, 3, 4, 12, 0)
 COUNTER = Letters()
+ID = "b31addfebd32"
 
 
 def planned(
@@ -52,7 +55,7 @@ def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> C
     made = planned(messages, **kwargs)  # type: ignore[arg-type]
     assert made is not None
     written = Written(summary, "editor") if summary else extract(made.request(), COUNTER)
-    return finish(made, written, counter=COUNTER, made_at=NOON)
+    return finish(made, written, counter=COUNTER, made_at=NOON, compaction=ID)
 
 
 LISTING = "\n  ".join(["all sorts of lines, none of which says anything at all"] * 12)
@@ -148,13 +151,50 @@ def test_a_summary_that_is_no_smaller_is_refused() -> None:
 
 def test_pins_stay() -> None:
     messages = chat(TALK)
-    result = compacted(messages, pins=("the alias", 2, 99))
+    result = compacted(messages, pins=("the alias", 2, 9))
     assert result.messages[1:3] == (messages[1], messages[2])  # the whole group of the result
     assert "```pinned\nthe alias\n```" in text_of(result.summary_message) or "the alias" in text_of(result.summary_message)  # fmt: skip  # noqa: E501
     assert result.receipt.replaced_messages == 6
     again = compacted([*result.messages, *chat(TALK)], "Short.", pins=("read()",))
     for pin in ("the alias", "read()"):
         assert pin in summary_of(again.summary_message)
+
+
+@pytest.mark.parametrize(
+    ("pins", "said"),
+    [
+        ((-1,), "pin -1: the conversation has messages 0 to 9"),
+        ((10,), "pin 10: the conversation has messages 0 to 9"),
+        ((True,), "pin True is neither a text nor the index of a message"),
+        ((1.5,), "pin 1.5 is neither"),
+        (("",), "pin '' is empty"),
+        ((0, " \n"), "is empty; it must be a text, or the index of a message"),
+        ("alias", "pins is a text; put it in a list"),
+        (
+            ("read " * 900,),
+            "pin 'read read read read read read read read …' takes 1,1.. tokens, and the summary",
+        ),
+        (("read " * 200, "load " * 200), "2 pins take 5.. tokens together, and the summary may take 4"),
+    ],
+)
+def test_a_pin_that_cannot_stay_is_refused(pins: tuple[str | int, ...], said: str) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        planned(chat(TALK), pins=pins)
+    assert caught.value.code == "bad-pin"
+
+
+def test_a_pin_of_no_messages_is_refused() -> None:
+    with pytest.raises(RequestError, match="pin 0: the conversation has no messages"):
+        planned([], pins=(0,))
+
+
+def test_no_two_compactions_have_the_same_id() -> None:
+    made = planned(chat(TALK))
+    assert made is not None
+    written = Written("Short.", "editor")
+    ids = {finish(made, written, counter=COUNTER, made_at=NOON).receipt.id for _ in range(50)}
+    assert len(ids) == 50
+    assert all(re.fullmatch("[0-9a-f]{12}", each) for each in ids)
 
 
 def test_where_little_room_is_left_the_newest_group_stays() -> None:
@@ -188,12 +228,13 @@ def test_after_an_overflow_more_is_replaced() -> None:
 def test_any_history(
     messages: list[Message], available: int, fixed: int, reason: Reason, overflow: bool, pins: list[str | int]
 ) -> None:
+    indexes = range(len(messages))
     kwargs = {
         "available": available,
         "fixed": fixed,
         "reason": reason,
         "overflow": overflow,
-        "pins": tuple(pins),
+        "pins": tuple(pin for pin in pins if (pin.strip() if isinstance(pin, str) else pin in indexes)),
     }
     made = planned(messages, **kwargs)  # type: ignore[arg-type]
     if made is None:
@@ -203,7 +244,7 @@ def test_any_history(
     assert len(made.replaced) + len(made.preserved) == len(messages)
     try:
         written = extract(made.request(), COUNTER)
-        result = finish(made, written, counter=COUNTER, made_at=NOON)
+        result = finish(made, written, counter=COUNTER, made_at=NOON, compaction=ID)
     except CompactionError as error:
         assert error.code in ("no-gain", "no-summary")
         return
@@ -227,7 +268,7 @@ def test_any_history(
     ):
         assert len(names) <= 50
         assert not [name for name in names if name in present]
-    assert finish(made, written, counter=COUNTER, made_at=NOON) == result
+    assert finish(made, written, counter=COUNTER, made_at=NOON, compaction=ID) == result
 
 
 @settings(deadline=None, max_examples=20)

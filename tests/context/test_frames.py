@@ -18,7 +18,7 @@ def check(text: str, mark: str, expected: str, *, code: str = "json.key", messag
     assert format_frame(problem, text) == dedent(expected).strip("\n")
 
 
-def test_the_frame_of_the_specification() -> None:
+def test_the_frame_to_the_letter() -> None:
     check(
         "\n" * 12 + '{\n  "model": "claude-3",\n  trailing_comma: true,\n}\n',
         "trailing_comma",

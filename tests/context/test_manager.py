@@ -82,6 +82,108 @@ def test_messages_and_tools_are_copies() -> None:
     assert made.get_tool_definitions() == TOOLS
 
 
+def test_what_a_program_changes_afterwards_changes_nothing() -> None:
+    made = ContextManager()
+    parts: list[Any] = [{"type": "image", "source": {"data": "x"}}]
+    arguments = {"paths": ["a.py"]}
+    tools: list[dict[str, Any]] = [{"name": "read", "inputSchema": {"type": "object"}}]
+    made.add_user_message(parts)
+    made.add_assistant_message(parts, [{"id": "c1", "name": "read", "arguments": arguments}])
+    made.add_assistant_message(None, [ToolCall("c2", "read", arguments)])
+    made.add_tool_result("c1", "read", parts)
+    made.set_tool_definitions(tools)
+    before = repr((made.messages, made.get_tool_definitions()))
+    parts[0]["source"]["data"] = "y"
+    arguments["paths"].append("b.py")
+    tools[0]["inputSchema"]["type"] = "array"
+    made.get_tool_definitions()[0]["inputSchema"].clear()
+    assert repr((made.messages, made.get_tool_definitions())) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (5, "content is of the type int; it must be text or a list of parts"),
+        (None, "content is None"),
+        (b"text", "content is of the type bytes"),
+        ({"type": "text", "text": "Hi"}, "content is a single part: put it in a list"),
+        ([{"type": "text", "text": "Hi"}, 5], r"content\[1\] is of the type int"),
+        ([{"type": "image", "data": (one for one in "x")}], "content holds what JSON cannot"),
+    ],
+)
+def test_content_that_cannot_be_sent_is_refused(content: Any, said: str) -> None:
+    made = ContextManager()
+    with pytest.raises(RequestError, match=said) as failed:
+        made.add_user_message(content)
+    assert (failed.value.code, len(made)) == ("bad-message", 0)
+
+
+def test_content_that_is_nested_too_deeply_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RequestError, match="content is nested too deeply"):
+        ContextManager().add_user_message([{"type": "text", "text": deep}])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ('{"path": "a.py"}', {"path": "a.py"}),
+        ("", {}),
+        ("[1]", "[1]"),
+        ('{"path', '{"path'),
+        ({"path": "a.py"}, {"path": "a.py"}),
+    ],
+)
+def test_a_call_in_the_form_of_openai_is_taken(arguments: Any, read: Any) -> None:
+    made = ContextManager()
+    function = {"name": "read", "arguments": arguments}
+    made.add_assistant_message(None, [{"id": "c1", "type": "function", "function": function}])
+    assert made.messages == [Message("assistant", None, (ToolCall("c1", "read", read),))]
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ({"id": "c1", "name": "read"}, "tool_calls is of the type dict; put the call in a list"),
+        (5, "tool_calls is of the type int; it must be a list"),
+        (["read"], r"tool_calls\[0\] is of the type str; it must be"),
+        ([{"name": "read"}], r"id of tool_calls\[0\] is None, not text"),
+        ([{"id": "c1", "function": {"name": 5}}], r"name of tool_calls\[0\] is of the type int"),
+        ([{"type": "tool_use", "id": "c1", "name": "read", "input": {}}], "has no place for input"),
+    ],
+)
+def test_a_call_that_is_none_is_refused(calls: Any, said: str) -> None:
+    made = ContextManager()
+    with pytest.raises(RequestError, match=said) as failed:
+        made.add_assistant_message(None, calls)
+    assert (failed.value.code, len(made)) == ("bad-message", 0)
+
+
+def test_a_result_belongs_to_a_call_and_a_tool() -> None:
+    made = ContextManager()
+    for call, name, named in ((None, "read", "tool_call_id is None"), ("c1", 5, "name is of the type int")):
+        with pytest.raises(RequestError, match=named):
+            made.add_tool_result(call, name, "x")  # type: ignore[arg-type]
+    assert len(made) == 0
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        ([{"name": "a"}, "b"], r"tools\[1\] is of the type str; a tool definition is a JSON object"),
+        ([{"description": "a"}], r"tools\[0\] has no name"),
+    ],
+)
+def test_a_tool_that_cannot_be_called_is_refused(tools: list[Any], said: str) -> None:
+    made = ContextManager()
+    made.set_tool_definitions(TOOLS)
+    with pytest.raises(RequestError, match=said) as failed:
+        made.set_tool_definitions(tools)
+    assert (failed.value.code, made.get_tool_definitions()) == ("bad-tool", TOOLS)
+
+
 def test_clearing_keeps_prompt_and_tools() -> None:
     made = manager("u1 a1")
     made.set_system_prompt("s1 prompt")
@@ -197,7 +299,22 @@ def test_a_compaction_of_ones_own() -> None:
     check(made, "s2 u9 u2 a2")
     made.add(conversation("u3"))
     made.undo_compaction()
-    check(made, "s2 u1 a1 u2 a2 u3")
+    check(made, "s1 u1 a1 u2 a2 u3")
+
+
+def test_a_system_prompt_that_was_set_since_stays() -> None:
+    made = manager("u1 a1")
+    made.set_system_prompt("s1 old")
+    made.apply_compaction(conversation("u8")[0], [], new_system_prompt="s2 new")
+    made.apply_compaction(conversation("u9")[0], [], new_system_prompt="")
+    first, second = made.compactions
+    assert (len(first), len(second), first != second) == (12, 12, True)
+    made.undo_compaction(first)
+    check(made, "s1 u1 a1")
+    made.apply_compaction(conversation("u8")[0], [], new_system_prompt="s2 new")
+    made.set_system_prompt("s3 newest")
+    made.undo_compaction()
+    check(made, "s3 u1 a1")
 
 
 def compacted(made: ContextManager) -> str:

@@ -46,7 +46,7 @@ def test_validation(values: dict[str, Any], wrong: tuple[str, ...]) -> None:
     check(values, *wrong)
 
 
-def test_defaults_are_those_of_the_specification() -> None:
+def test_the_defaults() -> None:
     assert _set(Config().model_dump()) == {
         "provider": {"name": "editor"},
         "context": {

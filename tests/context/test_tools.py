@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.errors import RequestError
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_context.tools import Filter, name_of, select, tool_rows
 
@@ -113,7 +114,15 @@ def test_each_definition_is_a_row_of_what_it_costs() -> None:
         ({"name": "a"}, "a"),
         ({"type": "function", "function": {"name": "a"}}, "a"),
         ({"function": "a", "name": "b"}, "b"),
+        ({"type": "custom", "custom": {"name": "shell"}}, "shell"),
+        ({"type": "custom", "name": "a", "input_schema": {}}, "a"),
+        ({"type": "web_search_20250305", "name": "web_search"}, "web_search"),
+        ({"type": "web_search"}, "web_search"),
+        ({"type": "function"}, ""),
+        ({"type": "function", "function": {}}, ""),
+        ({"type": "custom", "custom": {}, "name": "a"}, ""),
         ({"name": 5}, ""),
+        ({"name": " "}, ""),
         ({}, ""),
     ],
 )
@@ -125,3 +134,22 @@ def test_the_name_of_a_tool(tool: dict[str, Any], name: str) -> None:
 def test_the_order_of_the_sources_does_not_matter_to_the_order(names: list[str]) -> None:
     tools = select([{"name": name} for name in names]).tools
     assert [tool["name"] for tool in tools] == ["a", "b", "c", "fs.read"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        ([{"name": "a"}, {"description": "b"}], r"Tool 2 of the request has no name\."),
+        ([{"type": "function", "function": {}}], "Tool 1 of the request has no name"),
+        (["shell"], "Tool 1 of the request is of the type str"),
+    ],
+)
+def test_a_tool_without_a_name_is_refused(tools: list[Any], said: str) -> None:
+    with pytest.raises(RequestError, match=said) as failed:
+        select(tools)
+    assert failed.value.code == "bad-tool"
+
+
+def test_tools_of_every_form_stand_beside_one_another() -> None:
+    custom = [{"type": "custom", "custom": {"name": name}} for name in ("shell", "patch")]
+    assert select([*custom, {"type": "web_search"}]).tools == [custom[1], custom[0], {"type": "web_search"}]

@@ -1,4 +1,4 @@
-"""Whatever is in a file's place: a diagnostic arrives, soon, and the folder still assembles (SPEC §1)."""
+"""Whatever is in a file's place: a diagnostic arrives, soon, and the folder still assembles."""
 
 import os
 import time

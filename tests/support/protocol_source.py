@@ -1,6 +1,6 @@
-"""What protocol.py says about itself: fields with types, defaults and meanings, from structs and comments.
+"""What the package `protocol` says about itself: fields with types, defaults and meanings.
 
-1. A field's meaning is the comment behind it, or the comment line above it where the line is too short.
+1. A field's meaning is the comment behind it, or the comment lines above it where the line is too short.
 2. Types are said in words of JSON. `Raw` is JSON made earlier: the field's other form says its type.
 3. `strict` gives a twin of a struct that refuses unknown fields, also inside: what decodes into it is no lie.
 """
@@ -140,7 +140,7 @@ def _meaning(kind: StructType, name: str) -> str:
 
 @cache
 def _comments(path: str) -> dict[str, str]:
-    """`Class.field` → the comment behind it or right above it, for every class of a file."""
+    """`Class.field` → the comment behind it or the comments right above it, for every class of a file."""
     with tokenize.open(path) as file:
         text = file.read()
     lines = text.splitlines(keepends=True)
@@ -153,8 +153,9 @@ def _comments(path: str) -> dict[str, str]:
     for owner in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
         for item in owner.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                above = item.lineno - 1
-                alone = lines[above - 1].lstrip().startswith("#")
-                behind = said.get(item.end_lineno or item.lineno)
-                found[f"{owner.name}.{item.target.id}"] = behind or (said[above] if alone else "")
+                first = item.lineno
+                while lines[first - 2].lstrip().startswith("#"):
+                    first -= 1
+                above = " ".join(said[line] for line in range(first, item.lineno))
+                found[f"{owner.name}.{item.target.id}"] = said.get(item.end_lineno or item.lineno) or above
     return found

@@ -14,6 +14,7 @@ from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
 
+MOST_REPAIRS = 100
 DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is not known
 
 Body = dict[str, Any]
@@ -24,7 +25,7 @@ def body_of(
 ) -> tuple[Body | None, list[str], list[Repair]]:
     """The provider's body; in words what it cannot hold; and what is sent otherwise than it was given."""
     if request.format == "neutral":
-        return None, [], []
+        return None, [], _shown(view.sound_messages().repairs)
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
@@ -48,7 +49,15 @@ def body_of(
             model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
         )
     placed = (_placed(repair, origins) for repair in said)
-    return body, [f"parameter {one}" for one in unsent], [*repairs, *placed]
+    return body, [f"parameter {one}" for one in unsent], _shown([*repairs, *placed])
+
+
+def _shown(repairs: list[Repair]) -> list[Repair]:
+    """The first MOST_REPAIRS, and how many more there are: a broken history can have thousands."""
+    more = len(repairs) - MOST_REPAIRS
+    if more <= 0:
+        return repairs
+    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
 
 
 def _placed(repair: Repair, origins: Sequence[int]) -> Repair:

@@ -19,6 +19,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count_spans, counter_for, resolve
+from nexus_context.tokens.estimates import is_image
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -142,7 +143,9 @@ def _event_rows(current: Message | None, counter: TokenCounter) -> list[UsageRow
     if current is None:
         return []
     tokens = count_message(counter, content_of(current), current.tool_calls)
-    return [UsageRow("event", "current message", tokens, counter.exact)]
+    content = content_of(current)
+    images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
+    return [UsageRow("event", "current message", tokens, counter.exact and not images)]
 
 
 def _usage(snapshot: Snapshot, fixed: Fixed, rows: Sequence[UsageRow], options: Options) -> TokenUsage:

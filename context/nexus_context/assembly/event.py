@@ -13,8 +13,13 @@ from nexus_context.snapshot import Snapshot
 
 
 def current_message(snapshot: Snapshot, request: Request, *, now: datetime) -> Message | None:
-    """The last user message: what is true now, then what the user says. None when there is neither."""
+    """The last user message: what is true now, then what the user says. None when there is neither.
+
+    A message that is not the user's (a tool's result, the beginning of an answer) stays as it is.
+    """
     message = request.message
+    if message is not None and message.role != "user":
+        return message
     if message is None and request.event is None:
         return None
     lines = [*_time_lines(snapshot, now), *_event_lines(request.event or {})]

@@ -96,7 +96,7 @@ def check(request: Request, model: ModelLimits) -> None:
         raise RequestError(
             f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"
         )
-    if request.format != "neutral" and not model.given:
+    if request.format != "neutral" and not model.given.strip():
         raise RequestError(
             f"A body in the format {request.format} names a model, and none is set. Set provider.model in "
             "config.json, or options.model of the request.",

@@ -147,13 +147,14 @@ def _advice(
     snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, view: View
 ) -> dict[str, Any]:
     """Whether the conversation should be compacted, and why. The share is of what there was to send."""
+    wanted = _wanted(spent, view)
     reason = should_compact(
         settings_of(snapshot.effective.get("/compaction") or {}),
-        percent=_wanted(spent, view),
+        percent=wanted,
         messages=len(conversation),
         tool_calls=conversation.history.tool_calls,
     )
-    advice = {"shouldCompact": reason is not None, "activeSkills": []}
+    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None, "activeSkills": []}
     return advice | ({"compactionReason": reason} if reason else {})
 
 

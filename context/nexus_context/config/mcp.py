@@ -1,4 +1,4 @@
-"""Read the MCP servers of one file, in any of its three forms, and say what is wrong with them (SPEC §3).
+"""Read the MCP servers of one file, in any of its three forms, and say what is wrong with them.
 
 1. The form is `mcpServers` if that is not empty, else `servers`; a file with both gets a warning at the one
    that is not read.

@@ -1,4 +1,4 @@
-"""What is wrong with one MCP server of a file (SPEC §3). No value of env or headers appears in a message."""
+"""What is wrong with one MCP server of a file. No value of env or headers appears in a message."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

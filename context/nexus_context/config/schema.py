@@ -31,7 +31,7 @@ from nexus_context.config.kinds import (
 
 
 class Provider(Section):
-    """Who answers and who writes summaries."""
+    """Who answers and who writes summaries. The address, the key and the headers have no effect yet."""
 
     name: ProviderName = Field(
         default="editor", description="The service that runs the model; `editor` asks the editor's own model."
@@ -109,9 +109,7 @@ class Context(Section):
         default=None, description="The most tokens of one request; unset, the model's whole window."
     )
     reserve_tokens: TokensOrNone = Field(default=2000, description="Tokens kept free for the answer.")
-    reserve_tool_tokens: TokensOrNone = Field(
-        default=0, description="Tokens kept free for tool definitions that come later."
-    )
+    reserve_tool_tokens: TokensOrNone = Field(default=0, description="Tokens kept free for tool results.")
     truncation_strategy: Strategy = Field(
         default="oldest_first",
         description="Which messages leave first when the history is too long; `smart` is `oldest_first`.",
@@ -141,7 +139,8 @@ class Context(Section):
         description="Sections of your own in the system prompt: a name, a content or a file, a priority.",
     )
     git: bool = Field(
-        default=True, description="Tell the model the git branch and state, in the last user message."
+        default=True,
+        description="Tell the model the git branch and state, in the last user message. No effect yet.",
     )
 
 
@@ -174,9 +173,16 @@ class Compaction(Section):
         default=True, description="Read the instruction files again after a compaction."
     )
     model: Text | None = Field(
-        default=None, description="The model that writes the summary; unset, the provider's."
+        default=None,
+        description="The summary's model, for summarizers that are models; unset, the provider's.",
     )
-    instructions: Text | None = Field(default=None, description="What the summary must keep, in your words.")
+    instructions: Text | None = Field(
+        default=None,
+        description=(
+            "What the summary must keep, in your words, for summarizers that are models. The embedded, "
+            "extractive one does not read it; pins say what that keeps."
+        ),
+    )
 
 
 class Thinking(Section):
@@ -238,7 +244,9 @@ class Tools(Section):
         default=[],
         description="Tools that are never offered, by name or pattern such as `github.*`.",
     )
-    summary: bool = Field(default=False, description="Add a short list of the tools to the system prompt.")
+    summary: bool = Field(
+        default=False, description="Add a short list of the tools to the system prompt. No effect yet."
+    )
 
 
 class Skills(Section):
@@ -371,10 +379,14 @@ class Config(Section):
     )
     permissions: Permissions = Field(default_factory=Permissions, description="What agents may do.")
     tools: Tools = Field(default_factory=Tools, description="Tools that the model is offered.")
-    skills: Skills = Field(default_factory=Skills, description="Skills (SKILL.md) that the model is told of.")
-    memory: Memory = Field(default_factory=Memory, description="What is remembered beyond the history.")
+    skills: Skills = Field(
+        default_factory=Skills, description="Skills (SKILL.md) that the model is told of. No effect yet."
+    )
+    memory: Memory = Field(
+        default_factory=Memory, description="What is remembered beyond the history. No effect yet."
+    )
     agents: Annotated[dict[str, Agent], BeforeValidator(without_comments)] = Field(
-        default={}, description="Named subagents."
+        default={}, description="Named subagents. No effect yet."
     )
     models: Annotated[dict[str, ModelLimits], BeforeValidator(without_comments)] = Field(
         default={},
@@ -383,4 +395,6 @@ class Config(Section):
     mcp: Mcp = Field(
         default_factory=Mcp, description="Other tools' MCP files that are read along with `.nexus3/mcp.json`."
     )
-    ledger: Ledger = Field(default_factory=Ledger, description="Where sessions are stored; global file only.")
+    ledger: Ledger = Field(
+        default_factory=Ledger, description="Where sessions are stored; global file only. No effect yet."
+    )

@@ -15,6 +15,7 @@ from nexus_context.conversation.encoded import Encoded
 from nexus_context.conversation.groups import Grouping
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens.estimates import is_image
 
 COUNTERS = 4
 """Counters whose sums are kept: one for each tokenizer that the models in use have."""
@@ -27,6 +28,7 @@ class History:
         self.messages: list[Message] = []
         self.grouping = Grouping()
         self.tool_calls = 0
+        self.images = 0  # messages with images, whose tokens are always an estimate
         self._encoded = Encoded()
         self._sums: dict[str, list[int]] = {}
         self.extend(messages)
@@ -38,6 +40,10 @@ class History:
         self.messages.append(message)
         self.grouping.add(message)
         self.tool_calls += len(message.tool_calls)
+        if isinstance(message.content, list) and any(
+            isinstance(part, dict) and is_image(part) for part in message.content
+        ):
+            self.images += 1
 
     def extend(self, messages: Iterable[Message]) -> None:
         for message in messages:

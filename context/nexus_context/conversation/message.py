@@ -1,4 +1,4 @@
-"""Messages: immutable values in the shape that clients send and models are sent (SPEC §10)."""
+"""Messages: immutable values in the shape that clients send and models are sent."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""Where a history that is too long is cut: the strategies of SPEC §5.
+"""Where a history that is too long is cut: the strategies.
 
 1. A cut never goes through an atomic group, except with `simple`, where what it tears is dropped with it.
 2. It goes down to a target below the budget, so that the same cut serves many turns: what is sent begins
@@ -54,13 +54,21 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
     if strategy == "recency":
         return Kept(0, _recent_turns(history, need))
     if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD:
-        groups = history.grouping.groups
-        head = groups[1] if len(groups) > 1 else len(history)
+        head = first_group_end(history)
         rest = need._replace(
             size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
         )
         return Kept(head, max(_turn_within(history, rest), head))
     return Kept(0, _turn_within(history, need))
+
+
+def first_group_end(history: History) -> int:
+    """Where the first group ends; what a user says at the beginning, in several messages, is one."""
+    end = 0
+    while end < len(history) and history.messages[end].role == "user":
+        end += 1
+    groups = history.grouping.groups
+    return end or (groups[1] if len(groups) > 1 else len(history))
 
 
 def _turn_within(history: History, need: Need) -> int:

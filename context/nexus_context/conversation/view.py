@@ -31,6 +31,7 @@ class View(msgspec.Struct, frozen=True):
     start: int
     shortened: Mapping[int, Message]
     tokens: int
+    mended: int  # tokens of that which repairs add to the messages, less those that they leave out
     original_tokens: int
     room: int
     end: int

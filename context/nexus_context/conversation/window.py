@@ -15,6 +15,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -22,11 +23,13 @@ from nexus_context.conversation import truncation
 from nexus_context.conversation.clamp import LEAST, clamped
 from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.history import History
-from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter, count_message
+
+if TYPE_CHECKING:
+    from nexus_context.conversation.identifiers import IdentifierIndex
 
 LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
@@ -38,12 +41,15 @@ LARGEST_SUMMARY = 0.5
 REMEMBERED = 1_000
 """Messages before a cut whose names are read."""
 
+MENDINGS = 4
+"""Times that a cut is made anew because what is repaired in it does not fit."""
+
 TRIED = 4
 """Cuts that are remembered while the conversation does not go on: for other drafts, tools, prompts."""
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a history is kept within its budget (SPEC §2, `context`)."""
+    """How a history is kept within its budget (the section `context` of config.json)."""
 
     strategy: Strategy = "oldest_first"
     target: float = 0.6  # share of the available tokens that a cut goes down to
@@ -70,13 +76,22 @@ class _Cut(msgspec.Struct, frozen=True):
     head: int = 0
     note: Message | None = None
     note_tokens: int = 0
-    index: IdentifierIndex | None = None
+    index: "IdentifierIndex | None" = None
     read: int = 0
     shortened: Mapping[int, tuple[Message, int]] = {}  # the message, and the tokens that it saves
 
     def saved(self, start: int) -> int:
         """Tokens saved by what is shortened from `start` on."""
         return sum(saved for index, (_, saved) in self.shortened.items() if index >= start)
+
+
+class _Fit(NamedTuple):
+    """A cut with the tokens of what is sent, those that repairs add, and those without a new cut."""
+
+    cut: _Cut
+    tokens: int
+    mended: int
+    wanted: int
 
 
 class Window:
@@ -90,7 +105,7 @@ class Window:
         self._proposed = self._settled
         self._seen = 0  # messages that the last request saw
         self._settled_seen = 0  # messages that the settled cut has seen
-        self._tried: dict[Budget, tuple[_Cut, int, int]] = {}  # for budgets, since the conversation went on
+        self._tried: dict[Budget, _Fit] = {}  # for budgets, since the conversation went on
 
     def fit(self, budget: Budget) -> View:
         """What fits the budget. It is over the budget only where nothing more can be done."""
@@ -105,19 +120,45 @@ class Window:
             tried = self._tried[budget] = self._try(budget, sums)
             if len(self._tried) > TRIED:
                 del self._tried[next(iter(self._tried))]
-        self._proposed = tried[0]
-        return self._view(*tried, budget, sums)
+        self._proposed = tried.cut
+        return self._view(tried, budget, sums)
 
-    def _try(self, budget: Budget, sums: Sequence[int]) -> tuple[_Cut, int, int]:
-        """The cut that a request of this budget makes, its tokens, and those without a new cut."""
+    def _try(self, budget: Budget, sums: Sequence[int]) -> _Fit:
+        """The cut that a request of this budget makes."""
         if not len(self._history):
-            return self._settled, 0, 0
+            return _Fit(self._settled, 0, 0, 0)
         cut = self._whole(self._settled, budget.room, sums)
-        wanted = self._size(cut, sums)
-        if wanted <= budget.room:
-            return cut, wanted, wanted
-        made = self._fitted(cut, budget, sums)
-        return made, self._size(made, sums), wanted
+        tokens = self._size(cut, sums)
+        mended = self._mended(cut, tokens, budget, sums)
+        wanted = tokens + mended
+        room = budget.room
+        for _ in range(MENDINGS):
+            if tokens + mended <= budget.room:
+                break
+            room = min(room, budget.room - max(mended, 0))
+            cut = self._fitted(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
+            tokens = self._size(cut, sums)
+            mended = self._mended(cut, tokens, budget, sums)
+            if mended <= 0:
+                break
+        return _Fit(cut, tokens, mended, wanted)
+
+    def _mended(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
+        """Tokens that repairs add to what is sent: results that are made up, less what is left out."""
+        is_sound = self._history.grouping.is_sound
+        if is_sound(cut.start, len(self._history)) and is_sound(0, cut.head):
+            anchor = self._anchor(cut.head, cut.start)
+            if anchor is None or is_sound(anchor, anchor + 1):
+                return 0
+        view = self._view(_Fit(cut, tokens, 0, tokens), budget, sums)
+        given, sizes = view.messages(), view.sizes(self._counter)
+        sound = view.sound_messages()
+        total = 0
+        for message, origin in zip(sound.messages, sound.origins, strict=True):
+            before = given[origin]
+            same = message.content is before.content and len(message.tool_calls) == len(before.tool_calls)
+            total += sizes[origin] if same else self._counter.count_messages([message])
+        return total - tokens
 
     # ------------------------------------------------------------ sizes
 
@@ -155,7 +196,8 @@ class Window:
         whole = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
         return whole if self._size(whole, sums) <= room else cut
 
-    def _fitted(self, last: _Cut, budget: Budget, sums: Sequence[int]) -> _Cut:
+    def _fitted(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
+        """The cut for a budget; `whole` is the one of which a target is a share."""
         room = budget.room
         cut = self._whole(self._shorten_new(last, room, sums), room, sums)
         if self._size(cut, sums) <= room:
@@ -164,8 +206,8 @@ class Window:
         note_room = min(policy.identifier_tokens, max(room, 0) // 10)
         pinned = self._pinned(room, sums)
         front = sums[pinned] + note_room
-        available = budget.available
-        target = max(int(policy.target * available) - budget.fixed, int(policy.target * room) // 2)
+        target = max(int(policy.target * whole.available) - whole.fixed, int(policy.target * room) // 2)
+        target = min(target, room)
         pinning = msgspec.structs.replace(cut, head=pinned)
         need = truncation.Need(
             size=lambda start: self._tail(pinning, start, sums) + front,
@@ -174,11 +216,17 @@ class Window:
             after=cut.start,
             keep_recent_turns=policy.keep_recent_turns,
         )
-        groups = self._history.grouping.groups
-        first_group = sums[groups[1] if len(groups) > 1 else len(self._history)]
+        first_group = sums[truncation.first_group_end(self._history)]
         kept = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
-        made = self._cut_at(cut, kept.start, max(kept.head, min(pinned, kept.start)), note_room)
+        start = self._with_question(kept.start, after=max(cut.start, kept.head, pinned))
+        made = self._cut_at(cut, start, max(kept.head, min(pinned, start)), note_room)
         return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
+
+    def _with_question(self, start: int, *, after: int) -> int:
+        """The start, or the user's message right before it: it would be sent all the same."""
+        messages = self._history.messages
+        begins = start - 1 > after and messages[start - 1].role == "user" != messages[start].role
+        return start - 1 if begins else start
 
     def _pinned(self, room: int, sums: Sequence[int]) -> int:
         """How many messages at the beginning are pinned, if they are not too large.
@@ -201,7 +249,7 @@ class Window:
     def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
         index, read, note, tokens = last.index, last.read, None, 0
         if note_room >= LEAST:
-            index = IdentifierIndex() if index is None else index.copy()
+            index = _index() if index is None else index.copy()
             begin = max(read, head)
             recent = max(begin, start - REMEMBERED)  # the names of older ones would have faded
             index.messages += recent - begin
@@ -268,23 +316,32 @@ class Window:
             shortened[index] = (message, size - tokens)
         return msgspec.structs.replace(cut, shortened=shortened)
 
-    def _view(self, cut: _Cut, tokens: int, wanted: int, budget: Budget, sums: Sequence[int]) -> View:
+    def _view(self, fit: _Fit, budget: Budget, sums: Sequence[int]) -> View:
+        cut = fit.cut
         return View(
             strategy=self._policy.strategy,
             history=self._history,
             head=cut.head,
             pinned=sums[cut.head],
-            wanted=wanted,
+            wanted=fit.wanted,
             note=cut.note,
             note_tokens=cut.note_tokens,
             anchor=self._anchor(cut.head, cut.start),
             start=cut.start,
             shortened={index: message for index, (message, _) in cut.shortened.items()},
-            tokens=tokens,
+            tokens=fit.tokens + fit.mended,
+            mended=fit.mended,
             original_tokens=sums[-1],
             room=budget.room,
             end=len(self._history),
         )
+
+
+def _index() -> "IdentifierIndex":
+    # many patterns, which the first diagnostics of an editor need not wait for
+    from nexus_context.conversation.identifiers import IdentifierIndex
+
+    return IdentifierIndex()
 
 
 def _water_level(sizes: Sequence[int], budget: int) -> int:

@@ -1,4 +1,4 @@
-"""The layers of a folder: defaults, global, ancestors, local (SPEC §1).
+"""The layers of a folder: defaults, global, ancestors, local.
 
 Reading order: model, walk, reading, unknown_model, instructions, servers, read.
 """

@@ -1,4 +1,4 @@
-"""Which file of a layer holds its instructions (SPEC §1).
+"""Which file of a layer holds its instructions.
 
 1. For each name in order, the first file that exists: in `.nexus3/`, in the directory, in the directory that
    the name's own tool uses (`.claude/`, `.agents/`). The global layer has one directory only.

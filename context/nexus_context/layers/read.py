@@ -1,4 +1,4 @@
-"""Read a folder's layers (SPEC §1).
+"""Read a folder's layers.
 
 1. `context.ancestor_depth` comes from the local file, else the global one, else the default.
 2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.

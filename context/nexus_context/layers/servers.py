@@ -1,4 +1,4 @@
-"""The MCP servers of a folder's layers, and of other tools' files in it (SPEC §3).
+"""The MCP servers of a folder's layers, and of other tools' files in it.
 
 Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins.
 """

@@ -1,4 +1,4 @@
-"""Which directories are layers of a folder, and which are not, and why (SPEC §1).
+"""Which directories are layers of a folder, and which are not, and why.
 
 1. Ancestors are the directories above the folder as its path is written, up to the depth.
 2. The walk ends at the home directory, which is no ancestor itself: directories that hold it belong to the

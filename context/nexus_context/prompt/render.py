@@ -1,4 +1,4 @@
-"""The system prompt of a folder and its source map (SPEC §4).
+"""The system prompt of a folder and its source map.
 
 1. Sections stand by priority, high first; equal ones in the order below, custom ones after them.
 2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.

@@ -1,4 +1,4 @@
-"""The sections of the prompt, each as parts: runs of pieces under one title (SPEC §4)."""
+"""The sections of the prompt, each as parts: runs of pieces under one title."""
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-MESSAGE_OVERHEAD = 4  # tokens of role and separators around each message (SPEC §5)
-TOOL_CALL_OVERHEAD = 5  # tokens around each tool call's name and arguments (SPEC §5)
+MESSAGE_OVERHEAD = 4  # tokens of role and separators around each message
+TOOL_CALL_OVERHEAD = 5  # tokens around each tool call's name and arguments
 
-# One token is 60 units: 4 characters a token in general, 2.5 for Cyrillic, 1.5 for CJK (SPEC §5).
+# One token is 60 units: 4 characters a token in general, 2.5 for Cyrillic, 1.5 for CJK.
 UNITS_PER_TOKEN = 60
 _OTHER_UNITS = 15
 _CYRILLIC_UNITS = 24
@@ -31,7 +31,7 @@ def text_units(text: str) -> int:
     return units + (_CJK_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CJK, text)))
 
 
-# OpenAI's scheme of 85 tokens and 170 a tile, held to one tile of 512 x 512 pixels (SPEC §5: 85 to 255).
+# OpenAI's scheme of 85 tokens and 170 a tile, held to one tile of 512 x 512 pixels (85 to 255 tokens).
 _IMAGE_BASE = 85
 _IMAGE_TILE = 170
 _TILE_PIXELS = 512 * 512

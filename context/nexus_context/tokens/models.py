@@ -23,7 +23,7 @@ from nexus_context.tokens.counter import (
     TokenCounter,
 )
 
-UNKNOWN_WINDOW = 128_000  # tokens (SPEC §5)
+UNKNOWN_WINDOW = 128_000  # tokens
 
 
 class ModelLimits(msgspec.Struct, frozen=True):

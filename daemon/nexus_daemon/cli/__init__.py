@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments[:1] = ["init", "--global"]
     if arguments[:1] == ["serve"] and len(arguments) == 1:
         return _run("serve", argparse.Namespace())  # an editor waits: no parser is built
+    if arguments[:1] != ["serve"]:
+        _replace_unencodable()
     options = parser().parse_args(arguments)
     try:
         return _run(options.command, options)
@@ -44,9 +47,20 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"nexus_daemon.cli.{name}")
-        command = commands.add_parser(name, help=module.HELP, description=module.__doc__)
+        epilog = getattr(module, "EPILOG", None)
+        form = argparse.RawDescriptionHelpFormatter if epilog else argparse.HelpFormatter
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.__doc__, epilog=epilog, formatter_class=form
+        )
         module.arguments(command)
     return top
+
+
+def _replace_unencodable() -> None:
+    """What a terminal's encoding lacks is shown as `?`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _run(command: str, options: argparse.Namespace) -> int:

@@ -4,6 +4,8 @@ With --messages, what it would be sent of a conversation, what is cut and why.
 """
 
 import argparse
+import json
+import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -12,18 +14,31 @@ from typing import Any
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.config import mend
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
-from nexus_context.errors import RequestError
+from nexus_context.errors import RequestError, Severity
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
+from nexus_context.tokens.models import model_names
 from nexus_daemon import protocol
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import context, wire
 
 HELP = "print what the model will see in a folder"
+
+EPILOG = """\
+strategies, for a conversation that does not fit:
+  oldest_first, smart  from the oldest on, up to the start of a turn
+  middle_out           the same, the beginning of the conversation being kept
+  sliding              from the oldest on, up to any message that can stand first
+  simple               message by message, calls without their results being dropped
+  recency              all but the last turns (context.keep_recent_turns)
+
+exit codes: 0 fine; 1 the result does not fit, or a file could not be read in full; 2 wrong usage
+"""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -38,10 +53,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--message", help="assemble with this message of the user's")
     command.add_argument("--model", help="for this model instead of the configured one")
     command.add_argument(
-        "--budget", type=int, metavar="N", help="at most this many tokens, the answer's share among them"
+        "--budget", type=_budget, metavar="N", help="at most this many tokens, the answer's share among them"
     )
     command.add_argument(
-        "--strategy", choices=STRATEGIES, help="what leaves a conversation first that does not fit"
+        "--strategy", choices=STRATEGIES, help="what leaves a conversation first that does not fit; see below"
     )
     command.add_argument(
         "--format",
@@ -54,10 +69,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--messages",
         metavar="FILE",
         help="list what is sent of this conversation: messages or requests (OpenAI, Anthropic) as JSON lines "
-        "or a list, a session file of Claude Code, tau-bench's records, plain or gzipped; -: standard input",
+        "or a list, a session file of Claude Code, tau-bench's records, plain or gzipped; -: standard input. "
+        "A system prompt of its own replaces the folder's",
     )
     group.add_argument(
-        "--conversation", metavar="N", help="of a file with several, its number, or all as one (default: 1)"
+        "--conversation",
+        metavar="N|all",
+        help="of a file with several, its number, or all as one (default: 1)",
     )
     group.add_argument(
         "--no-folder", action="store_true", help="without the folder's system prompt; its settings stay"
@@ -70,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"nexus show: {options.path} does not exist.\n")
         return 2
     snapshot = read(folder)
+    _warn(snapshot, options)
     try:
         if options.messages is not None:
             return _show_messages(snapshot, folder, options)
@@ -79,15 +98,42 @@ def run(options: argparse.Namespace) -> int:
         if options.format != "text":
             _print_json(_assembled(snapshot, folder, options))
         elif options.tokens or options.layers:
-            _print_tables(snapshot, options)
+            return _print_tables(snapshot, options)
         elif options.source:
             sys.stdout.write(_with_sources(snapshot))
         else:
             sys.stdout.write(_context(snapshot, options).prompt.text + "\n")
     except RequestError as error:
-        sys.stderr.write(f"nexus show: {error}\n")
+        said = str(error)
+        if error.code == "no-model":
+            said = (
+                f"--format {options.format} names a model, and none is set: give --model, or set "
+                "provider.model in config.json."
+            )
+        sys.stderr.write(f"nexus show: {said}\n")
         return 1
     return 0
+
+
+def _budget(given: str) -> int:
+    if not (given.isascii() and given.isdecimal() and int(given)):
+        raise argparse.ArgumentTypeError(f"{given} is no number of tokens; it must be at least 1")
+    return int(given)
+
+
+def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
+    """Say what makes the figures doubtful: errors in the files, a model that nobody knows."""
+    errors = sum(problem.severity is Severity.ERROR for problem in snapshot.problems)
+    if errors:
+        noun = "error" if errors == 1 else "errors"
+        where = "" if options.path == "." else f" {shlex.quote(options.path)}"
+        sys.stderr.write(f"nexus show: {errors} {noun} in this folder's files: run nexus check{where}\n")
+    if options.model and not assembly.model_of(snapshot, options.model)[0].known:
+        near = mend.meant(options.model.rpartition("/")[2], model_names())
+        sys.stderr.write(
+            f"nexus show: {options.model} is in no list of models: "
+            "its window is a guess, counts are estimates" + (f"; did you mean {near}?\n" if near else "\n")
+        )
 
 
 def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
@@ -117,7 +163,11 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
         target = snapshot.effective.get("/context/truncation_target")
         _, counter = assembly.model_of(snapshot, options.model)
         transcript.print_sent(opened, made, target, counter)
-    tables.print_usage(wire.usage(made.usage, Locator(snapshot.layers, "utf-32")))
+    spent = wire.usage(made.usage, Locator(snapshot.layers, "utf-32"))
+    tables.print_usage(spent)
+    if spent.over:
+        tables.print_overflow(spent)
+        return 1
     transcript.print_prefix(made)
     return 1 if opened.partial else 0
 
@@ -159,7 +209,13 @@ def _assembled(
 
 
 def _print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    encoded = msgspec.json.encode(value)
+    text = msgspec.json.format(encoded, indent=2).decode()
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # JSON has escapes for what the encoding lacks
+        text = json.dumps(json.loads(encoded), indent=2)
+    sys.stdout.write(text + "\n")
 
 
 def _with_sources(snapshot: Snapshot) -> str:
@@ -178,10 +234,16 @@ def _with_sources(snapshot: Snapshot) -> str:
     return "".join(parts)
 
 
-def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> None:
+def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:
+    """The tables that are asked for, and the exit code."""
     from nexus_daemon.cli import tables
 
     if options.layers:
         tables.print_layers(context.layers(snapshot, Locator(snapshot.layers, "utf-32")))
     if options.tokens:
-        tables.print_usage(wire.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32")))
+        spent = wire.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32"))
+        tables.print_usage(spent)
+        if spent.over:
+            tables.print_overflow(spent)
+            return 1
+    return 0

@@ -20,7 +20,8 @@ def print_usage(usage: protocol.TokenUsage) -> None:
     mark = "" if usage.counter.exact else "≈"
     guess = "" if usage.limit_known else "≈"
     model = f"for {usage.model}" if usage.model else "(no model is set)"
-    title = f"{mark}{usage.total:,} of {guess}{usage.available:,} tokens {model} ({usage.percent} %)"
+    percent = "" if usage.over or not usage.available else f" ({usage.percent} %)"
+    title = f"{mark}{usage.total:,} of {guess}{usage.available:,} tokens {model}" + percent
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_footer=True)
     table.add_column("category", footer="total")
     table.add_column("what", footer=f"counted with {usage.counter.name}", overflow="fold")
@@ -35,6 +36,20 @@ def print_usage(usage: protocol.TokenUsage) -> None:
             row.category, row.label, f"{mark}{row.tokens:,}", f"{share:.0%}", Text(bar), style=style
         )
     console().print(table)
+
+
+def print_overflow(usage: protocol.TokenUsage) -> None:
+    """That the result does not fit, and by how much."""
+    mark = "" if usage.counter.exact else "≈"
+    said = f"{mark}{usage.total - usage.available:,} more than the {usage.available:,} available."
+    if not usage.available and usage.reserved >= usage.limit:
+        said = f"the reserve of {usage.reserved:,} tokens takes the whole budget of {usage.limit:,}."
+    say(console(), Text(f"Does not fit: {mark}{usage.total:,} tokens, {said}", "bold red"))
+
+
+def say(out: Console, text: Text | str) -> None:
+    """A sentence: words wrapped on a terminal, in one line when piped."""
+    out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 
 def print_layers(result: protocol.LayersResult) -> None:
@@ -61,4 +76,6 @@ def console() -> Console:
     out = Console(highlight=False)
     if out.is_terminal:
         return out
-    return Console(highlight=False, width=int(os.environ.get("COLUMNS") or LONGEST_PATH))
+    given = os.environ.get("COLUMNS", "")
+    width = int(given) if given.isascii() and given.isdecimal() else 0
+    return Console(highlight=False, width=width or LONGEST_PATH)

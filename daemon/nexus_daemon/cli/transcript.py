@@ -5,6 +5,7 @@ there; on a terminal, of many only the first and the last.
 """
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,13 +19,15 @@ from nexus_context import assembly, files
 from nexus_context.config.merge import deep_merge
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.transcripts import Conversation, Transcript
+from nexus_context.conversation.view import View
 from nexus_context.errors import Severity, Span
 from nexus_context.lines import LineIndex
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon.cli.tables import console
+from nexus_daemon.cli.tables import console, say
 
 FORMATS = {
     "neutral": "messages",
@@ -40,6 +43,8 @@ FIRST_LINES, LAST_LINES = 10, 30
 MOST_TEXT = 200
 """Code points of a message that are shown."""
 MOST_REPAIRS = 10
+LEAST_CACHED = 1_024
+"""Tokens below which providers cache nothing."""
 
 
 class WrongUsage(Exception):  # noqa: N818 (what the user did, not what failed)
@@ -60,23 +65,27 @@ def open_transcript(name: str, wanted: str | None) -> Opened | None:
     The name `-` is standard input. What is wrong with the file is told on standard error; None if nothing of
     it can be shown. Raises WrongUsage for a file or a conversation that is not there.
     """
+    shown = "standard input" if name == "-" else name
     if name == "-":
         data = sys.stdin.buffer.read(transcripts.LIMIT + 1)
     else:
         found = files.read_bytes(os.path.abspath(name), limit=transcripts.LIMIT)
         if found.status == "missing":
             raise WrongUsage(f"{name} does not exist.")
+        if any(problem.code == "layer.not-a-file" for problem in found.problems):
+            kind = "a directory" if files.is_dir(os.path.abspath(name)) else "no ordinary file"
+            raise WrongUsage(f"{_harmless(name)} is {kind}; give a file, or - for standard input.")
         for problem in found.problems:
             sys.stderr.write(f"nexus show: {_harmless(name)}: {problem.message}\n")
         if found.data is None:
             return None
         data = found.data
-    transcript = transcripts.read(data, name)
-    _tell(name, data, transcript)
+    transcript = transcripts.read(data, shown)
+    _tell(shown, data, transcript)
     if not transcript.conversations:
         return None
     conversation, which = _chosen(transcript.conversations, wanted)
-    source = f"{_harmless(os.path.basename(name))}: {FORMATS[transcript.format or 'neutral']}{which}"
+    source = f"{_harmless(os.path.basename(shown))}: {FORMATS[transcript.format or 'neutral']}{which}"
     partial = any(problem.severity is Severity.ERROR for problem in transcript.problems)
     return Opened(conversation, source, partial)
 
@@ -99,32 +108,34 @@ def print_sent(opened: Opened, made: assembly.AssembledContext, target: float, c
     `target` is the share of the budget that a cut aims at.
     """
     out = console()
-    out.print(Text(opened.source), soft_wrap=True)
+    say(out, opened.source)
     if opened.conversation.system is not None:
-        out.print("The system prompt is the transcript's own; the folder's is not sent.", soft_wrap=True)
+        say(out, "The system prompt is the transcript's own; the folder's is not sent.")
     out.print()
     rows = list(_rows(made, target, counter))
     if out.is_terminal and len(rows) > MOST_LINES:
         rows[FIRST_LINES:-LAST_LINES] = _folded(rows[FIRST_LINES:-LAST_LINES], _mark(made))
     for row in rows:
         _print(out, row, _mark(made))
-    repairs = made.view.sound_messages().repairs
-    counts = Counter(_harmless(repair.text) for repair in repairs)
+    indexes = _indexes(made.view)
+    counts = Counter(_repaired(repair, indexes) for repair in made.view.sound_messages().repairs)
     for said, count in list(counts.items())[:MOST_REPAIRS]:
-        times = f"repaired {count:,} times " if count > 1 else "repaired "
-        out.print(Text.assemble((times, "yellow"), said), soft_wrap=True)
+        times = f" ({count:,} times)" if count > 1 else ""
+        say(out, Text.assemble(("repaired: ", "yellow"), said, times))
     if len(counts) > MOST_REPAIRS:
         out.print(Text(f"and {_count(len(counts) - MOST_REPAIRS, 'other repair')}", "yellow"))
     out.print()
 
 
 def print_prefix(made: assembly.AssembledContext) -> None:
-    """What of this request the next one begins with again."""
+    """What of this request the next one begins with again, where providers cache so little."""
     tokens = made.metadata["stablePrefixTokens"]
-    said = (
-        f"The next request begins with the same {tokens:,} tokens (tools, system prompt, history), so that "
-    )
-    console().print(said + "a provider's cache can serve them.", soft_wrap=True)
+    if tokens >= LEAST_CACHED:
+        say(
+            console(),
+            f"{_mark(made)}{tokens:,} tokens (tools, system prompt, history) will be the same at the start "
+            "of the next request, so that a provider's cache can serve them.",
+        )
 
 
 # ---------------------------------------------------------------- reading
@@ -134,6 +145,10 @@ def _tell(name: str, data: bytes, transcript: Transcript) -> None:
     """The problems, with their lines where the file has lines to look at: a packed one has none."""
     index = None
     for problem in transcript.problems:
+        if not problem.span.end and problem.message.startswith("The file "):
+            said = f"{name} {problem.message.removeprefix('The file ')}"
+            sys.stderr.write(f"nexus show: {_harmless(said)}\n")
+            continue
         place = name
         if problem.span.end and not data.startswith(transcripts.GZIP):
             index = index or LineIndex(files.decode(name, data).text or "")
@@ -177,6 +192,7 @@ def _rows(made: assembly.AssembledContext, target: float, counter: TokenCounter)
     view, sums = made.view, made.view.history.sums(counter)
     messages = view.history.messages
     spent = made.metadata["tokens"]
+    unsent = _unsent(view)
     if made.prompt.text:
         yield _Row(_first_line(made.prompt.text), spent.get("system", 0), "system")
 
@@ -186,6 +202,8 @@ def _rows(made: assembly.AssembledContext, target: float, counter: TokenCounter)
             mark = f"shortened from {_mark(made)}{tokens:,} tokens"
             message = view.shortened[index]
             tokens = count_message(counter, content_of(message), message.tool_calls)
+        if index in unsent:
+            mark = "left out"
         return _Row(_line(message), tokens, message.role, f"{index + 1:,}", mark)
 
     if view.start:
@@ -206,6 +224,32 @@ def _rows(made: assembly.AssembledContext, target: float, counter: TokenCounter)
         yield _Row(_line(made.current_message), spent.get("event", 0), "user", mark="current message")
 
 
+def _indexes(view: View) -> list[int | None]:
+    """The index in the transcript of each message among `view.messages()`; None for the note."""
+    note = () if view.note is None else (None,)
+    anchor = () if view.anchor is None else (view.anchor,)
+    return [*range(view.head), *note, *anchor, *range(view.start, view.end)]
+
+
+def _unsent(view: View) -> set[int]:
+    """The indexes of messages that are listed and that no provider is sent."""
+    sound = view.sound_messages()
+    if not sound.repairs:
+        return set()
+    sent = set(sound.origins)
+    return {index for place, index in enumerate(_indexes(view)) if index is not None and place not in sent}
+
+
+def _repaired(repair: Repair, indexes: Sequence[int | None]) -> str:
+    """What was repaired, with the number that its message has in the list."""
+    said = repair.text[:1].lower() + repair.text[1:].rstrip(".")
+    if repair.index is not None and repair.index < len(indexes):
+        index = indexes[repair.index]
+        number = "–" if index is None else f"{index + 1:,}"
+        said = re.sub(rf"\bmessage {repair.index + 1}\b", f"message {number}", said)
+    return _harmless(said)
+
+
 def _why(made: assembly.AssembledContext, lost: int, target: float) -> str:
     """How much is not sent and why; where it was cut, and how far."""
     view, spent = made.view, made.usage
@@ -216,7 +260,8 @@ def _why(made: assembly.AssembledContext, lost: int, target: float) -> str:
         aim = "to the last turns"
     else:
         starts = view.history.messages[view.start].role == "user"
-        aim = f"at {'the start of' if starts else 'a place within'} a turn, aiming at {target:.0%}"
+        where = "the start of" if starts else "a place within"
+        aim = f"at {where} a turn, to at most {100 * target:g} % of what is available"
     return (
         f"{_count(view.removed, 'message')}, {mark}{lost:,} tokens not sent: "
         f"all would be {mark}{everything:,}, available are {spent.available:,}{kept}; "
@@ -236,7 +281,7 @@ def _folded(rows: Sequence[_Row], mark: str) -> list[_Row]:
 def _print(out: Console, row: _Row, mark: str) -> None:
     if not row.role:
         style = "dim" if row.mark else "bold red"
-        out.print(Text(f"— {row.text} —", style), soft_wrap=True)
+        say(out, Text(f"— {row.text} —", style))
         return
     line = Text.assemble(
         (f"{row.number:>7}  ", "dim"),

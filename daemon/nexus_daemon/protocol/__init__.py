@@ -1,4 +1,4 @@
-"""The `nexus/*` methods: names, parameters and results (SPEC §10).
+"""The `nexus/*` methods: names, parameters and results.
 
 Parameters and results are msgspec structs with camelCase names on the wire, decoded from and encoded to
 raw bytes. Ranges are in the position encoding that the client and the daemon agreed on. Fields may be

@@ -72,9 +72,8 @@ class Assembled(Sparse, frozen=True):
     toolset: str  # `all`, or `narrowed` where a tool was left out
     role: str  # `unified`: agents have no roles of their own yet
     workspace_path: str  # the folder's path
-    # `tokens` by category; what providers can cache: `stablePrefixTokens`, `prefixHash`, `cache`; what was
-    # left out and why: `truncated`, `truncation`, `toolsLeftOut`, `repairs`, `unsent`; `shouldCompact`,
-    # `compactionReason`; `activeSkills`; `assemblyMs`, `cached`; `contextJson`, a record for ledgers
+    # sums by category, what providers can cache, what was left out and why, whether to compact: see
+    # [Metadata](#metadata)
     metadata: dict[str, Any]
     problems: list[Problem]  # what is wrong in the folder's files
     agent: str | None = None  # the agent that was asked for

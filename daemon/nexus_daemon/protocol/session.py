@@ -26,7 +26,8 @@ class MessagesResult(Wire, frozen=True):
     """The messages of a conversation."""
 
     session: str  # the conversation
-    messages: list[Message] | list[msgspec.Raw]  # oldest first
+    # oldest first; after a compaction the summary, a user's message, then what was kept
+    messages: list[Message] | list[msgspec.Raw]
 
 
 class ClearResult(Wire, frozen=True):
@@ -39,7 +40,9 @@ class ClearResult(Wire, frozen=True):
 class CompactParams(SessionParams, frozen=True):
     """A conversation to compact, and what the summary must keep."""
 
-    instructions: str | None = None  # what matters, in words, beside the configured instructions
+    # what matters, in words, instead of the configured instructions; for summarizers that are models: the
+    # embedded, extractive one does not read it, so use `pins`
+    instructions: str | None = None
     # texts that must stand in the summary word for word; numbers: messages that stay whole, counted from 0
     pins: list[str | int] = []
     overflow: bool = False  # true: a provider refused the context as too long, so go down further

@@ -29,10 +29,14 @@ T = TypeVar("T")
 async def context_assemble(client: "Client", params: protocol.AssembleParams) -> protocol.Assembled:
     """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
 
-    The conversation stays as it was, but for one thing: with a `message`, one that has reached the compaction
-    threshold is compacted first. What does not fit is cut from the history for this request. An unknown
-    format, a parameter that does not exist or is out of range, and a body that would not fit the model are
-    errors.
+    The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
+    compacted first. A turn is a request with a `message`, or with a `format` that has a body, after a tool's
+    result; not one that sets the model, a limit or the strategy itself. Nor is anything compacted after a
+    compaction that did not help, until a turn was below the threshold, or after one that was undone, until
+    one is asked for.
+
+    What does not fit is cut from the history for this request. An unknown format, a parameter that does not
+    exist or is out of range, and a body that would not fit the model are errors.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     conversation = folder.conversations.peek(params.session)

@@ -1,16 +1,17 @@
 """One chat turn: assembled, or as it was assembled before; compacted first, where it is time for that.
 
 1. What was assembled is given again while nothing changed that it depends on, the minute included.
-2. A request with a message that reaches the compaction threshold is compacted first, if the settings want
-   that; not where the request sets its own model or limits, for then it says nothing of the conversation.
-3. A compaction that brought nothing, or not enough, is told and not tried again before the conversation has
-   been below the threshold.
+2. A turn that reaches the compaction threshold is compacted first, if the settings want that: a request with
+   a message, or a body to send after a tool's result. Not where the request sets its own model or limits:
+   then it says nothing of the conversation.
+3. A compaction that brought nothing, or not enough, is told and not tried again before a turn was below the
+   threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
 """
 
 import time
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,10 +25,14 @@ from nexus_context.conversation.window import Budget
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter
 from nexus_daemon import protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import wire
+
+if TYPE_CHECKING:
+    from nexus_context.conversation.compaction.run import CompactionResult
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
@@ -48,9 +53,11 @@ def assemble(
     known: dict[str, Any] = {}
     compacted = False
     if _is_due(context, conversation, request):
-        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, now)
+        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, context, now)
         if compacted:
             context, cached = _assembled(snapshot, conversation, request, now)
+            conversation.futile = context.metadata.get("compactionReason") == "token_limit"
+            known["compaction"]["reached"] = not conversation.futile
     counter = costs.model_of(snapshot, request.options.model)[1]
     known["cache"] = wire.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
     if request.message is not None:
@@ -74,36 +81,58 @@ def compact(
     snapshot: Snapshot,
     conversation: Conversation,
     *,
-    reason: Reason = "explicit",
     pins: list[str | int] = [],  # noqa: B006 (never changed)
     instructions: str | None = None,
     overflow: bool = False,
-    now: datetime | None = None,
+    now: datetime,
 ) -> Receipt:
-    """Compact the conversation. Raises CompactionError, with nothing changed, where that brings nothing."""
+    """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
+    fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
+    spent = assembly.usage_of(snapshot, conversation.manager, now=now)
+    budget = Budget(spent.available, sum(row.tokens for row in fixed.before))
+    result = _compacted(
+        snapshot,
+        conversation,
+        fixed.counter,
+        budget,
+        reason="explicit",
+        now=now,
+        pins=pins,
+        instructions=instructions,
+        overflow=overflow,
+    )
+    conversation.kept_whole = False
+    return result.receipt
+
+
+def _compacted(
+    snapshot: Snapshot,
+    conversation: Conversation,
+    counter: TokenCounter,
+    budget: Budget,
+    *,
+    reason: Reason,
+    now: datetime,
+    pins: list[str | int] = [],  # noqa: B006 (never changed)
+    instructions: str | None = None,
+    overflow: bool = False,
+) -> "CompactionResult":
     from nexus_context.conversation.compaction.extractive import extract  # rarely needed
     from nexus_context.conversation.compaction.run import finish
 
-    manager = conversation.manager
-    fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
-    spent = assembly.usage_of(snapshot, manager, now=now)
-    settings = settings_of(snapshot.effective.get("/compaction") or {})
-    plan = manager.plan_compaction(
-        fixed.counter,
-        Budget(spent.available, sum(row.tokens for row in fixed.before)),
-        settings=settings,
+    plan = conversation.manager.plan_compaction(
+        counter,
+        budget,
+        settings=settings_of(snapshot.effective.get("/compaction") or {}),
         reason=reason,
         pins=pins,
         instructions=instructions,
         overflow=overflow,
     )
-    written = extract(plan.request(), fixed.counter)
-    made_at = now or datetime.now().astimezone()
-    result = finish(plan, written, counter=fixed.counter, made_at=made_at)
-    manager.apply(result, fixed.counter)
-    conversation.assembled.invalidate()
-    conversation.futile = not result.reached
-    return result.receipt
+    result = finish(plan, extract(plan.request(), counter), counter=counter, made_at=now)
+    conversation.manager.apply(result, counter)
+    conversation.changed()
+    return result
 
 
 def _request(params: protocol.AssembleParams) -> assembly.Request:
@@ -141,24 +170,42 @@ def _assembled(
 
 
 def _is_due(context: AssembledContext, conversation: Conversation, request: assembly.Request) -> bool:
+    """Whether this request is a turn of the conversation, past the threshold, and a compaction may help."""
     options = request.options
+    own = (options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy)
+    goes_on = request.format != "neutral" and _awaits_answer(conversation)
+    if own != (None, None, None, None) or not (request.message is not None or goes_on):
+        return False
     if context.metadata.get("compactionReason") != "token_limit":
         conversation.futile = False
         return False
-    own = (options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy)
-    return request.message is not None and not conversation.futile and own == (None, None, None, None)
+    return not conversation.futile and not conversation.kept_whole
+
+
+def _awaits_answer(conversation: Conversation) -> bool:
+    """Whether the last message is a tool's result: then the model is asked without a message of the user."""
+    messages = conversation.manager.history.messages
+    return bool(messages) and messages[-1].role == "tool"
 
 
 def _compact_if_it_helps(
-    snapshot: Snapshot, conversation: Conversation, now: datetime
+    snapshot: Snapshot, conversation: Conversation, context: AssembledContext, now: datetime
 ) -> tuple[dict[str, Any], bool]:
     """What became of it, for `metadata.compaction`, and whether the conversation changed."""
+    spent = context.usage
+    fixed = spent.total - context.view.tokens
+    threshold = snapshot.effective.get("/compaction/threshold")
+    if fixed >= threshold * spent.available:
+        conversation.futile = True
+        return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
+    counter = costs.model_of(snapshot, None)[1]
+    budget = Budget(spent.available, fixed)
     try:
-        receipt = compact(snapshot, conversation, reason="token_limit", now=now)
+        result = _compacted(snapshot, conversation, counter, budget, reason="token_limit", now=now)
     except CompactionError as error:
         conversation.futile = True
         return {"reached": False, "problem": str(error)}, False
-    return {"id": receipt.id, "reached": not conversation.futile, "receipt": receipt}, True
+    return {"id": result.receipt.id, "receipt": result.receipt}, True
 
 
 def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:

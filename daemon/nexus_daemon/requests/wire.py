@@ -1,23 +1,26 @@
 """Values of the library → results of the protocol, with ranges in the client's position encoding."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context import budget, errors
-from nexus_context.assembly import AssembledContext
-from nexus_context.prefix import CacheReport
+from nexus_context import errors
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
+
+if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
+    from nexus_context import budget
+    from nexus_context.assembly import AssembledContext
+    from nexus_context.prefix import CacheReport
 
 
 def problems(locate: Locator, found: Iterable[errors.Problem]) -> list[protocol.Problem]:
     return [_problem(problem, locate) for problem in found]
 
 
-def usage(value: budget.TokenUsage, locate: Locator) -> protocol.TokenUsage:
+def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
     return protocol.TokenUsage(
         model=value.model,
         limit=value.limit,
@@ -34,7 +37,7 @@ def usage(value: budget.TokenUsage, locate: Locator) -> protocol.TokenUsage:
 
 
 def assembled(
-    context: AssembledContext,
+    context: "AssembledContext",
     snapshot: Snapshot,
     params: protocol.AssembleParams,
     folder: str,
@@ -71,7 +74,7 @@ def assembled(
     )
 
 
-def cache_report(report: CacheReport, locate: Locator) -> dict[str, Any]:
+def cache_report(report: "CacheReport", locate: Locator) -> dict[str, Any]:
     """`metadata.cache`: what a provider can reuse of the request before."""
     shown: dict[str, Any] = {"reusedTokens": report.reused, "prefixTokens": report.total}
     broke = report.broke
@@ -100,6 +103,6 @@ def _fix(path: str, fix: errors.Fix, locate: Locator) -> protocol.Fix:
     return protocol.Fix(fix.title, edits)
 
 
-def _row(row: budget.UsageRow, locate: Locator) -> protocol.UsageRow:
+def _row(row: "budget.UsageRow", locate: Locator) -> protocol.UsageRow:
     source = locate.location(row.path, row.span) if row.path and row.span else None
     return protocol.UsageRow(row.category, row.label, row.tokens, row.exact, source)

@@ -1,4 +1,4 @@
-"""Whether a conversation should be compacted, and why (SPEC §5).
+"""Whether a conversation should be compacted, and why.
 
 1. Reasons, the first that holds: asked for, tokens, messages, tool calls; counts since the last compaction.
 2. Only the first two act by themselves; the counts advise.
@@ -14,7 +14,7 @@ Reason = Literal["explicit", "token_limit", "message_count", "tool_count"]
 
 
 class CompactionSettings(msgspec.Struct, frozen=True):
-    """The section `compaction` of config.json (SPEC §2). Ratios are shares of the available tokens."""
+    """The section `compaction` of config.json. Ratios are shares of the available tokens."""
 
     enabled: bool = True
     threshold: float = 0.8

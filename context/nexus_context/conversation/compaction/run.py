@@ -6,15 +6,16 @@
 2. Afterwards the history should take `target` of what is available, less what stands outside of it (system
    prompt, tools); `overflow_target` after a provider refused. What is kept and the summary share that.
 3. The summary may take SUMMARY_SHARE of what is available and SUMMARY_TOKENS at most.
-4. Pins stand in the summary word for word, those of an earlier summary, too.
+4. Pins stand in the summary word for word, those of an earlier summary, too. A pin that cannot be kept is
+   refused.
 5. A summary that does not make the history smaller is refused. `reached` says whether the threshold is met:
    if not, nobody should start another compaction until something changed.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
+from uuid import uuid4
 
 import msgspec
 
@@ -32,7 +33,8 @@ from nexus_context.conversation.compaction.summary import (
     with_pins,
 )
 from nexus_context.conversation.groups import group_starts
-from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message
 
 SUMMARY_SHARE = 0.25
@@ -122,7 +124,10 @@ def plan(
     `counts` are the tokens of each message; of the `available` tokens `fixed` are taken by what is not
     history. `overflow`: a provider refused the request as too long. A pin is a text that must stay word
     for word, or the index of a message that stays whole. `instructions` win over the settings'.
+
+    Raises RequestError for a pin that is neither, that is empty, or too large for the summary.
     """
+    pins = _checked(pins, len(messages))
     sums = [0, *accumulate(counts)]
     goal = int(available * (settings.overflow_target if overflow else settings.target)) - fixed
     most = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(available * SUMMARY_SHARE), goal // 2))
@@ -130,20 +135,23 @@ def plan(
     if reason == "explicit" or overflow:
         budget = min(budget, int(sums[-1] * settings.recent_preserve_ratio))
     start = select(messages, counts, budget=budget)
-    whole, texts = _pinned(messages, start, tuple(pins))
+    whole = _pinned(messages, start, [pin for pin in pins if isinstance(pin, int)])
+    texts = [pin for pin in pins if isinstance(pin, str)]
     replaced = [each for index, each in enumerate(messages[:start]) if index not in whole]
     if all(map(is_summary, replaced)):
         return None
     carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
     shell = create_summary_message("", _SOME_DAY, len(replaced))
     overhead = count_message(counter, content_of(shell))
+    limit = max(most - overhead, 1)
+    _check_sizes(texts, counter, limit)
     kept = sums[-1] - sums[start] + sum(counts[index] for index in whole)
     return Plan(
         messages=tuple(messages),
         start=start,
         pinned=tuple(sorted(whole)),
         reason=reason,
-        summary_limit=max(most - overhead, 1),
+        summary_limit=limit,
         tokens_before=sums[-1],
         tokens_kept=kept,
         threshold=int(available * settings.threshold) - fixed,
@@ -158,7 +166,7 @@ def finish(
 ) -> CompactionResult:
     """The new history with its receipt. `CompactionError` with the code `no-gain` if it is no smaller.
 
-    `made_at` is a local time; `compaction` is its id, by default a hash of what it did.
+    `made_at` is a local time; `compaction` is its id, by default a new one.
     """
     text = with_pins(written.text, plan.pins)
     message = create_summary_message(text, made_at, len(plan.replaced))
@@ -170,7 +178,7 @@ def finish(
             code="no-gain",
         )
     receipt = Receipt(
-        id=compaction or _name(message),
+        id=compaction or new_id(),
         reason=plan.reason,
         summarizer=written.summarizer,
         replaced_messages=len(plan.replaced),
@@ -185,19 +193,58 @@ def finish(
     )
 
 
+def new_id() -> str:
+    """An id for a compaction, 12 hexadecimal digits: no two of a session are the same."""
+    return uuid4().hex[:12]
+
+
 _SOME_DAY = datetime(2000, 1, 1)
+_SHOWN = 40  # characters of a pin that an error shows
 
 
-def _pinned(messages: Sequence[Message], start: int, pins: Sequence[str | int]) -> tuple[set[int], list[str]]:
-    """The indexes before `start` that stay, with their groups, and the texts."""
+def _checked(pins: Iterable[str | int], count: int) -> tuple[str | int, ...]:
+    """The pins, all of which say something. `count`: messages that there are."""
+    if isinstance(pins, str):
+        raise _bad("pins is a text; put it in a list.")
+    pins = tuple(pins)
+    for pin in pins:
+        if isinstance(pin, bool) or not isinstance(pin, str | int):
+            raise _bad(f"pin {pin!r} is neither a text nor the index of a message.")
+        if isinstance(pin, str) and not pin.strip():
+            raise _bad(f"pin {pin!r:.40} is empty; it must be a text, or the index of a message.")
+        if isinstance(pin, int) and not 0 <= pin < count:
+            there = f"messages 0 to {count - 1}" if count else "no messages"
+            raise _bad(f"pin {pin}: the conversation has {there}.")
+    return pins
+
+
+def _check_sizes(pins: Sequence[str], counter: TokenCounter, limit: int) -> None:
+    """Refuse a text that the summary cannot hold, and texts that it cannot hold together."""
+    for pin in pins:
+        tokens = counter.count(with_pins("", [pin]).strip())
+        if tokens > limit:
+            shown = repr(pin if len(pin) <= _SHOWN else f"{pin[:_SHOWN]}…")
+            raise _bad(
+                f"pin {shown} takes {tokens:,} tokens, and the summary may take {limit:,}. Pin less of "
+                "it, or the message that it is from, by its index."
+            )
+    tokens = counter.count(with_pins("", pins).strip())
+    if tokens > limit:
+        raise _bad(
+            f"{len(pins)} pins take {tokens:,} tokens together, and the summary may take {limit:,}. Pin less."
+        )
+
+
+def _bad(message: str) -> RequestError:
+    return RequestError(message, code="bad-pin")
+
+
+def _pinned(messages: Sequence[Message], start: int, pins: Iterable[int]) -> set[int]:
+    """The indexes before `start` that stay, with their groups."""
     whole: set[int] = set()
     starts = [*group_starts(messages), len(messages)]
     for pin in pins:
-        if isinstance(pin, int) and 0 <= pin < start and not is_summary(messages[pin]):
+        if pin < start and not is_summary(messages[pin]):
             begin = max(group for group in starts if group <= pin)
             whole.update(range(begin, min(group for group in starts if group > pin)))
-    return whole, [pin for pin in pins if isinstance(pin, str) and pin.strip()]
-
-
-def _name(message: Message) -> str:
-    return hashlib.sha256(text_of(message).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return whole

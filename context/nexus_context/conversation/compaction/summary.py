@@ -1,4 +1,4 @@
-"""A summary as a message: a user's, whose first line is a marker (SPEC §5).
+"""A summary as a message: a user's, whose first line is a marker.
 
     [CONTEXT SUMMARY]
     when it was made and what it stands for

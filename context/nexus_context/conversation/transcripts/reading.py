@@ -31,8 +31,10 @@ GZIP = b"\x1f\x8b"
 
 Format = Literal["neutral", "openai", "anthropic", "claude-code", "tau-bench"]
 
-_START = Span(0, 1)
+_START = Span(0, 0)  # of the file as a whole
 _OF_RECORDS = ("transcript.message", "transcript.more")  # of no use where none is a message
+_NO_JSON = ("transcript.json", "layer.encoding")
+_BROKEN = ("transcript.gzip", "transcript.too-large")
 _WRAPPERS = ("body", "request")
 _EXPECTED = (
     "Expected are JSON lines or a list of messages (role and content), bodies of requests (messages), "
@@ -78,6 +80,10 @@ def read(data: bytes | str, path: str, *, entire: bool = False) -> Transcript:
     problems = report.problems()
     if not kept:
         problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
+        if _is_other(text, found, problems):
+            line = text[: len(text) - len(text.lstrip())].count("\n") + 1
+            said = f"The file is no transcript: line {line} is not JSON. {_EXPECTED}"
+            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, said),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
             said = "The file holds no message." if text.strip() else "The file is empty."
             empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{said} {_EXPECTED}")
@@ -180,6 +186,17 @@ def _text(data: bytes, path: str, report: Report) -> str:
         if problem.code == "layer.encoding":  # marks, line ends and NULs do no harm to JSON lines
             report.add(problem.span, problem.code, problem.message)
     return decoded.text or ""
+
+
+def _is_other(text: str, found: Sequence[Record], problems: Sequence[Problem]) -> bool:
+    """Whether a text of which nothing was understood is something else, rather than a broken transcript."""
+    first = text.lstrip().removeprefix("[").lstrip()[:1]
+    return (
+        first not in ("", "{")
+        and not any(isinstance(record.value, dict) for record in found)
+        and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
+        and all(problem.code not in _BROKEN for problem in problems)
+    )
 
 
 def _unpacked(data: bytes, report: Report) -> bytes:

@@ -126,6 +126,10 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
 def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
     """Report a line that is no JSON, with what is wrong with it where that is found soon."""
     (start, end), error = last
+    if "\0" in text[start:end]:
+        message = "The line is no JSON: it holds NUL characters, as after a crash. It is left out."
+        report.add(Span(start, end), "transcript.json", message)
+        return
     if end - start <= MOST_EXPLAINED and report.next_is_told():
         errors = (
             problem

@@ -1,0 +1,126 @@
+"""What `metadata` of `nexus/context/assemble` may hold: an open object, so no struct says it."""
+
+from support.protocol_source import Field
+
+INTRODUCTION = """\
+#### Metadata
+
+What `metadata` of the result may hold.
+"""
+METADATA = [
+    Field(
+        "tokens",
+        "object of integer",
+        None,
+        "sums of `usage.rows` by category",
+    ),
+    Field(
+        "stablePrefixTokens",
+        "integer",
+        None,
+        "tokens of system prompt and tools, which stay the same each turn",
+    ),
+    Field(
+        "prefixHash",
+        "string",
+        None,
+        "SHA-256 of these; equal hashes are equal bytes",
+    ),
+    Field(
+        "wantedPercent",
+        "number",
+        None,
+        "how full the context would be had nothing been cut, in percent of `usage.available`: what "
+        "triggers a compaction, at `compaction.threshold`",
+    ),
+    Field(
+        "shouldCompact",
+        "boolean",
+        None,
+        "whether a compaction is advised",
+    ),
+    Field(
+        "compactionReason",
+        "string",
+        "null",
+        "why: `token_limit`, `message_count` or `tool_count`",
+    ),
+    Field(
+        "compaction",
+        "object",
+        "null",
+        "the compaction that was due before this turn: `id`, `reached` (whether the turn is now below the "
+        "threshold) and `receipt` (a [Receipt](#receipt)); or `reached` false and `problem`, why nothing "
+        "was compacted",
+    ),
+    Field(
+        "truncated",
+        "boolean",
+        None,
+        "whether messages of the session are not sent, or not whole",
+    ),
+    Field(
+        "truncation",
+        "object",
+        "null",
+        "`strategy`; `removedMessages`; `removedTokens` = `originalTokens` - `finalTokens`, of the "
+        "history; `keptFromStart`, how many of the first messages are sent; `identifierTokens`, of the "
+        "note with names and values; `shortened`, the indexes, among all messages of the session, of results "
+        "that are sent shortened",
+    ),
+    Field(
+        "cache",
+        "object",
+        None,
+        "what a provider can reuse of the request before: `reusedTokens` of `prefixTokens`; `broke?` with "
+        "the `category`, `label` and `tokens` of the first thing that is different, `costUsd?` and "
+        "`source?` (a [Location](#location))",
+    ),
+    Field(
+        "toolsLeftOut",
+        "object",
+        "null",
+        "names of tools that are not offered, each with the reason",
+    ),
+    Field(
+        "repairs",
+        "array of object",
+        "null",
+        "what a provider's body holds otherwise than it was given: `kind` (the same word for the same "
+        "repair), `text` for people; `index?`, the place among the history that is sent, then the current "
+        "message; `toolCallId?`; `given?` and `sent?`, a name or id before and after. With `neutral`: what "
+        "a provider's body would need of the history, which is given as it came. At most 100, "
+        "then one of the kind `more`",
+    ),
+    Field(
+        "unsent",
+        "array of string",
+        "null",
+        "what the body cannot hold, such as parameters that the model does not take",
+    ),
+    Field(
+        "activeSkills",
+        "array",
+        None,
+        "always empty: no skills are known yet",
+    ),
+    Field(
+        "contextJson",
+        "object",
+        None,
+        "a record of this turn for ledgers",
+    ),
+    Field(
+        "cached",
+        "boolean",
+        None,
+        "whether the context was assembled before and nothing has changed since",
+    ),
+    Field(
+        "assemblyMs",
+        "number",
+        None,
+        "milliseconds that it took",
+    ),
+]
+"""Each field, in the order of the table; the default `null` marks one that may be absent."""
