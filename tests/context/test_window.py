@@ -48,7 +48,7 @@ def check(view: View, counter: Letters) -> None:
     if view.strategy != "simple" and view.start not in groups:
         group = max(start for start in groups if start < view.start)
         needed = [*history.messages[: group + 1][-8:], *history.messages[group : view.start]]
-        assert view.tokens + counter.count_messages(needed) > view.room
+        assert view.tokens - view.mended + counter.count_messages(needed) > view.room
     # the conversation begins with the user where it can
     if view.start and any(one.role == "user" for one in history.messages[: view.start + 1]):
         assert messages[0].role == "user" or view.head
