@@ -100,7 +100,9 @@ def test_a_cut_goes_down_to_the_target(messages: list[Message], policy: Policy, 
     start = 0
     for view in walked(messages, policy, [budget]):
         grouping = view.history.grouping
-        if view.start != start and view.tokens - view.mended > aim:  # for the last turns or the newest group only
+        if (
+            view.start != start and view.tokens - view.mended > aim
+        ):  # for recent turns or the newest group only
             recent = grouping.turns[-policy.keep_recent_turns :][: policy.keep_recent_turns]
             question = view.history.messages[view.start].role == "user"
             assert view.start in recent or view.start >= grouping.groups[-1 - question]

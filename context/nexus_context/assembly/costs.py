@@ -1,5 +1,6 @@
 """What everything of a request but its conversation costs, and what is left for that."""
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -93,8 +94,9 @@ def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
     return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
 
 
+@functools.lru_cache(maxsize=32)
 def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each fragment; they sum to those of the text."""
+    """Tokens of each fragment; they sum to those of the text. Asked for with each request, so remembered."""
     cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
     return tuple(count_spans(counter, prompt.text, cuts)) if prompt.fragments else ()
 

@@ -55,6 +55,9 @@ class TokenCounter(Protocol):
     def count_messages(self, messages: Iterable[CountedMessage]) -> int:
         """Tokens of all `messages`: the sum of `count_message` of each."""
 
+    def __hash__(self) -> int:
+        """Counts are remembered for a counter."""
+
 
 def count_message(
     counter: TokenCounter,

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 HELP = "run the language server on standard input and output (an editor starts it)"
 
 
+SWITCH_S = 0.000_5
+"""Seconds that a worker thread may keep the interpreter while an edit waits; Python's own 5 ms are felt."""
+
+
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stdio", action="store_true", help="accepted for editors that add it; the default")
 
@@ -24,6 +28,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> NoReturn:
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
+    sys.setswitchinterval(SWITCH_S)
     code = asyncio.run(_serve())
     # everything is answered and written. What a thread still does nobody waits for, and Python's own way
     # out would: until a long text is counted, or for good on a dead file system
