@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 
-from nexus_context.conversation.groups import LATE, Grouping, group_starts, turn_starts
+from nexus_context.conversation.groups import LATE, Grouping, group_starts
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.repair import repaired
 from support.histories import BROKEN, conversation, histories
@@ -19,7 +19,7 @@ def check(text: str, groups: str, turns: Sequence[int] = (), broken: Sequence[in
     ends = [*grouping.groups[1:], len(words)]
     made = [" ".join(words[start:end]) for start, end in zip(grouping.groups, ends, strict=True)]
     assert (" | ".join(made), grouping.turns, grouping.broken) == (groups, list(turns), list(broken))
-    assert (group_starts(messages), turn_starts(messages)) == (grouping.groups, grouping.turns)
+    assert group_starts(messages) == grouping.groups
     return grouping
 
 

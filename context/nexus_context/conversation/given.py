@@ -96,11 +96,11 @@ def _tool_call(call: Any, place: str) -> ToolCall:
             raise bad(f"{key} of {place} is {kind_of(value)}, not text; a call is {FORM}.")
     arguments = source.get("arguments", {})
     if source is function and isinstance(arguments, str):
-        arguments = _object(arguments)
+        arguments = object_of(arguments)
     return ToolCall(call["id"], source["name"], copied(arguments, f"{place}.arguments"))
 
 
-def _object(text: str) -> Any:
+def object_of(text: str) -> Any:
     """The JSON object of a text; the text, if it is none."""
     if not text.strip():
         return {}

@@ -190,8 +190,3 @@ def _is_plain_part(part: Any) -> bool:
 def group_starts(messages: Sequence[Message]) -> list[int]:
     """The indexes at which atomic groups begin, ascending."""
     return Grouping(messages).groups
-
-
-def turn_starts(messages: Sequence[Message]) -> list[int]:
-    """The indexes at which a user's turn begins, ascending."""
-    return Grouping(messages).turns

@@ -58,8 +58,3 @@ def should_compact(
     if tool_calls >= settings.tool_call_threshold:
         return "tool_count"
     return None
-
-
-def acts(reason: Reason | None) -> bool:
-    """Whether a compaction is started for the reason without asking; the counts only advise."""
-    return reason in ("explicit", "token_limit")

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.conversation.given import object_of
 from nexus_context.conversation.message import Message, Role, ToolCall
 from nexus_context.conversation.transcripts.records import Record, Report
 
@@ -153,7 +154,7 @@ def _call(call: Any) -> ToolCall:
     source = inner if isinstance(inner, dict) else call
     arguments = source.get("arguments", source.get("input", {}))
     if inner is not None and isinstance(arguments, str):
-        arguments = _object(arguments)
+        arguments = object_of(arguments)
     return _named_call(call.get("id"), source.get("name"), arguments)
 
 
@@ -165,17 +166,6 @@ def _named_call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
     if not isinstance(name, str):
         raise MalformedError("a tool call has no name")
     return ToolCall(call_id if isinstance(call_id, str) else "", name, arguments)
-
-
-def _object(text: str) -> Any:
-    """The JSON object that a text is, or the text."""
-    if not text.strip():
-        return {}
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return text
-    return value if isinstance(value, dict) else text
 
 
 def _is_block(block: Any, kind: str) -> bool:
