@@ -14,7 +14,7 @@ import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation import given
-from nexus_context.conversation.history import History
+from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
@@ -82,7 +82,13 @@ class ContextManager:
     # ------------------------------------------------------------ messages
 
     def __len__(self) -> int:
-        return len(self._history)
+        """All messages since the last compaction, those that are not loaded among them."""
+        return len(self._history) + self._history.gap.messages
+
+    @property
+    def gap(self) -> tuple[int, int]:
+        """Messages that are not loaded (`restore`), and their tokens."""
+        return self._history.gap[1:]
 
     @property
     def revision(self) -> tuple[int, int]:
@@ -91,7 +97,7 @@ class ContextManager:
 
     @property
     def history(self) -> History:
-        """All messages since the last compaction, sent or not. Not to be changed."""
+        """All messages since the last compaction that are loaded, sent or not. Not to be changed."""
         return self._history
 
     @property
@@ -128,6 +134,26 @@ class ContextManager:
         self._compactions.clear()
         self._replace(History())
 
+    def restore(
+        self,
+        messages: Sequence[Message],
+        *,
+        tokens: Sequence[int],
+        counter: str,
+        lead: int = 0,
+        gap_messages: int = 0,
+        gap_tokens: int = 0,
+    ) -> None:
+        """Hold a history as a ledger gives it back. What was held before is forgotten, compactions included.
+
+        `tokens` are those of each message, by the counter of that name: they are not counted again. Behind
+        the first `lead`, `gap_messages` of `gap_tokens` are missing: these are not sent, and what needs them
+        raises RequestError, `history-not-loaded`.
+        """
+        made = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
+        self._compactions.clear()
+        self._replace(made)
+
     # ------------------------------------------------------------ what is sent
 
     @property
@@ -160,7 +186,9 @@ class ContextManager:
         if view.over:
             raise overflow(view, self._budget().available)
         sent = view.sound_messages().messages
-        return [Message("system", self._system_prompt), *sent] if self._system_prompt else sent
+        if self._system_prompt:
+            sent.insert(0, Message("system", self._system_prompt))
+        return sent
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
@@ -168,8 +196,8 @@ class ContextManager:
 
     def is_over_budget(self) -> bool:
         """Whether all messages together are more than fits, so that `build_messages` leaves some out."""
-        budget = self._budget()
-        return budget.fixed + self._history.tokens(self._counter) > budget.available
+        budget, tokens = self._budget(), self._history.tokens(self._counter)
+        return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
 
     # ------------------------------------------------------------ compaction
 
@@ -220,8 +248,9 @@ class ContextManager:
     ) -> "Plan":
         """What a compaction would replace, for a summary that is written elsewhere (`compaction.run`).
 
-        Raises CompactionError where there is nothing to replace.
+        Raises CompactionError where there is nothing to replace, RequestError where messages are not loaded.
         """
+        self._history.needs_all()
         from nexus_context.conversation.compaction import errors, run
 
         plan = run.plan(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.truncation import STRATEGIES, Kept, Need, Strategy, cut
+from nexus_context.conversation.truncation import STRATEGIES, Kept, Need, Strategy, cut, first_group_end
 from support.histories import SOUND, Letters, conversation, histories, shown
 
 CHAT = "u1 a1 u2 a2 u3 a3 u4 a4 u5 a5"  # 100 tokens
@@ -17,9 +17,7 @@ LOOP = "u1 c2 r2 c3 r3 c4 r4 c5 r5"  # 118 tokens, one turn
 def kept_of(history: History, strategy: Strategy, target: int, room: int, keep: int, after: int = 0) -> Kept:
     sums = history.sums(Letters())
     need = Need(lambda start: sums[-1] - sums[start], target, room, after, keep)
-    groups = history.grouping.groups
-    first = sums[groups[1] if len(groups) > 1 else len(history)]
-    return cut(strategy, history, need, first_group=first)
+    return cut(strategy, history, need, first_group=sums[first_group_end(history)])
 
 
 def check(strategy: Strategy, text: str, expected: str, *, target: int, room: int, keep: int = 0) -> None:

@@ -63,28 +63,39 @@ class Grouping:
         """Whether calls of the last LATE messages still lack a result."""
         return bool(self._open)
 
-    def is_sound(self, start: int, end: int) -> bool:
-        """Whether there is nothing to repair in `messages[start:end]`."""
-        return not self._open and bisect_left(self.broken, start) == bisect_left(self.broken, end)
+    def is_sound(self, head: int, anchor: int | None, start: int, end: int) -> bool:
+        """Whether there is nothing to repair in `messages[:head]`, that at `anchor` and `[start:end]`."""
+        if self._open or not self.broken:
+            return not self._open
+        lone = () if anchor is None else ((anchor, anchor + 1),)
+        parts = ((0, head), *lone, (start, end))
+        return all(bisect_left(self.broken, a) == bisect_left(self.broken, b) for a, b in parts)
 
     def add(self, message: Message) -> None:
         """Take in the next message."""
         index = self._size
-        self._size += 1
+        self._size = index + 1
         if self._open and index - self._oldest_open > LATE:
             self._give_up(index)
-        if message.role == "tool":
+        role = message.role
+        if role == "tool":
             self._add_result(message, index)
         else:
             self.groups.append(index)
-            if message.role == "user" and self._last_role != "user":
+            if role == "user" and self._last_role != "user":
                 self.turns.append(index)
                 self.asked.append(index)
             if message.tool_calls:
                 self._add_calls(message, index)
         if not _is_plain(message):
             self._note(index)
-        self._last_role = message.role
+        self._last_role = role
+
+    def skip(self) -> None:
+        """Here follow messages that nobody adds: no group and no turn goes on behind them."""
+        self._last_role = ""
+        self._open.clear()
+        self._newest.clear()
 
     def _add_calls(self, message: Message, index: int) -> None:
         if not self._open:
@@ -121,6 +132,8 @@ class Grouping:
         if call is None:
             self._note(index)
             call, whole = self._belongs_to(name), not name
+        elif call.start == self.groups[-1] and call.name == name:
+            return  # as nearly always
         if call is not None and name and name != call.name:
             self.renamed[index] = msgspec.structs.replace(message, tool_call_id=call.name)
         if call is None or not (whole or call.start >= self.groups[-1]):
@@ -139,10 +152,12 @@ class Grouping:
         if not waiting:
             return None
         newest = waiting[-1].start
-        call = waiting.pop(next(at for at, each in enumerate(waiting) if each.start == newest))
+        at = 0 if len(waiting) == 1 else next(at for at, each in enumerate(waiting) if each.start == newest)
+        call = waiting.pop(at)
         if not waiting:
             del self._open[name]
-        self._oldest_open = min((calls[0].start for calls in self._open.values()), default=0)
+        if self._open:
+            self._oldest_open = min(calls[0].start for calls in self._open.values())
         return call
 
     def _belongs_to(self, name: str) -> _Call | None:
@@ -172,7 +187,7 @@ def _is_plain(message: Message) -> bool:
     """Whether `repair` would not change the message by itself."""
     content: Any = message.content
     if content.__class__ is str:
-        plain, blank = is_clean(content), not content or content.isspace()
+        plain, blank = content.isascii() or is_clean(content), not content or content.isspace()
     elif content.__class__ is list:
         plain, blank = all(map(_is_plain_part, content)), all(map(is_blank, content))
     else:

@@ -43,8 +43,9 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def removed(self) -> int:
-        """Messages that are not sent."""
-        return self.start - self.head - (self.anchor is not None)
+        """Messages that are not sent, with those that are not loaded."""
+        cut = self.start - self.head - (self.anchor is not None)
+        return cut + self.history.gap.messages
 
     @property
     def truncated(self) -> bool:
@@ -64,11 +65,10 @@ class View(msgspec.Struct, frozen=True):
         """What is sent, oldest first."""
         if not self.start and not self.shortened:
             return self.history.messages[: self.end]
-        sent = self.front()
-        front = len(sent)
-        sent += self.history.messages[self.start : self.end]
+        sent = self.history.messages[self.start : self.end]
         for index, message in self.shortened.items():
-            sent[front + index - self.start] = message
+            sent[index - self.start] = message
+        sent[:0] = self.front()
         return sent
 
     def sound_messages(self) -> Traced:
@@ -84,7 +84,7 @@ class View(msgspec.Struct, frozen=True):
             if renamed is not None:
                 sent[place] = _named(sent[place], renamed)
                 repairs.append(Repair("id-used-twice", _USED_TWICE, place))
-        if self._is_sound():
+        if self.history.grouping.is_sound(self.head, self.anchor, self.start, self.end):
             return Traced(sent, repairs, range(len(sent)))
         made = traced(sent)
         return Traced(made.messages, [*repairs, *made.repairs], made.origins)
@@ -107,15 +107,6 @@ class View(msgspec.Struct, frozen=True):
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)
         return [*range(self.head), *note, *anchor, *range(self.start, self.end)]
-
-    def _is_sound(self) -> bool:
-        is_sound = self.history.grouping.is_sound
-        anchor = self.anchor
-        return (
-            is_sound(self.start, self.end)
-            and is_sound(0, self.head)
-            and (anchor is None or is_sound(anchor, anchor + 1))
-        )
 
     def encoded(self) -> list[msgspec.Raw]:
         """What is sent, as JSON; nothing is encoded twice but what stands in front."""

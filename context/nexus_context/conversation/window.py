@@ -10,6 +10,8 @@
 5. A cut made for a request becomes the conversation's when the conversation goes on from there. Until then
    every request cuts for itself: looking at a long draft changes nothing.
 6. The cost of a request does not grow with the history: only what is new, and what a cut removes, is read.
+7. Where only the beginning and the end of the history are loaded, the cut lies behind the gap, even if what
+   is loaded would fit: what is not loaded counts as cut. Not with `middle_out`, which looks at all.
 """
 
 from bisect import bisect_right
@@ -85,6 +87,15 @@ class _Cut(msgspec.Struct, frozen=True):
         return sum(saved for index, (_, saved) in self.shortened.items() if index >= start)
 
 
+class _Front(NamedTuple):
+    """What of a cut stays the same while messages are added. What is sent are `tokens` with all messages'."""
+
+    cut: _Cut
+    anchor: int | None
+    tokens: int
+    shortened: Mapping[int, Message]
+
+
 class _Fit(NamedTuple):
     """A cut with the tokens of what is sent, those that repairs add, and those without a new cut."""
 
@@ -101,21 +112,25 @@ class Window:
         self._history = history
         self._counter = counter
         self._policy = policy
+        self._least = history.least_start  # where a cut may be at the earliest
         self._settled = _Cut()
         self._proposed = self._settled
+        self._front = _Front(self._settled, None, 0, {})  # of the cut that was looked at last
         self._seen = 0  # messages that the last request saw
         self._settled_seen = 0  # messages that the settled cut has seen
         self._tried: dict[Budget, _Fit] = {}  # for budgets, since the conversation went on
 
     def fit(self, budget: Budget) -> View:
         """What fits the budget. It is over the budget only where nothing more can be done."""
+        if self._policy.strategy == "middle_out":
+            self._history.needs_all()
         size = len(self._history)
         if size > self._seen:  # the conversation went on from the last request
             self._settled, self._settled_seen = self._proposed, self._seen
             self._seen = size
             self._tried.clear()
         sums = self._history.sums(self._counter)
-        tried = self._tried.get(budget)
+        tried = self._tried.get(budget) if self._tried else None
         if tried is None:
             tried = self._tried[budget] = self._try(budget, sums)
             if len(self._tried) > TRIED:
@@ -127,15 +142,21 @@ class Window:
         """The cut that a request of this budget makes."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
-        cut = self._whole(self._settled, budget.room, sums)
+        whole = budget.room
+        cut = self._whole(self._settled, whole, sums)
         tokens = self._size(cut, sums)
         mended = self._mended(cut, tokens, budget, sums)
         wanted = tokens + mended
-        room = budget.room
+        if self._history.gap.messages and not self._settled_seen:  # the first cut lies behind the gap
+            wanted += self._history.gap.tokens
+            cut = self._cut_at(cut, self._least, self._pinned(whole, sums), self._note_room(whole))
+            tokens = self._size(cut, sums)
+            mended = self._mended(cut, tokens, budget, sums)
+        room = whole
         for _ in range(MENDINGS):
-            if tokens + mended <= budget.room:
+            if tokens + mended <= whole:
                 break
-            room = min(room, budget.room - max(mended, 0))
+            room = min(room, whole - max(mended, 0))
             cut = self._fitted(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
             tokens = self._size(cut, sums)
             mended = self._mended(cut, tokens, budget, sums)
@@ -145,11 +166,9 @@ class Window:
 
     def _mended(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
         """Tokens that repairs add to what is sent: results that are made up, less what is left out."""
-        is_sound = self._history.grouping.is_sound
-        if is_sound(cut.start, len(self._history)) and is_sound(0, cut.head):
-            anchor = self._anchor(cut.head, cut.start)
-            if anchor is None or is_sound(anchor, anchor + 1):
-                return 0
+        anchor = self._front_of(cut, sums).anchor
+        if self._history.grouping.is_sound(cut.head, anchor, cut.start, len(self._history)):
+            return 0
         view = self._view(_Fit(cut, tokens, 0, tokens), budget, sums)
         given, sizes = view.messages(), view.sizes(self._counter)
         sound = view.sound_messages()
@@ -163,7 +182,19 @@ class Window:
     # ------------------------------------------------------------ sizes
 
     def _size(self, cut: _Cut, sums: Sequence[int]) -> int:
-        return sums[cut.head] + cut.note_tokens + self._tail(cut, cut.start, sums)
+        return self._front_of(cut, sums).tokens + sums[-1]
+
+    def _front_of(self, cut: _Cut, sums: Sequence[int]) -> _Front:
+        front = self._front
+        if front.cut is cut:
+            return front
+        start = cut.start
+        tokens = sums[cut.head] + cut.note_tokens + self._tail(cut, start, sums) - sums[-1]
+        shortened = {index: message for index, (message, _) in cut.shortened.items()}
+        front = _Front(cut, self._anchor(cut.head, start), tokens, shortened)
+        if start < len(self._history):  # else what comes next may need an anchor
+            self._front = front
+        return front
 
     def _tail(self, cut: _Cut, start: int, sums: Sequence[int]) -> int:
         """Tokens from `start` on, with the user's message that the turn began with."""
@@ -181,6 +212,8 @@ class Window:
         if turn < 0:
             return None
         anchor = asked[turn]
+        if anchor < self._least:  # what the turn began with is not loaded
+            return None
         while anchor + 1 < start and messages[anchor + 1].role == "user":
             anchor += 1
         return anchor if anchor >= head else None
@@ -203,7 +236,7 @@ class Window:
         if self._size(cut, sums) <= room:
             return cut
         policy = self._policy
-        note_room = min(policy.identifier_tokens, max(room, 0) // 10)
+        note_room = self._note_room(room)
         pinned = self._pinned(room, sums)
         front = sums[pinned] + note_room
         target = max(int(policy.target * whole.available) - whole.fixed, int(policy.target * room) // 2)
@@ -222,6 +255,10 @@ class Window:
         made = self._cut_at(cut, start, max(kept.head, min(pinned, start)), note_room)
         return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
 
+    def _note_room(self, room: int) -> int:
+        """Tokens that names and values of what is cut may take."""
+        return min(self._policy.identifier_tokens, max(room, 0) // 10)
+
     def _with_question(self, start: int, *, after: int) -> int:
         """The start, or the user's message right before it: it would be sent all the same."""
         messages = self._history.messages
@@ -234,6 +271,8 @@ class Window:
         A summary is, whatever the strategy: it stands for what is gone. So are the user's first messages.
         """
         messages = self._history.messages
+        if self._history.gap.messages:
+            messages = messages[: self._history.gap.lead]
         pinned = 0
         if messages and is_summary(messages[0]) and sums[1] <= room * LARGEST_SUMMARY:
             pinned = 1
@@ -249,7 +288,7 @@ class Window:
     def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
         index, read, note, tokens = last.index, last.read, None, 0
         if note_room >= LEAST:
-            index = _index() if index is None else index.copy()
+            index = _index(self._history.gap.messages) if index is None else index.copy()
             begin = max(read, head)
             recent = max(begin, start - REMEMBERED)  # the names of older ones would have faded
             index.messages += recent - begin
@@ -318,6 +357,7 @@ class Window:
 
     def _view(self, fit: _Fit, budget: Budget, sums: Sequence[int]) -> View:
         cut = fit.cut
+        front = self._front_of(cut, sums)
         return View(
             strategy=self._policy.strategy,
             history=self._history,
@@ -326,22 +366,25 @@ class Window:
             wanted=fit.wanted,
             note=cut.note,
             note_tokens=cut.note_tokens,
-            anchor=self._anchor(cut.head, cut.start),
+            anchor=front.anchor,
             start=cut.start,
-            shortened={index: message for index, (message, _) in cut.shortened.items()},
+            shortened=front.shortened,
             tokens=fit.tokens + fit.mended,
             mended=fit.mended,
-            original_tokens=sums[-1],
+            original_tokens=sums[-1] + self._history.gap.tokens,
             room=budget.room,
             end=len(self._history),
         )
 
 
-def _index() -> "IdentifierIndex":
+def _index(unread: int) -> "IdentifierIndex":
+    """A new index, with messages that it will never read."""
     # many patterns, which the first diagnostics of an editor need not wait for
     from nexus_context.conversation.identifiers import IdentifierIndex
 
-    return IdentifierIndex()
+    made = IdentifierIndex()
+    made.messages = unread
+    return made
 
 
 def _water_level(sizes: Sequence[int], budget: int) -> int:

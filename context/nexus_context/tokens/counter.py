@@ -71,11 +71,12 @@ def count_message(
     total = estimates.MESSAGE_OVERHEAD
     if isinstance(content, str):
         total += counter.count(content)
-    else:
-        total += sum(_count_part(counter, part) for part in content or ())
-    for call in tool_calls or ():
-        total += counter.count(call.name) + counter.count(estimates.json_text(call.arguments))
-        total += estimates.TOOL_CALL_OVERHEAD
+    elif content:
+        total += sum(_count_part(counter, part) for part in content)
+    if tool_calls:
+        for call in tool_calls:
+            total += counter.count(call.name) + counter.count(estimates.json_text(call.arguments))
+            total += estimates.TOOL_CALL_OVERHEAD
     return total
 
 
@@ -123,6 +124,12 @@ class TiktokenCounter(AdditiveCounter):
             known = ", ".join(vocabulary.ENCODINGS)
             raise ValueError(f"unknown encoding {encoding_name!r}; choose one of: {known}")
         self.name = encoding_name
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        if len(text) < _DIRECT:  # as in `units`, for most texts are short
+            return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
+        return self.units(text)
 
     def units(self, text: str) -> int:
         """Tokens of `text`."""

@@ -1,5 +1,6 @@
 """Counts of text and messages, exact and estimated, whatever the text."""
 
+import functools
 import threading
 from typing import Any, NamedTuple
 
@@ -30,8 +31,20 @@ def check(text: str) -> tuple[int, int, int]:
     return CL100K.count(text), O200K.count(text), SIMPLE.count(text)
 
 
+@functools.cache
+def tiktokens_own(name: str) -> tiktoken.Encoding:
+    """The encoding with the pattern as tiktoken writes it."""
+    definition = vocabulary._DEFINITIONS[name]
+    return tiktoken.Encoding(
+        f"{name} of tiktoken",
+        pat_str=definition.pattern,
+        mergeable_ranks=vocabulary._read_ranks(name, definition.sha256),
+        special_tokens=definition.special_tokens,
+    )
+
+
 def reference(counter: TiktokenCounter, text: str) -> int:
-    return len(tiktoken.get_encoding(counter.name).encode(text, disallowed_special=()))
+    return len(tiktokens_own(counter.name).encode(text, disallowed_special=()))
 
 
 def test_text() -> None:
@@ -86,6 +99,20 @@ def test_a_million_blanks_on_which_tiktoken_gives_up(counter: TiktokenCounter, b
 def test_split_text_counts_as_the_whole(counter: TiktokenCounter, text: str, times: int) -> None:
     text = f"{text}\n{text}x" * times
     assert counter.count(text) == reference(counter, text)
+
+
+LETTERS = (
+    "aAzZsSſlLvVeErRdDtTmMKǅʰéд中ı1٣Ⅷ"
+    " \t\n\r\x0b\x0c\x1c\x85\u00a0\u200b\u2028\u3000'’\"/!<|>_.\u0301\ud800\U0001f600"
+)
+
+
+@pytest.mark.parametrize("counter", [CL100K, O200K], ids=repr)
+@given(text=st.text(st.sampled_from(LETTERS)) | st.text())
+@settings(max_examples=300, deadline=None)
+def test_the_pattern_matches_as_tiktokens_own(counter: TiktokenCounter, text: str) -> None:
+    ours = vocabulary.load_encoding(counter.name).encode(text, disallowed_special=())
+    assert ours == tiktokens_own(counter.name).encode(text, disallowed_special=())
 
 
 @given(text=st.text(), times=st.integers(1, 3000))

@@ -1,0 +1,41 @@
+"""What holds of every view of a conversation."""
+
+from nexus_context.budget import history_rows
+from nexus_context.conversation.clamp import LEAST
+from nexus_context.conversation.view import View
+from support.histories import Letters, pairing_errors
+
+
+def check(view: View, counter: Letters) -> None:
+    """What holds of every view, whatever the history, the strategy and the budget."""
+    history, grouping = view.history, view.history.grouping
+    messages = view.messages()
+    sound, repairs, _ = view.sound_messages()
+    # every token that a provider is sent is counted, and has its row
+    assert counter.count_messages(sound) == view.tokens
+    assert view.sizes(counter) == [counter.count_messages([message]) for message in messages]
+    assert sum(row.tokens for row in history_rows(view, counter)) == view.tokens
+    # the newest message is there, at most shortened
+    if history.messages:
+        newest = len(history) - 1
+        assert messages[-1] == view.shortened.get(newest, history.messages[newest])
+    # groups are whole, save where the result of a call that was cut comes late and there is no room for both
+    groups = [*grouping.groups, len(history)]
+    assert view.head in groups or view.start not in groups
+    if view.strategy != "simple" and view.start not in groups:
+        group = max(start for start in groups if start < view.start)
+        needed = [*history.messages[: group + 1][-8:], *history.messages[group : view.start]]
+        assert view.tokens - view.mended + counter.count_messages(needed) > view.room
+    # the conversation begins with the user where it can
+    known = history.messages[history.least_start : view.start + 1]
+    if view.start and any(one.role == "user" for one in known):
+        assert messages[0].role == "user" or view.head
+    # it is too long only where nothing more can be left out or shortened
+    if view.over and history.messages:
+        assert view.start >= grouping.groups[-1]
+        assert (view.head, view.note) == (0, None)
+        kept = [view.shortened.get(at, history.messages[at]) for at in range(view.start, view.end)]
+        assert all(counter.count_messages([one]) <= LEAST for one in kept if one.role == "tool")
+    # providers accept it
+    assert pairing_errors(sound) == []
+    assert bool(repairs) or sound == messages
