@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import time
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -27,6 +28,8 @@ SETTLED_NS = 2_000_000_000
 """A file changed less than this before it was read may change again with the same time stamp (FAT: 2 s)."""
 
 Status = Literal["loaded", "missing", "unreadable", "too-large", "invalid"]
+
+Entry = Literal["file", "directory", "link", "other"]
 
 _START = Span(0, 0)
 _CHUNK = 1 << 20
@@ -219,6 +222,15 @@ def exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def list_directory(path: str, most: int | None = None) -> list[tuple[str, Entry]]:
+    """Names in a directory (of `most` of them), sorted, with what each is; none where it cannot be listed."""
+    try:
+        with os.scandir(path) as found:
+            return sorted((each.name, _entry(each)) for each in islice(found, most))
+    except (OSError, ValueError):
+        return []
+
+
 def which(command: str, *, search: str | None = None) -> str | None:
     """Absolute path of a command found on `search` (default: PATH), or None.
 
@@ -231,6 +243,12 @@ def which(command: str, *, search: str | None = None) -> str | None:
     except ValueError:
         return None
     return found if found and os.path.isabs(found) else None
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    if found.is_symlink():
+        return "link"
+    return "file" if found.is_file() else "directory" if found.is_dir() else "other"
 
 
 def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:

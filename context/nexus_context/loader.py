@@ -15,6 +15,7 @@ from nexus_context.config.mcp import McpServer
 from nexus_context.errors import Severity, Span
 from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.frames import ConfigError
+from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
 from nexus_context.layers.read import Surroundings, open_layers
 from nexus_context.layers.walk import global_directory, user_home
@@ -90,8 +91,8 @@ class ContextLoader:
         self._environ = os.environ if environ is None else environ
         self._environment = environment
 
-    def load(self, cwd: Path) -> LoadedContext:
-        """The context of a folder.
+    def load(self, cwd: Path, *, agent: str | None = None) -> LoadedContext:
+        """The context of a folder, for the agent of a name or for none that has one.
 
         Raises ConfigError with the frame of every error in the folder's configuration files, and ValueError
         where the path is not absolute.
@@ -103,6 +104,7 @@ class ContextLoader:
             environment=self._environment or detect("repl", environ=self._environ),
             overlays={},
             environ=self._environ,
+            agent=agent,
         )
         if any(problem.severity == Severity.ERROR for problem in snapshot.problems):
             raise ConfigError(snapshot.problems, snapshot.layers.texts)
@@ -133,7 +135,7 @@ class PromptLoader:
         home = user_home(self._environ)
         around = Surroundings(global_directory(self._environ), home, {}, self._environ)
         layers, reading = open_layers(folder, around, None)
-        blocks = gather(layers, reading, home).blocks
+        blocks = gather(_without_bootstrap(layers), reading, home, {}).blocks
         personal, personal_path = self._personal_text(
             [(block.pieces, block.path) for block in blocks if block.layer.name in (GLOBAL, DEFAULTS)]
         )
@@ -167,6 +169,16 @@ def _absolute(folder: Path) -> str:
     return str(folder)
 
 
+def _without_bootstrap(layers: Layers) -> Layers:
+    """The layers without the files that this front does not know: what they import is not theirs alone."""
+    replace = msgspec.structs.replace
+    kept = [
+        replace(layer, files=tuple(file for file in layer.files if file.kind not in BOOTSTRAP_KINDS))
+        for layer in layers.layers
+    ]
+    return replace(layers, layers=tuple(kept), skills=())
+
+
 def _system(folder: str, host: Environment) -> list[Piece]:
     values = {"folder": folder, "os": host.os, "terminal": host.terminal, "mode": host.mode}
     return texts.fill(
@@ -192,7 +204,7 @@ def _sources(layers: Layers) -> ContextSources:
             Path(layer.directory) for layer in layers.layers if layer.name.startswith(ANCESTOR_PREFIX)
         ),
         local_dir=directory(LOCAL),
-        prompt_sources=tuple(paths("instructions", "readme")),
+        prompt_sources=tuple(paths(*BOOTSTRAP_KINDS, "instructions", "readme")),
         config_sources=tuple(path for path, _ in paths("config")),
         mcp_sources=tuple(path for path, _ in paths("mcp")),
     )

@@ -6,25 +6,29 @@
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem
-from nexus_context.layers.model import Layers
+from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.layers.read import Surroundings, open_layers, with_reading
 from nexus_context.layers.recheck import recheck
 from nexus_context.prompt.contents import Contents, gather
 from nexus_context.prompt.environment import Environment
-from nexus_context.prompt.render import Prompt, render
+from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
+from nexus_context.prompt.skills import activated, bodies
 from nexus_context.tokens.models import resolve
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One folder. `revision` counts from 1; `prompt_for` renders from `environment` and `contents`."""
+    """One folder, as it is for one agent or for none that has a name.
+
+    `revision` counts from 1; `prompt_for` renders from `environment` and `contents`.
+    """
 
     folder: str
     revision: int
@@ -33,6 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     environment: Environment
     contents: Contents
+    agent: str | None = None
 
     @property
     def effective(self) -> Effective:
@@ -51,21 +56,23 @@ def load(
     previous: Snapshot | None = None,
     changed: Collection[str] | None = None,
     now: datetime | None = None,
+    agent: str | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
     `home` is the global directory, `user_home` the user's home directory, `overlays` unsaved text by
     absolute path. `changed` are the only paths whose unsaved text or file can have changed since `previous`;
-    None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`.
+    None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`. `agent` is
+    the name of the agent that the prompt is for: `AGENT.<agent>.md` is its definition where a layer has one.
     """
-    if previous is not None and changed is not None and len(changed) == 1:
+    if previous is not None and previous.agent == agent and changed is not None and len(changed) == 1:
         (path,) = changed
         typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
         if typed is not None:
             return typed
-    around = Surroundings(home, user_home, overlays, environ)
+    around = Surroundings(home, user_home, overlays, environ, agent=agent)
     opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
-    contents = gather(opened, reading, user_home)
+    contents = gather(opened, reading, user_home, environ)
     layers = with_reading(opened, reading)
     facts = Facts(window=_window(layers.effective, None), now=now)
     prompt = render(layers, contents, environment=environment, facts=facts)
@@ -74,7 +81,36 @@ def load(
     if previous is not None:
         same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
         revision = previous.revision if same else previous.revision + 1
-    return Snapshot(folder, revision, layers, prompt, problems, environment, contents)
+    return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent)
+
+
+def for_agent(
+    snapshot: Snapshot,
+    agent: str | None,
+    *,
+    home: str,
+    user_home: str,
+    overlays: Mapping[str, str],
+    environ: Mapping[str, str],
+) -> Snapshot:
+    """The snapshot's folder as another agent has it: the same files, with that agent's own definition.
+
+    The other arguments are those of `load` that the snapshot was made with. Only what the snapshot has not
+    read is read from the disk; the paths that the agent depends on are the new snapshot's `layers.watch`.
+    """
+    if snapshot.agent == agent:
+        return snapshot
+    return load(
+        snapshot.folder,
+        home=home,
+        user_home=user_home,
+        environment=snapshot.environment,
+        overlays=overlays,
+        environ=environ,
+        previous=snapshot,
+        changed=(),
+        agent=agent,
+    )
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
@@ -95,14 +131,48 @@ def prompt_for(
     model: str | None = None,
     additional: str | None = None,
     now: datetime | None = None,
+    skip_skills: bool = False,
+    skill_filter: Sequence[str] | None = None,
+    skills: Sequence[str] = (),
 ) -> Prompt:
-    """The prompt of one request: with its model, its additional text and, where set so, the date."""
+    """The prompt of one request: with its model, its additional text and, where set so, the date.
+
+    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; the text of
+    those that `skills` names is put into the prompt. Raises RequestError for a name that is not among them.
+    """
     placement = (snapshot.effective.get("/context/datetime") or {}).get("placement")
     dated = now is not None and placement == "system"
-    if model is None and not additional and not dated:
+    chosen = skip_skills or skills or skill_filter is not None
+    if model is None and not additional and not dated and not chosen:
         return snapshot.prompt
-    facts = Facts(model, _window(snapshot.effective, model), additional, now)
+    only = None if skill_filter is None else tuple(skill_filter)
+    window = _window(snapshot.effective, model)
+    facts = Facts(model, window, additional, now, skip_skills, only, tuple(skills))
     return render(snapshot.layers, snapshot.contents, environment=snapshot.environment, facts=facts)
+
+
+def activate(
+    snapshot: Snapshot, names: Sequence[str], *, skill_filter: Sequence[str] | None = None
+) -> Prompt:
+    """The texts of skills by name, each under its heading, with the fragments that tile them.
+
+    RequestError for a name that no skill of the folder has, or that is not among `skill_filter`.
+    """
+    active = active_skills(snapshot, names, skill_filter=skill_filter)
+    return tiled(bodies(snapshot.layers, active))
+
+
+def active_skills(
+    snapshot: Snapshot,
+    names: Sequence[str],
+    *,
+    skip_skills: bool = False,
+    skill_filter: Sequence[str] | None = None,
+) -> tuple[LayerSkill, ...]:
+    """The skills that a request activates, in the order of the prompt; RequestError as for `prompt_for`."""
+    only = None if skill_filter is None else tuple(skill_filter)
+    facts = Facts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
+    return activated(snapshot.layers, facts)
 
 
 def _window(effective: Effective, requested: str | None) -> int | None:

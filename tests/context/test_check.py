@@ -283,6 +283,21 @@ def test_advice(text: str, code: str, marked: str, message: str) -> None:
     assert problem.severity == Severity.WARNING
 
 
+def test_two_sections_of_one_name_are_shown_together() -> None:
+    text = """{"context": {"sections": [
+      {"name": "Style", "content": "a"}, {"name": "Tests", "content": "b"}, {"name": " Style", "content": "c"}
+    ]}}"""
+    (problem,) = check_config(parse(PATH, text))
+    message = 'There are two sections " Style" in this file: rename or remove one of them.'
+    assert rows(text, [problem]) == [("config.section-name", '" Style"', message)]
+    assert [text[each.span.start : each.span.end] for each in problem.related] == ['"Style"']
+    for broken in (
+        '{"context": {"sections": [{"name": 1}, 2, {"name": ""}]}}',
+        '{"context": {"sections": 1}}',
+    ):
+        assert "config.section-name" not in [one.code for one in check_config(parse(PATH, broken))]
+
+
 def test_settings_that_go_together() -> None:
     check('{"context": {"max_tokens": 8000, "datetime": {"timezone": "Asia/Tokyo"}}}')
     check('{"compaction": {"threshold": 0.5}}')

@@ -190,7 +190,7 @@ def test_a_file_of_another_user_in_a_shared_directory_is_refused(tmp_path: Path)
         os.chown(fixture.path(f"{FOLDER}/{path}"), 4242, 4242)
     assert "Planted" in load_folder(fixture, FOLDER).prompt.text  # of a folder of one's own, all is trusted
     (tmp_path / "home/a/shared").chmod(0o1777)
-    assert codes_of(fixture) == ["prompt.import-refused"]
+    assert codes_of(fixture) == ["prompt.import-refused", "prompt.section-file"]
     (tmp_path / "home/a").chmod(0o1777)
     assert codes_of(fixture) == ["prompt.import-refused", "prompt.import-refused", "prompt.section-file"]
     snapshot = load_folder(fixture, FOLDER)

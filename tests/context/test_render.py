@@ -121,6 +121,13 @@ Read me.
 
 ---
 
+## Capabilities
+
+MCP servers enabled: a|b
+MCP servers disabled: pg
+
+---
+
 ## Environment
 
 Host: box
@@ -308,6 +315,9 @@ PATHS = [
     "home/a/b/NEXUS.md",
     "home/a/b/README.md",
     "home/a/b/one.md",
+    "home/a/b/.nexus3/AGENT.md",
+    "home/a/.nexus3/CONTEXT.md",
+    "home/.nexus3/IDENTITY.md",
 ]
 
 

@@ -19,6 +19,7 @@ def load_folder(
     previous: Snapshot | None = None,
     changed: frozenset[str] | None = None,
     now: datetime | None = None,
+    agent: str | None = None,
 ) -> Snapshot:
     """The snapshot of a folder; overlays are named by fixture path."""
     return load(
@@ -31,6 +32,7 @@ def load_folder(
         previous=previous,
         changed=changed,
         now=now,
+        agent=agent,
     )
 
 

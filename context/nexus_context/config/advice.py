@@ -3,9 +3,11 @@
 from typing import Any
 
 from nexus_context.config import mend
-from nexus_context.errors import Problem, Severity
+from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument
 from nexus_context.redact import secrets_in
+
+MOST_NAMES = 20  # of sections that are reported
 
 Node = dict[str, Any]
 Pointer = tuple[str, ...]
@@ -17,6 +19,7 @@ def advise(document: JsonDocument, schema: Node) -> list[Problem]:
         *_budget(document, schema),
         *_compaction(document, schema),
         *_time_zone(document),
+        *_section_names(document),
         *_ledger(document),
         *_secrets(document),
     ]
@@ -79,6 +82,27 @@ def _time_zone(document: JsonDocument) -> list[Problem]:
     return [
         _warning(document, pointer, "config.timezone", f"Unknown time zone {mend.quoted(name)}{hint}", fix)
     ]
+
+
+def _section_names(document: JsonDocument) -> list[Problem]:
+    sections = _get(document, ("context", "sections"))
+    first: dict[str, Span] = {}
+    problems = []
+    for index, section in enumerate(sections) if isinstance(sections, list) else ():
+        name = section.get("name") if isinstance(section, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            continue
+        span = document.span(("context", "sections", index, "name"))
+        other = first.setdefault(" ".join(name.split()), span)
+        if other != span:
+            problems.append(_second_section(document, name, span, other))
+    return problems[:MOST_NAMES]
+
+
+def _second_section(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
+    message = f"There are two sections {mend.quoted(name)} in this file: rename or remove one of them."
+    related = (Related(document.path, first, "The first one is here."),)
+    return Problem(document.path, span, "config.section-name", Severity.WARNING, message, None, related)
 
 
 def _ledger(document: JsonDocument) -> list[Problem]:

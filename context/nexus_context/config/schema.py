@@ -78,7 +78,7 @@ class CustomSection(Section):
     )
     priority: Annotated[int, Field(ge=0, le=10_000)] = Field(
         default=300,
-        description="Where the section goes: higher comes first, the layered configuration is at 700.",
+        description="Where it goes, high first: AGENT.md 1000, SOUL.md 900, CONTEXT.md 800, the layers 700.",
     )
 
     @model_validator(mode="after")
@@ -259,7 +259,7 @@ class Skills(Section):
     exclude: list[Pattern] = Field(default=[], description="No skill of these names or patterns.")
     paths: list[Text] = Field(
         default=[],
-        description="More directories with skills, relative to the directory of the layer.",
+        description="More directories with skills, relative to the layer's; a workspace's must be in it.",
     )
 
 
@@ -267,13 +267,13 @@ class Knowledge(Section):
     """Files that are searched with each message."""
 
     paths: list[Text] = Field(
-        default=[], description="Markdown and text files or directories that are indexed."
+        default=[], description="Text files, directories or globs, relative to the folder of the layer."
     )
-    top_k: Annotated[int, Field(ge=1, le=1000)] | None = Field(
-        default=None, description="How many passages are added to a message."
+    top_k: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=5, description="How many passages are added to a message."
     )
-    max_tokens: TokensOrNone | None = Field(
-        default=None, description="The most tokens of passages in one message."
+    max_tokens: TokensOrNone = Field(
+        default=2000, description="The most tokens of passages in one message; 0 for none."
     )
 
 
@@ -379,9 +379,7 @@ class Config(Section):
     )
     permissions: Permissions = Field(default_factory=Permissions, description="What agents may do.")
     tools: Tools = Field(default_factory=Tools, description="Tools that the model is offered.")
-    skills: Skills = Field(
-        default_factory=Skills, description="Skills (SKILL.md) that the model is told of. No effect yet."
-    )
+    skills: Skills = Field(default_factory=Skills, description="Skills (SKILL.md) that the model is told of.")
     memory: Memory = Field(
         default_factory=Memory, description="What is remembered beyond the history. No effect yet."
     )

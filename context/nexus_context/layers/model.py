@@ -9,22 +9,24 @@ from nexus_context.config.merge import ConfigLayer, Effective
 from nexus_context.errors import Problem
 from nexus_context.files import FileRead
 from nexus_context.jsontext import JsonDocument
+from nexus_context.skills import ReadSkill, Skill
 
 DEFAULTS = "defaults"
 GLOBAL = "global"
 LOCAL = "local"
 ANCESTOR_PREFIX = "ancestor:"
 
-Kind = Literal["instructions", "config", "mcp", "readme", "section"]
-Status = Literal["loaded", "missing", "stale", "invalid", "unreadable", "too-large"]
+Bootstrap = Literal["agent", "soul", "identity", "user-identity", "context"]
+Kind = Bootstrap | Literal["instructions", "config", "mcp", "readme", "skill"]
+Status = Literal["loaded", "missing", "stale", "invalid", "unreadable", "too-large", "shadowed", "excluded"]
 
 
 class LayerFile(msgspec.Struct, frozen=True):
     """A file that a layer has or could have.
 
     `text` is the present text where it can be read; only that of a `loaded` file counts. A `stale` JSON
-    file is broken and its last good value counts; an `invalid` one counts as absent. `section` is the file
-    of a custom section of `config.json`.
+    file is broken and its last good value counts; an `invalid` one counts as absent. A `shadowed` file has no
+    effect: a nearer layer has one in its place; an `excluded` one has none by the settings.
     """
 
     kind: Kind
@@ -83,6 +85,27 @@ class Served(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
+class LayerSkill(msgspec.Struct, frozen=True):
+    """A skill that counts, and the name of its layer."""
+
+    layer: str
+    skill: Skill
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Names of the directories in a directory, sorted; `more`: there are more than are looked at."""
+
+    names: tuple[str, ...] = ()
+    more: bool = False
+
+
+class Remarks(msgspec.Struct, frozen=True):
+    """What is to be said of a text."""
+
+    text: str
+    problems: tuple[Problem, ...]
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What a load leaves for the next one: by path, and the merged settings. Nobody changes it later."""
 
@@ -93,6 +116,9 @@ class Memory(msgspec.Struct, frozen=True):
     refusals: dict[str, str | None] = {}
     served: dict[str, Served] = {}
     merged: Merged | None = None
+    listings: dict[str, Listing] = {}
+    skills: dict[str, ReadSkill] = {}
+    remarks: dict[str, Remarks] = {}
 
 
 class Layers(msgspec.Struct, frozen=True):
@@ -100,8 +126,9 @@ class Layers(msgspec.Struct, frozen=True):
 
     `layers` are in order, the most important last. `documents` are the JSON files' present texts, parsed as
     far as possible; `good` their last values without an error; `texts` all texts by path. `watch` are all
-    paths whose change matters, of files and directories that exist or not. `memory` saves work of the next
-    load and means nothing else.
+    paths whose change matters, of files and directories that exist or not; one that ends with a separator
+    stands for whatever is in that directory. `memory` saves work of the next load and means nothing else.
+    `skills` are those that count, in the order of the prompt.
     """
 
     folder: str
@@ -115,3 +142,4 @@ class Layers(msgspec.Struct, frozen=True):
     good: dict[str, JsonDocument]
     watch: tuple[str, ...]
     memory: Memory
+    skills: tuple[LayerSkill, ...] = ()

@@ -3,6 +3,7 @@
 1. `context.ancestor_depth` comes from the local file, else the global one, else the default.
 2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
 3. A packaged default counts only where the global layer has no such file.
+4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -17,10 +18,12 @@ import msgspec
 from nexus_context import files
 from nexus_context.config.merge import ConfigLayer, Effective
 from nexus_context.files import JSON_LIMIT
+from nexus_context.layers.bootstrap import find_bootstrap
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
 from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
+from nexus_context.layers.skills import find_skills
 from nexus_context.layers.unknown_model import unknown_model
 from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, ancestor_places, local_place
 
@@ -35,7 +38,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     `home` is the global directory (`~/.nexus3`), `user_home` where the walk upwards ends. `overlays` maps
     absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
-    absolute path) are what MCP servers would be started with.
+    absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
+    folder is read for.
     """
 
     home: str
@@ -43,6 +47,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     overlays: Mapping[str, str]
     environ: Mapping[str, str]
     which: Callable[[str], str | None] | None = None
+    agent: str | None = None
 
 
 def read_layers(
@@ -53,13 +58,14 @@ def read_layers(
     overlays: Mapping[str, str],
     environ: Mapping[str, str],
     previous: Layers | None = None,
+    agent: str | None = None,
 ) -> Layers:
     """Everything that the files of an absolute folder say; never raises for anything that they may be.
 
     For the arguments see `Surroundings`. `previous` is an earlier result: what is unchanged is taken from
     it, and of a JSON file that broke since, its last good value.
     """
-    around = Surroundings(home, user_home, overlays, environ)
+    around = Surroundings(home, user_home, overlays, environ, agent=agent)
     layers, reading = open_layers(folder, around, previous)
     return with_reading(layers, reading)
 
@@ -77,18 +83,25 @@ def open_layers(
     reading.problems.extend(unknown_model(reading, effective))
     names = instruction_names(reading, effective)
     instructions = _instructions(reading, places, names, effective)
+    bootstrap = find_bootstrap(reading, places, around.agent)
     search = functools.cache(
         around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
     )
     servers, mcp_files = find_servers(reading, places, effective, environ=around.environ, which=search)
+    counts = [
+        place if own or mcp or config is not None or not (place.optional or place.name == DEFAULTS) else None
+        for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)
+    ]
+    skill_files, skills = find_skills(reading, counts, effective, around.user_home)
     layers = []
-    for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True):
-        if (place.optional or place.name == DEFAULTS) and not own and not mcp and config is None:
+    found = zip(counts, configs, instructions, bootstrap, mcp_files, skill_files, strict=True)
+    for place, config, own, persona, mcp, skill in found:
+        if place is None:
             continue
-        listed = [*own, *([_config_file(config)] if config else []), *mcp]
+        listed = [*own, *persona, *([_config_file(config)] if config else []), *mcp, *skill]
         config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
         layers.append(Layer(place.name, place.directory, config_directory, tuple(listed)))
-    bare = Layers(folder, tuple(layers), (), effective, servers, (), {}, {}, {}, (), reading.memory())
+    bare = Layers(folder, tuple(layers), (), effective, servers, (), {}, {}, {}, (), reading.memory(), skills)
     return with_reading(bare, reading), reading
 
 

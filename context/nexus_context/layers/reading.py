@@ -6,9 +6,12 @@
    a directory where others could have put it, if it is not this user's or root's.
 """
 
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
 import functools
+import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -18,8 +21,9 @@ from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, FileRead, decode, read_text, real_path, trusted_read
 from nexus_context.jsontext import JsonDocument, parse
-from nexus_context.layers.model import Checked, Memory, Merged, Served, Skipped, Status
+from nexus_context.layers.model import Checked, Listing, Memory, Merged, Remarks, Served, Skipped, Status
 from nexus_context.layers.walk import Place, within
+from nexus_context.skills import ReadSkill, read_skill
 
 UNSAVED: tuple[int, ...] = ()
 """Stamp of a text that comes from an editor."""
@@ -53,6 +57,9 @@ class Reading:
         self.refusals: dict[str, str | None] = {}
         self.served: dict[str, Served] = {}
         self.merged: Merged | None = None
+        self.listings: dict[str, Listing] = {}
+        self.skills: dict[str, ReadSkill] = {}
+        self.remarks: dict[str, Remarks] = {}
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
@@ -61,7 +68,16 @@ class Reading:
     def memory(self) -> Memory:
         """What the next load can use."""
         return Memory(
-            self.reads, self.documents, self.checked, self.good, self.refusals, self.served, self.merged
+            self.reads,
+            self.documents,
+            self.checked,
+            self.good,
+            self.refusals,
+            self.served,
+            self.merged,
+            self.listings,
+            self.skills,
+            self.remarks,
         )
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
@@ -127,6 +143,31 @@ class Reading:
             checked = Checked(document, check(document))
         self.checked[document.path] = checked
         return checked.problems
+
+    def listing(self, directory: str, look: Callable[[str], Listing]) -> Listing:
+        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        self.watch.update((directory, directory.rstrip(os.sep) + os.sep))
+        known = self.previous.listings.get(directory) if self.changed is not None else None
+        found = self.listings[directory] = known if known is not None else look(directory)
+        return found
+
+    def skill(self, path: str, text: str) -> ReadSkill:
+        """The skill in a text; worked out once for each text."""
+        known = self.previous.skills.get(path)
+        if known is None or known.text != text:
+            known = read_skill(path, text)
+        self.skills[path] = known
+        return known
+
+    def remark(
+        self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
+    ) -> tuple[Problem, ...]:
+        """What `look` says of a text; worked out once for each text."""
+        known = self.previous.remarks.get(path)
+        if known is None or known.text != text:
+            known = Remarks(text, tuple(look(path, text)))
+        self.remarks[path] = known
+        return known.problems
 
     def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
         """Report what is wrong with a JSON file, and decide what of it counts."""

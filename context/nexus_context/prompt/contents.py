@@ -1,26 +1,32 @@
-"""What the files of the layers put into the prompt: instruction files with their imports, READMEs, sections.
+"""What the files of the layers put into the prompt: bootstrap files, instruction files, READMEs, sections.
 
-1. A file is in the prompt once, by real path: what a nearer layer names again is left out.
+1. A file is in the prompt once, by real path, with what it imports: where the prompt has it first, bootstrap
+   files before all others. What a nearer layer names again is left out.
 2. The file of a custom section is relative to its layer's directory (to the global directory in the global
    file) and, for a file of a workspace, may be what an import may be.
-3. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
+3. Sections of one name in two files are both in the prompt; that is reported at the nearer one.
+4. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
+   Both are looked for in all of a SKILL.md that counts, although its text is in the prompt only if asked for.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from nexus_context.config import mend
 from nexus_context.config.merge import Effective, Provenance
-from nexus_context.errors import Problem, Severity, Span
+from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.files import FileRead
-from nexus_context.layers.model import DEFAULTS, GLOBAL, Layer, LayerFile, Layers
+from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
+from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import within
+from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
 from nexus_context.prompt.imports import Imports, Refusal, expand, take
 from nexus_context.prompt.texts import Piece, unix_lines
@@ -33,6 +39,7 @@ MAX_SECRETS = 20  # of one file that are reported
 class Block(msgspec.Struct, frozen=True):
     """One file of a layer as it stands in the prompt; `pieces` are not empty."""
 
+    kind: Kind
     layer: Layer
     path: str
     pieces: tuple[Piece, ...]
@@ -50,29 +57,35 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """The files' part of the prompt, in layer order, and what is wrong with it."""
+    """The files' part of the prompt and what is wrong with it.
 
+    `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
+    """
+
+    bootstrap: tuple[Block, ...]
     blocks: tuple[Block, ...]
     sections: tuple[Section, ...]
     problems: tuple[Problem, ...]
+    credentials: tuple[Credential, ...] = ()
 
 
-def gather(layers: Layers, reading: Reading, user_home: str) -> Contents:
-    """Read what the layers' instruction files import and the files of custom sections."""
+def gather(layers: Layers, reading: Reading, user_home: str, environ: Mapping[str, str]) -> Contents:
+    """Read what the layers' bootstrap and instruction files import, and the files of custom sections."""
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
+    files = _prompt_files(layers)
+    waiting = {reading.real_path(file.path) for _, file in files}
+    imports.included.update(waiting)
     blocks = []
-    files = [(layer, file) for layer in layers.layers for file in layer.files if _is_prompt_text(file)]
-    first: dict[str, str] = {}  # real path → path of the file that stands for it
-    for _, file in files:
-        first.setdefault(reading.real_path(file.path), file.path)
-    imports.included.update(first)
     for layer, file in files:
-        if first[reading.real_path(file.path)] != file.path:
+        real = reading.real_path(file.path)
+        if real not in waiting:
             continue
+        waiting.remove(real)
         pieces = expand(imports, layer, file.path, file.text or "")
         if pieces:
-            blocks.append(Block(layer, file.path, tuple(pieces)))
+            blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
+    persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
     sections = _sections(layers, imports)
     for path in imports.dropped.difference(imports.texts, before):
         reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
@@ -81,7 +94,38 @@ def gather(layers: Layers, reading: Reading, user_home: str) -> Contents:
     texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
     secrets = [problem for path, text in texts for problem in _secret_problems(path, text)]
     hidden = [problem for path, text in texts for problem in hidden_text(path, text)]
-    return Contents(tuple(blocks), sections, (*imports.problems, *secrets, *hidden))
+    problems = (*imports.problems, *secrets, *hidden, *_skill_problems(layers, reading))
+    rest = tuple(blocks[len(persona) :])
+    return Contents(persona, rest, sections, problems, credentials(layers, environ))
+
+
+def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
+    """The files whose text is in the prompt, in its order."""
+    files = [
+        (layer, file)
+        for layer in layers.layers
+        for file in layer.files
+        if file.status == "loaded" and file.text is not None and file.kind in _PROMPT_ORDER
+    ]
+    return sorted(files, key=lambda found: _PROMPT_ORDER[found[1].kind])
+
+
+_PROMPT_ORDER: dict[Kind, int] = {
+    **{kind: place for place, kind in enumerate(BOOTSTRAP_KINDS)},
+    "instructions": len(BOOTSTRAP_KINDS),
+    "readme": len(BOOTSTRAP_KINDS),
+}
+
+
+def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:
+    for one in layers.skills:
+        path = one.skill.path
+        yield from reading.remark(path, reading.read(path).text or "", _text_problems)
+
+
+def _text_problems(path: str, text: str) -> Iterator[Problem]:
+    yield from _secret_problems(path, text)
+    yield from hidden_text(path, text)
 
 
 def _secret_problems(path: str, text: str) -> Iterator[Problem]:
@@ -101,16 +145,16 @@ def _secrets(text: str) -> tuple[Span, ...]:
     return secrets_in_text(text)
 
 
-def _is_prompt_text(file: LayerFile) -> bool:
-    return file.kind in ("instructions", "readme") and file.status == "loaded" and file.text is not None
-
-
 def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
-    found = []
+    found: list[Section] = []
+    named: dict[str, Provenance] = {}
     for index, value in enumerate(layers.effective.get("/context/sections") or ()):
         origin = _origin(layers.effective, f"/context/sections/{index}")
-        if origin is None:
+        if origin is None or origin.document is None:
             continue
+        first = named.setdefault(" ".join(value["name"].split()), origin)
+        if first.path != origin.path:  # two of one name in one file are reported with that file
+            imports.problems.append(_repeated(value["name"], origin, first))
         pieces = _section_pieces(layers, imports, value, origin)
         if pieces:
             priority = value.get("priority", DEFAULT_PRIORITY)
@@ -123,6 +167,21 @@ def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
 def _origin(effective: Effective, pointer: str) -> Provenance | None:
     chain = effective.provenance.get(pointer, ())
     return next((entry for entry in chain if entry.wins and entry.document is not None), None)
+
+
+def _repeated(name: str, origin: Provenance, first: Provenance) -> Problem:
+    message = (
+        f"Another layer has a section {mend.quoted(name)}, too, and both are in the prompt. Rename or remove "
+        "one of them."
+    )
+    related = (Related(first.path, _name_span(first), "The other one is here."),)
+    severity = Severity.WARNING
+    return Problem(origin.path, _name_span(origin), "prompt.section-name", severity, message, None, related)
+
+
+def _name_span(origin: Provenance) -> Span:
+    """Where a section's name stands in the file that defines it."""
+    return origin.document.span((*origin.pointer, "name")) if origin.document is not None else origin.span
 
 
 def _section_pieces(
@@ -142,6 +201,9 @@ def _section_pieces(
     layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
     path, refusal = _section_path(layer, imports, str(value.get("file")))
     if refusal is None and imports.real_path(path) in imports.included:
+        message = "The section's file is left out: that file is in the prompt already. Remove the section."
+        code = "prompt.section-file"
+        imports.problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message))
         return []
     read = take(imports, layer, path) if refusal is None else Refusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":

@@ -1,4 +1,11 @@
-"""What the prompt says about the host: name, system, processor, terminal, mode."""
+"""What the prompt says about the host: name, system, processor, terminal, mode.
+
+1. Only what stays as it is while the process runs: no time, no load, no state of the work.
+2. Every fact is one line of at most MAX_FACT characters that people can see: the host's own files and names
+   are given by others, and a prompt must not get headings or hidden orders from them.
+3. A Linux under Windows is told apart by its kernel's name, and where that is the user's own kernel by the
+   name of its distribution in the environment, which only WSL sets.
+"""
 
 import os
 import re
@@ -12,8 +19,29 @@ from nexus_context.prompt import texts
 
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 WINDOWS_11_BUILD = 22_000
+MAX_FACT = 120  # characters
+
+Mode = Literal["repl", "server", "editor"]
 
 _ASSIGNMENT = re.compile(r"^([A-Z_]+)=(.*)$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")
+_SELECTORS = re.compile(
+    "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)  # the hidden characters that count as printable
+
+
+class Host(msgspec.Struct, frozen=True):
+    """What a host says of itself.
+
+    `system`, `node`, `release` and `machine` are those of uname; `version` is the macOS version, the Windows
+    build ("10.0.22631") or the text of os-release. Each may be empty.
+    """
+
+    system: str
+    node: str = ""
+    release: str = ""
+    machine: str = ""
+    version: str = ""
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -26,57 +54,73 @@ class Environment(msgspec.Struct, frozen=True):
     mode: str
 
 
-def detect(mode: Literal["repl", "server", "editor"], *, environ: Mapping[str, str]) -> Environment:
-    """Read the host, once per process. Starts no process and never raises for what the host lacks."""
+def detect(mode: Mode, *, environ: Mapping[str, str]) -> Environment:
+    """This host, once per process. Starts no process and never raises for what the host lacks."""
+    return describe(read_host(), mode, environ=environ)
+
+
+def describe(host: Host, mode: Mode, *, environ: Mapping[str, str]) -> Environment:
+    """What the prompt says about a host."""
+    under_windows = bool(environ.get("WSL_DISTRO_NAME"))
+    return Environment(
+        host=_fact(host.node) or "unknown",
+        os=describe_system(host.system, host.release, host.version, under_windows=under_windows),
+        arch=_fact(host.machine) or "unknown",
+        terminal=describe_terminal(environ) if mode == "repl" else None,
+        mode=texts.text(f"mode_{mode}"),
+    )
+
+
+def read_host() -> Host:
+    """What this host says of itself."""
     import platform  # only here: it is slow to import
 
     system = platform.system()
-    uname = os.uname() if hasattr(os, "uname") else None
     version = ""
     if system == "Darwin":
         version = platform.mac_ver()[0]
     elif system == "Windows":
         version = platform.win32_ver()[1]
     elif system == "Linux":
-        version = next(
-            (text for path in OS_RELEASE if (text := read_text(path, limit=PROMPT_LIMIT).text)), ""
-        )
-    release = uname.release if uname else platform.release()
-    return Environment(
-        host=one_line(uname.nodename if uname else platform.node()) or "unknown",
-        os=one_line(describe_system(system, release, version)),
-        arch=one_line(uname.machine if uname else platform.machine()) or "unknown",
-        terminal=describe_terminal(environ) if mode == "repl" else None,
-        mode=texts.text(f"mode_{mode}"),
-    )
+        version = os_release(OS_RELEASE)
+    if not hasattr(os, "uname"):
+        return Host(system, platform.node(), platform.release(), platform.machine(), version)
+    uname = os.uname()
+    return Host(system, uname.nodename, uname.release, uname.machine, version)
 
 
-def describe_system(system: str, release: str, version: str) -> str:
-    """Name and version of the operating system.
+def os_release(paths: tuple[str, ...]) -> str:
+    """The text of the first of these files that can be used; empty where none can."""
+    reads = (read_text(path, limit=PROMPT_LIMIT) for path in paths)
+    return next((read.text for read in reads if read.status == "loaded" and read.text), "")
 
-    `system` and `release` are those of uname; `version` is the macOS version, the Windows build
-    ("10.0.22631") or the text of os-release.
+
+def describe_system(system: str, release: str, version: str, *, under_windows: bool = False) -> str:
+    """Name and version of the operating system; for the arguments see `Host`.
+
+    `under_windows`: a Linux that WSL says it runs, whatever its kernel is called.
     """
     if system == "Darwin":
-        return f"macOS {version}".strip()
+        return _fact(f"macOS {version}")
     if system == "Windows":
-        return _describe_windows(version)
+        return _describe_windows(release, version)
     if system != "Linux":
-        return f"{system} {release}".strip() or "unknown"
-    if "microsoft" in release.lower():
-        return f"Linux ({'WSL2' if 'WSL2' in release or 'microsoft' in release else 'WSL1'} on Windows)"
-    fields = {name: value.strip().strip("\"'") for name, value in _ASSIGNMENT.findall(version)}
-    name = fields.get("NAME") or fields.get("PRETTY_NAME") or "Linux"
-    return f"{name} {fields.get('VERSION_ID', '')}".strip()
+        return _fact(f"{system} {release}") or "unknown"
+    distribution = _distribution(version)
+    if not under_windows and "microsoft" not in release.lower():
+        return distribution or "Linux"
+    # the kernel of WSL1 is called "4.4.0-22621-Microsoft", that of WSL2 "5.15.153.1-microsoft-standard-WSL2"
+    wsl = "WSL1" if "Microsoft" in release and "WSL2" not in release else "WSL2"
+    return f"Linux ({wsl} on Windows{', ' if distribution else ''}{distribution})"
 
 
 def describe_terminal(environ: Mapping[str, str]) -> str | None:
     """Terminal program and TERM, as in `vscode (xterm-256color)`; None if neither is known."""
-    program = environ.get("TERM_PROGRAM") or ("Windows Terminal" if environ.get("WT_SESSION") else "")
-    term = environ.get("TERM", "")
+    program = _fact(environ.get("TERM_PROGRAM") or ("Windows Terminal" if environ.get("WT_SESSION") else ""))
+    term = _fact(environ.get("TERM", ""))
     if program and term:
-        return one_line(f"{program} ({term})")
-    return one_line(program or term) or None
+        return f"{program} ({term})"
+    return program or term or None
 
 
 def one_line(text: str) -> str:
@@ -84,8 +128,34 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _describe_windows(version: str) -> str:
+def _fact(text: str) -> str:
+    """A fact by rule 2."""
+    shown = one_line(text[: 2 * MAX_FACT])
+    if not (shown.isascii() and shown.isprintable()):
+        shown = one_line(_SELECTORS.sub("", "".join(char for char in shown if char.isprintable())))
+    return shown if len(shown) <= MAX_FACT else shown[: MAX_FACT - 1] + "…"
+
+
+def _distribution(os_release_text: str) -> str:
+    """Name and version of a Linux distribution by its os-release; empty where that says nothing."""
+    fields = {name: _unquoted(value.strip()) for name, value in _ASSIGNMENT.findall(os_release_text)}
+    if fields.get("NAME"):
+        return _fact(f"{fields['NAME']} {fields.get('VERSION_ID', '')}")
+    return _fact(fields.get("PRETTY_NAME", ""))
+
+
+def _unquoted(value: str) -> str:
+    """A value as a shell reads it: in quotes or not, with escapes in double ones."""
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        return value[1:-1]
+    return _ESCAPED.sub(r"\1", value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value)
+
+
+def _describe_windows(release: str, version: str) -> str:
     build = version.rpartition(".")[2]
-    if not build.isdecimal():
+    if not (build.isascii() and build.isdecimal() and len(build) <= 9):
         return "Windows"
+    server = release.removesuffix("Server")
+    if server != release:
+        return _fact(f"Windows Server {server} (build {build})")
     return f"Windows {11 if int(build) >= WINDOWS_11_BUILD else 10} (build {build})"

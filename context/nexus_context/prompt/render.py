@@ -15,13 +15,18 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import sections
+from nexus_context.prompt import capabilities, sections, skills
 from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.sections import Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
+AGENT = 1000
+PERSONA = 900
+CONTEXT = 800
 LAYERED = 700
+CAPABILITIES = 600
+SKILLS = 500
 ADDITIONAL = 300
 ENVIRONMENT = 200
 DATE = 100
@@ -32,7 +37,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Fragment(msgspec.Struct, frozen=True):
     """A range of the prompt and where it came from.
 
-    `section` is layers, additional, environment, active, mcp, date or custom; `title` its heading.
+    `section` is the kind of a bootstrap file (agent, soul, identity, user-identity, context), or layers,
+    capabilities, skills, additional, environment, active, mcp, date or custom; `title` its heading.
     `path` is None for text of the request. `source` is a range of the file's text. If `verbatim`, the
     prompt's text is that range with its line ends as `\\n`; else it is made from what stands there, and
     an empty range stands for a place or the file as a whole.
@@ -55,7 +61,10 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 def render(layers: Layers, contents: Contents, *, environment: Environment, facts: Facts = Facts()) -> Prompt:  # noqa: B008 (frozen)
-    """The prompt of the layers. The date is in it only with `datetime.placement = system`."""
+    """The prompt of the layers. The date is in it only with `datetime.placement = system`.
+
+    Raises RequestError for a skill that is to be activated and cannot be.
+    """
     effective = layers.effective
     surroundings = [
         sections.environment(layers.folder, environment),
@@ -63,7 +72,12 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         sections.mcp_servers(layers.servers),
     ]
     found = [
+        (AGENT, sections.bootstrap(contents, "agent")),
+        (PERSONA, sections.bootstrap(contents, "soul", "identity", "user-identity")),
+        (CONTEXT, sections.bootstrap(contents, "context")),
         (LAYERED, sections.layered(contents)),
+        (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
+        (SKILLS, skills.section(layers, facts)),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
         (DATE, sections.date(effective, facts.now)),

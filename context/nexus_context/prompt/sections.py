@@ -13,7 +13,7 @@ import msgspec
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Span
-from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Layer
+from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
 from nexus_context.prompt.contents import Block, Contents, Section
 from nexus_context.prompt.environment import Environment, one_line
@@ -21,12 +21,19 @@ from nexus_context.prompt.texts import Piece
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a request or the model registry adds to the settings. `window` is in tokens."""
+    """What a request or the model registry adds to the settings. `window` is in tokens.
+
+    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills` are
+    names of those that are activated.
+    """
 
     model: str | None = None
     window: int | None = None
     additional: str | None = None
     now: datetime | None = None
+    skip_skills: bool = False
+    skill_filter: tuple[str, ...] | None = None
+    skills: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
@@ -63,6 +70,11 @@ def layered(contents: Contents) -> list[Part]:
         return []
     heading = Part("layers", None, "System Configuration", texts.fill("configuration", {}))
     return glued([[heading], *groups], "\n\n")
+
+
+def bootstrap(contents: Contents, *kinds: Kind) -> list[Part]:
+    """The bootstrap files of some kinds, each under its heading; nothing of kinds that no layer has."""
+    return glued((_bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
 
 def additional(text: str | None) -> list[Part]:
@@ -137,12 +149,24 @@ def custom(section: Section) -> list[Part]:
 
 def _block(block: Block, *, headed: bool) -> list[Part]:
     path, layer = block.path, block.layer
-    source = texts.fill("source", {"path": [Piece(_shown(path), path)], "content": block.pieces})
-    pieces = texts.retraced(source, "source", path)
     text, title = _heading(layer, path)
-    if headed:
-        pieces = [*text, Piece("\n", path), *pieces]
+    pieces = [*text, Piece("\n", path), *_sourced(block)] if headed else _sourced(block)
     return _by_file("layers", layer.name, title, path, pieces)
+
+
+def _bootstrap_file(block: Block) -> list[Part]:
+    name = f"bootstrap_{block.kind}"
+    heading = texts.retraced(texts.fill(name, {}), name, block.path)
+    title = texts.text(name).lstrip("# ")
+    pieces = [*heading, Piece("\n", block.path), *_sourced(block)]
+    return _by_file(block.kind, block.layer.name, title, block.path, pieces)
+
+
+def _sourced(block: Block) -> list[Piece]:
+    """The text of a file after a line that says where it stands."""
+    path = [Piece(_shown(block.path), block.path)]
+    filled = texts.fill("source", {"path": path, "content": block.pieces})
+    return texts.retraced(filled, "source", block.path)
 
 
 def _heading(layer: Layer, path: str) -> tuple[list[Piece], str]:

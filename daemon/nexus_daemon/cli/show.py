@@ -51,6 +51,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--layers", action="store_true", help="a table of the layers, their files and skipped places"
     )
     command.add_argument("--message", help="assemble with this message of the user's")
+    command.add_argument(
+        "--skill", action="append", default=[], metavar="NAME", help="activate this skill; may be repeated"
+    )
     command.add_argument("--model", help="for this model instead of the configured one")
     command.add_argument(
         "--budget", type=_budget, metavar="N", help="at most this many tokens, the answer's share among them"
@@ -188,6 +191,7 @@ def _context(
             model=options.model,
             max_context_tokens=options.budget,
             truncation_strategy=options.strategy,
+            skills=options.skill,
             additional_tools=() if conversation is None else conversation.tools,
         ),
     )

@@ -1,0 +1,72 @@
+"""Which files of the layers say who the agent is and what it works by: bootstrap files.
+
+1. They are looked up in `.nexus3/` of each layer, each file name by itself; the nearest layer that has the
+   name wins. A file that is there and cannot be used wins, too, and says why.
+2. An agent with a name has its own definition, `AGENT.<agent>.md` of the nearest layer that has one; only
+   where none has is `AGENT.md` its definition.
+3. A file that does not win is listed as shadowed. It is not in the prompt, and nothing is said about it.
+4. `IDENTITY.md` of the global layer says who the user is; those of a workspace say who the agent is.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import os
+import re
+from collections.abc import Sequence
+from typing import get_args
+
+from nexus_context.layers.model import DEFAULTS, Bootstrap, LayerFile
+from nexus_context.layers.reading import Reading
+from nexus_context.layers.walk import Place
+
+BOOTSTRAP_FILES: dict[str, Bootstrap] = {
+    "AGENT.md": "agent",
+    "SOUL.md": "soul",
+    "IDENTITY.md": "identity",
+    "CONTEXT.md": "context",
+}
+"""Kind by file name, in the order of the prompt."""
+
+BOOTSTRAP_KINDS: tuple[Bootstrap, ...] = get_args(Bootstrap)
+
+_AGENT_NAME = re.compile(r"\w[\w.-]{0,63}\Z")
+
+
+def agent_file(agent: str | None) -> str | None:
+    """The name of an agent's own definition file; None where the agent has no name that a file could bear."""
+    return f"AGENT.{agent}.md" if agent is not None and _AGENT_NAME.match(agent) else None
+
+
+def find_bootstrap(reading: Reading, places: Sequence[Place], agent: str | None) -> list[list[LayerFile]]:
+    """The bootstrap files of each place, shadowed ones too; those that are missing are left out."""
+    own = agent_file(agent)
+    names = BOOTSTRAP_FILES if own is None else {own: BOOTSTRAP_FILES["AGENT.md"], **BOOTSTRAP_FILES}
+    found: list[list[LayerFile]] = [[] for _ in places]
+    taken: set[Bootstrap] = set()
+    for name, kind in names.items():
+        for index in range(len(places) - 1, -1, -1):
+            file = _file(reading, places[index], name, kind, taken)
+            if file is not None:
+                found[index].append(file)
+    return found
+
+
+def _file(
+    reading: Reading, place: Place, name: str, kind: Bootstrap, taken: set[Bootstrap]
+) -> LayerFile | None:
+    """A place's file of a name, and its kind noted as taken; None where there is none to be read."""
+    if place.config_directory is None or place.name == DEFAULTS:
+        return None
+    path = os.path.join(place.config_directory, name)
+    if place.optional:  # it has no `.nexus3` by now
+        reading.watch.add(path)
+        return None
+    if not reading.is_there(place, path):
+        return None
+    if kind == "identity" and not place.in_workspace:
+        kind = "user-identity"
+    if kind in taken:
+        return LayerFile(kind, path, "shadowed", reading.read(path).text)
+    taken.add(kind)
+    read = reading.prompt_file(path)
+    return LayerFile(kind, path, read.status, read.text)

@@ -1,0 +1,40 @@
+"""What the model can work with, in a few lines: skills, MCP servers, credentials.
+
+At most MOST names of each kind are shown. Without anything to tell, there is no section.
+"""
+
+from collections.abc import Sequence
+
+from nexus_context.layers.model import Layers
+from nexus_context.prompt import texts
+from nexus_context.prompt.credentials import Credential
+from nexus_context.prompt.environment import one_line
+from nexus_context.prompt.sections import Facts, Part
+from nexus_context.prompt.skills import offered
+from nexus_context.prompt.texts import Piece
+
+MOST = 20
+
+
+def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[Part]:
+    """The section; nothing where there is nothing to tell."""
+    servers = [server for server in layers.servers if server.shadowed_by is None]
+    skills = [one.skill.name for one in offered(layers, facts)]
+    values = {
+        "count": [Piece(str(len(skills)))] if skills else None,
+        "skills": _listed(skills),
+        "enabled": _listed([server.name for server in servers if server.enabled]),
+        "disabled": _listed([server.name for server in servers if not server.enabled]),
+        "configured": _listed([one.variable for one in found if one.configured]),
+        "broken": _listed([one.variable for one in found if not one.configured]),
+    }
+    if all(value is None for value in values.values()):
+        return []
+    return [Part("capabilities", None, "Capabilities", texts.fill("capabilities", values))]
+
+
+def _listed(names: Sequence[str]) -> list[Piece] | None:
+    if not names:
+        return None
+    shown = [one_line(name) for name in names[:MOST]]
+    return [Piece(", ".join(shown) + (", …" if len(names) > MOST else ""))]

@@ -1,0 +1,226 @@
+"""The front matter of a Markdown file: YAML between two lines `---`, read strictly and within bounds.
+
+1. Only its events are asked of the YAML library: no value is ever constructed, every scalar is its text.
+2. Anchors, aliases and tags are refused: no skill needs them, and they are how a short text becomes a huge
+   value. More than MAX_CHARACTERS, MAX_NODES or MAX_DEPTH is refused, too.
+3. Of two fields of one name the last counts, as with most readers; that is reported.
+4. What cannot be read is one problem, at the place where reading ended.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+
+MAX_CHARACTERS = 16_384
+MAX_NODES = 500
+MAX_DEPTH = 4
+
+_OPEN = re.compile(r"---[ \t]*(?:\r\n|\r|\n|\Z)")
+_CLOSE = re.compile(r"(?:(?<=\n)|(?<=\r))---[ \t]*(?:\r\n|\r|\n|\Z)")
+_NO_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_PLAIN_FIELD = re.compile(r"[\w-]+:[ \t]+(?![\"'|>\[{&*!#%@`])(\S[^\r\n]*?)[ \t]*(?=\r|\n|\Z)")
+_CODE = "skill.front-matter"
+
+
+class Node(NamedTuple):
+    """One value: a text, or a list (`items`), or an object (`members`)."""
+
+    span: Span
+    text: str | None = None
+    items: "tuple[Node, ...] | None" = None
+    members: "tuple[Member, ...] | None" = None
+
+
+class Member(NamedTuple):
+    """A field and its value; `span` is that of the name."""
+
+    name: str
+    span: Span
+    value: Node
+
+
+class FrontMatter(NamedTuple):
+    """The fields by name, None where they cannot be read; `body` is all that follows.
+
+    `span` is where the fields stand, or where they should.
+    """
+
+    fields: dict[str, Member] | None
+    span: Span
+    body: Span
+    problems: tuple[Problem, ...]
+
+
+class _UnreadableError(Exception):
+    def __init__(self, span: Span, why: str, fix: Fix | None = None) -> None:
+        super().__init__(why)
+        self.span = span
+        self.why = why
+        self.fix = fix
+
+
+def front_matter(path: str, text: str) -> FrontMatter:
+    """The front matter of a file; never raises for any text."""
+    opened = _OPEN.match(text)
+    if opened is None:
+        first = Span(0, len(text.partition("\n")[0].rstrip("\r")))
+        why = "it must begin with a line `---`, then `name:` and `description:`, then a line `---`"
+        return FrontMatter(
+            None, first, Span(0, len(text)), (_problem(path, first, f"No front matter: {why}."),)
+        )
+    closed = _CLOSE.search(text, opened.end())
+    if closed is None:
+        first = Span(0, 3)
+        message = "The front matter does not end: write a line `---` after its last field."
+        return FrontMatter(None, first, Span(len(text), len(text)), (_problem(path, first, message),))
+    inside, body = Span(opened.end(), closed.start()), Span(closed.end(), len(text))
+    try:
+        members = _members(text, inside)
+    except _UnreadableError as error:
+        message = f"The front matter cannot be read: {error.why}."
+        problem = Problem(path, error.span, _CODE, Severity.ERROR, message, error.fix)
+        return FrontMatter(None, inside, body, (problem,))
+    fields: dict[str, Member] = {}
+    problems = []
+    for member in members:
+        if member.name in fields:
+            message = f"`{member.name}` is set twice, and only this one counts. Remove one of them."
+            problems.append(Problem(path, member.span, "skill.duplicate-field", Severity.WARNING, message))
+        fields[member.name] = member
+    return FrontMatter(fields, inside, body, tuple(problems))
+
+
+def _problem(path: str, span: Span, message: str) -> Problem:
+    return Problem(path, span, _CODE, Severity.ERROR, message)
+
+
+def _members(text: str, inside: Span) -> tuple[Member, ...]:
+    length = inside.end - inside.start
+    if length > MAX_CHARACTERS:
+        why = f"it is {length:,} characters long, at most {MAX_CHARACTERS:,} are read. Move text to the body"
+        raise _UnreadableError(Span(inside.start, inside.start), why)
+    foreign = _NO_YAML.search(text, inside.start, inside.end)
+    if foreign is not None:
+        why = f"YAML allows no character U+{ord(foreign[0]):04X}. Remove it"
+        raise _UnreadableError(Span(*foreign.span()), why)
+    root = _Builder(text, inside).root()
+    if root is None:
+        return ()
+    if root.members is None:
+        raise _UnreadableError(root.span, "it must be fields, one a line: `name: …`, `description: …`")
+    return root.members
+
+
+class _Builder:
+    """Makes nodes of the events of one front matter."""
+
+    def __init__(self, text: str, inside: Span) -> None:
+        self._text = text
+        self._inside = inside
+        self._nodes = 0
+        self._events = self._parsed()
+
+    def root(self) -> Node | None:
+        """The one document's value; None where there is nothing but white space and comments."""
+        import yaml  # not at import: most folders have no skills
+
+        found: Node | None = None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if found is not None:
+                    raise _UnreadableError(self._span(event), "it holds two documents. Remove the second")
+                found = self._node(next(self._events), 0)
+        return found
+
+    def _parsed(self) -> Iterator[Any]:
+        import yaml
+
+        try:
+            from yaml import CSafeLoader as Loader
+        except ImportError:  # installed without libyaml
+            from yaml import SafeLoader as Loader  # type: ignore[assignment]
+
+        try:
+            yield from yaml.parse(self._text[self._inside.start : self._inside.end], Loader=Loader)
+        except yaml.MarkedYAMLError as error:
+            raise self._marked(error) from error
+        # what the library lets through of bad escapes and directives
+        except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
+            raise _UnreadableError(self._inside, "it is no valid YAML") from error
+
+    def _node(self, event: Any, depth: int) -> Node:
+        import yaml
+
+        self._nodes += 1
+        span = self._span(event)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise _UnreadableError(
+                span, "anchors and aliases (`&`, `*`) are not read. Write the value itself"
+            )
+        if event.tag is not None:
+            raise _UnreadableError(
+                span, "tags (`!`) are not read. Put the value in quotes, or remove the tag"
+            )
+        if self._nodes > MAX_NODES:
+            raise _UnreadableError(span, f"it holds more than {MAX_NODES} values. Move them to the body")
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(span, event.value, plain=not event.style)
+        if depth == MAX_DEPTH:
+            raise _UnreadableError(span, f"its values are nested more than {MAX_DEPTH} deep")
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+                items.append(self._node(event, depth + 1))
+            return Node(self._to(span, event), items=tuple(items))
+        members = []
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._node(event, depth + 1)
+            if key.text is None:
+                raise _UnreadableError(key.span, "the name of a field must be a text")
+            members.append(Member(key.text, key.span, self._node(next(self._events), depth + 1)))
+        return Node(self._to(span, event), members=tuple(members))
+
+    def _scalar(self, span: Span, value: str, *, plain: bool) -> Node:
+        if not value.isprintable():
+            written = self._text[span.start : span.end]
+            unseen = [one for one in value if not one.isprintable() and not one.isspace()]
+            if any(one not in written for one in unseen):
+                raise _UnreadableError(span, "an escape makes a character that nobody sees. Remove it")
+        return Node(span, "" if plain and value in ("~", "null") else value)
+
+    def _span(self, event: Any) -> Span:
+        start = self._inside.start + event.start_mark.index
+        end = self._inside.start + event.end_mark.index
+        return self._trimmed(start, end)
+
+    def _to(self, span: Span, last: Any) -> Span:
+        return self._trimmed(span.start, self._inside.start + last.end_mark.index)
+
+    def _trimmed(self, start: int, end: int) -> Span:
+        start = min(start, self._inside.end)
+        part = self._text[start : min(end, self._inside.end)].rstrip()
+        return Span(start, start + len(part))
+
+    def _marked(self, error: Any) -> _UnreadableError:
+        mark = error.problem_mark or error.context_mark
+        at = self._inside.start + min(mark.index, self._inside.end - self._inside.start) if mark else None
+        problem = str(error.problem or "it is no valid YAML").rstrip(".")
+        if at is None:
+            return _UnreadableError(self._inside, problem)
+        span = Span(at, min(at + 1, self._inside.end))
+        if "mapping values are not allowed" in problem:
+            return _UnreadableError(span, "a value with a colon must be in quotes", self._quoted(at))
+        if self._text[at : at + 1] == "\t":
+            return _UnreadableError(span, "YAML is indented with spaces. Replace the tab")
+        return _UnreadableError(span, problem)
+
+    def _quoted(self, at: int) -> Fix | None:
+        """Quotes for the one-line value around an offset."""
+        start = max(self._text.rfind("\n", 0, at), self._text.rfind("\r", 0, at)) + 1
+        field = _PLAIN_FIELD.match(self._text, start, self._inside.end)
+        if field is None or not field.start(1) <= at < field.end(1):
+            return None
+        value = field[1].replace("'", "''")
+        return Fix("Put the value in quotes", (Edit(Span(*field.span(1)), f"'{value}'"),))

@@ -1,0 +1,184 @@
+"""One SKILL.md: its fields, its body, and what is wrong with it.
+
+1. Real faults are errors, and such a skill is not used: no readable front matter, no name, no description.
+2. All else is cosmetic: reported, and the skill is used as it is. A name is 1 to 64 lowercase letters, digits
+   and single hyphens, and that of the skill's directory; a description has at most 1024 characters, of which
+   the model is shown no more; a compatibility note has 500.
+3. Fields that the specification does not know are hinted at. `allowed-tools` is a text; a list is read, too.
+4. `priority` in `metadata` is an integer: skills of a higher one stand first in the prompt. Without it, 0.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.skills.front_matter import FrontMatter, Member, Node, front_matter
+
+SKILL_FILE = "SKILL.md"
+MAX_NAME = 64  # characters, as the next two
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_PRIORITY = re.compile(r"[+-]?[0-9]{1,6}\Z")
+_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
+_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """A skill that can be used. The spans and `body` are ranges of the text of `path`.
+
+    `name` and `description` are on one line.
+    """
+
+    path: str
+    name: str
+    description: str
+    name_span: Span
+    description_span: Span
+    body: Span
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: dict[str, str] = {}
+    allowed_tools: tuple[str, ...] = ()
+    priority: int = 0
+
+
+class ReadSkill(msgspec.Struct, frozen=True):
+    """What came of a text. `name` is the directory's where the text has none; `skill` None: not used."""
+
+    text: str
+    name: str
+    name_span: Span
+    skill: Skill | None
+    problems: tuple[Problem, ...]
+
+
+def read_skill(path: str, text: str) -> ReadSkill:
+    """The skill of a file, by its absolute path and its text; never raises for any text."""
+    directory = os.path.basename(os.path.dirname(path))
+    front = front_matter(path, text)
+    if front.fields is None:
+        return ReadSkill(text, directory, front.span, None, front.problems)
+    problems = [*front.problems, *_missing(path, front), *_doubtful(path, front.fields)]
+    given, described = _text(front, "name"), _text(front, "description")
+    if given:
+        problems.extend(_name_problems(path, given, front.fields["name"].value.span, directory))
+    if not text[front.body.start :].strip():
+        message = (
+            "The skill has no text: activating it tells the model nothing. Write it below the front matter."
+        )
+        place = Span(front.body.start, front.body.start)
+        problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message))
+    ordered = tuple(sorted(problems, key=lambda problem: problem.span))
+    name_span = front.fields["name"].value.span if given else front.span
+    if not given or not described:
+        return ReadSkill(text, given or directory, name_span, None, ordered)
+    metadata = _metadata(front.fields.get("metadata"))
+    priority = metadata.get("priority", "")
+    skill = Skill(
+        path,
+        given,
+        described[:MAX_DESCRIPTION],
+        name_span,
+        front.fields["description"].value.span,
+        front.body,
+        license=_text(front, "license") or None,
+        compatibility=_text(front, "compatibility") or None,
+        metadata=metadata,
+        allowed_tools=_tools(front.fields.get("allowed-tools")),
+        priority=int(priority) if _PRIORITY.match(priority) else 0,
+    )
+    return ReadSkill(text, given, name_span, skill, ordered)
+
+
+def _text(front: FrontMatter, field: str) -> str:
+    """A field's text on one line; empty where it is missing or no text."""
+    member = (front.fields or {}).get(field)
+    return " ".join(member.value.text.split()) if member is not None and member.value.text else ""
+
+
+def _missing(path: str, front: FrontMatter) -> Iterator[Problem]:
+    for field, what in (("name", "the skill's name"), ("description", "what it does and when to use it")):
+        if _text(front, field):
+            continue
+        member = (front.fields or {}).get(field)
+        if member is None:
+            place, why = front.span, f"The front matter has no `{field}`"
+        elif member.value.text is None:
+            place, why = member.value.span, f"`{field}` must be a text"
+        else:
+            place, why = member.span, f"`{field}` is empty"
+        message = f"{why}: the skill is not used. Write {what}: `{field}: …`."
+        yield Problem(path, place, f"skill.{field}", Severity.ERROR, message)
+
+
+def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator[Problem]:
+    fix = None
+    if _NAME.match(directory) and len(directory) <= MAX_NAME:
+        fix = Fix(f"Name it {directory}", (Edit(span, directory),))
+    if not _NAME.match(name):
+        message = "A skill's name is lowercase letters, digits and single hyphens between them. Rename it."
+    elif len(name) > MAX_NAME:
+        message = f"The name has {len(name)} characters, and {MAX_NAME} are allowed. Shorten it."
+    elif name != directory:
+        message = f"The name is not that of the skill's directory, {directory}. Rename one of them."
+    else:
+        return
+    yield Problem(path, span, "skill.name", Severity.WARNING, message, fix)
+
+
+def _doubtful(path: str, fields: dict[str, Member]) -> Iterator[Problem]:
+    def warn(span: Span, field: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
+        return Problem(path, span, f"skill.{field}", severity, message)
+
+    for field, member in fields.items():
+        value = member.value
+        if field not in _FIELDS:
+            message = (
+                f"The specification has no field `{field}`, and it has no effect here. Under `metadata` any "
+                "name is allowed."
+            )
+            yield warn(member.span, "unknown-field", message, Severity.HINT)
+        elif field == "metadata":
+            yield from _metadata_problems(path, value)
+        elif field == "allowed-tools" and value.items is not None:
+            message = (
+                "The specification wants one text, with spaces between the tools. The list is read, too."
+            )
+            yield warn(value.span, field, message, Severity.HINT)
+        elif field not in ("name", "description") and value.text is None:
+            yield warn(value.span, field, f"`{field}` must be a text; it is left out.")
+    for field, most, what in (
+        ("description", MAX_DESCRIPTION, "the model is shown only as many"),
+        ("compatibility", MAX_COMPATIBILITY, "other programs may refuse it"),
+    ):
+        length = len(" ".join((fields[field].value.text or "").split())) if field in fields else 0
+        if length > most:
+            message = f"`{field}` has {length:,} characters, and {most:,} are allowed: {what}. Shorten it."
+            yield warn(fields[field].value.span, field, message)
+
+
+def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
+    wrong = [member.value.span for member in value.members or () if member.value.text is None]
+    if value.members is None and value.text != "":
+        wrong = [value.span]
+    for span in wrong:
+        message = "`metadata` is names with texts, one a line; this is left out."
+        yield Problem(path, span, "skill.metadata", Severity.WARNING, message)
+
+
+def _metadata(member: Member | None) -> dict[str, str]:
+    members = (member.value.members or ()) if member is not None else ()
+    return {one.name: one.value.text for one in members if one.value.text is not None}
+
+
+def _tools(member: Member | None) -> tuple[str, ...]:
+    if member is None:
+        return ()
+    if member.value.items is not None:
+        return tuple(item.text.strip() for item in member.value.items if item.text and item.text.strip())
+    return tuple(_TOOL.findall(member.value.text or ""))

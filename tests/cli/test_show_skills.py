@@ -1,0 +1,68 @@
+"""`nexus show` and `nexus check` with skills."""
+
+from pathlib import Path
+
+import pytest
+
+from nexus_daemon.cli import main
+from support.fixture import Fixture, write_fixture
+
+FIXTURE = """
+//- /home/a/NEXUS.md
+Rules.
+//- /home/a/.claude/skills/pdf/SKILL.md
+---
+name: pdf
+description: Fills forms.
+---
+Text of pdf.
+//- /home/.nexus3/skills/pdf/SKILL.md
+---
+name: pdf
+description: The user's own.
+---
+Another text.
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    return write_fixture(FIXTURE, tmp_path)
+
+
+def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    """What a command prints, the root's path left out."""
+    assert main(list(arguments)) == code
+    shown = capsys.readouterr()
+    return (shown.out + shown.err).replace(tree.root, "")
+
+
+def test_layers_and_tokens_name_skills(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tree.path("/home/a")
+    listed = [line.split() for line in check(tree, capsys, "show", folder, "--layers").splitlines()]
+    # the first of a layer's lines begins with its name, the one that has no effect ends without tokens
+    (shadowed,) = (line for line in listed if line[-1:] == ["shadowed"])
+    (loaded,) = (line for line in listed if line[:1] == ["/home/a/.claude/skills/pdf/SKILL.md"])
+    assert shadowed[-2] == "/home/.nexus3/skills/pdf/SKILL.md"
+    assert (loaded[1], int(loaded[2]) > 5) == ("loaded", True)
+    rows = [line.split() for line in check(tree, capsys, "show", folder, "--tokens").splitlines()]
+    assert [line[1] for line in rows if line[:2] == ["system", "pdf"]] == ["pdf"]
+
+
+def test_a_skill_is_activated(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tree.path("/home/a")
+    assert "Text of pdf." not in check(tree, capsys, "show", folder)
+    assert "Text of pdf." in check(tree, capsys, "show", folder, "--skill", "pdf")
+    said = check(tree, capsys, "show", folder, "--skill", "pfd", code=1)
+    assert said == 'nexus show: There is no skill "pfd". Skills that this request may use: pdf.\n'
+
+
+def test_check_shows_a_broken_skill_in_its_frame(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(tree.path("/home/a/.claude/skills/pdf/SKILL.md"))
+    path.write_text("---\nname: pdf\ndescription: Use when: always\n---\nText.\n")
+    shown = check(tree, capsys, "check", tree.path("/home/a"), code=1)
+    assert "Line 3, Column 22" in shown
+    assert "a value with a colon must be in quotes" in shown
