@@ -1,0 +1,24 @@
+"""The ledger: sessions of all workspaces of one user, kept so that nothing is ever lost."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.store import Ledger
+
+
+def open_ledger(path: str | None = None, *, environ: Mapping[str, str] | None = None) -> "Ledger":
+    """Open the ledger at an absolute path, else at its default place, and begin it where there is none.
+
+    One that is damaged is set aside, and where nothing can be written it is in memory only: `notice` says so.
+
+    Raises
+    ------
+    LedgerError
+        `ledger-newer` for one that a newer version wrote, `ledger-busy`, `ledger-io`, `ledger-foreign`.
+
+    """
+    # SQLite is loaded when a ledger is opened, not when its records are named
+    from nexus_context.ledger.opening import opened
+
+    return opened(path, environ)

@@ -1,0 +1,38 @@
+"""What can go wrong with a ledger, said for the person who has to mend it.
+
+RequestError
+ └─ LedgerError            code says which: see CODES
+     └─ HeadMovedError     somebody else wrote to the thread in between
+"""
+
+from nexus_context.errors import RequestError
+
+CODES = (
+    "ledger-newer",  # written by a newer version; left untouched
+    "ledger-foreign",  # another program's database; left untouched
+    "ledger-corrupt",  # not a ledger any more; set aside
+    "ledger-full",  # no room on the disk; nothing was written
+    "ledger-read-only",  # may not be written
+    "ledger-io",  # the disk failed
+    "ledger-busy",  # another process holds it for too long
+    "ledger-closed",
+    "unknown-session",
+    "session-exists",
+    "unknown-turn",
+    "unknown-compaction",
+    "head-moved",
+    "bad-text",  # what cannot be kept: a name with half a character
+)
+
+
+class LedgerError(RequestError):
+    """A ledger could not do what was asked; nothing was half-written."""
+
+
+class HeadMovedError(LedgerError):
+    """The thread went on since the caller looked: look again."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"The conversation {session!r} went on in another window; read it again.", code="head-moved"
+        )

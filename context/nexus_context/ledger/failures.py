@@ -1,0 +1,97 @@
+"""What SQLite reports, as what happened, where, and what to do."""
+
+import errno
+
+import apsw
+
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.migrations import VERSION
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_DISK = (apsw.IOError, apsw.CantOpenError)
+
+
+def is_corrupt(error: apsw.Error) -> bool:
+    """Whether the database is damaged, or is none: our statements fit every schema but a damaged one."""
+    return isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
+
+
+def refused(error: OSError, path: str) -> LedgerError:
+    """The error to raise where the system refuses a file or its folder."""
+    if error.errno in _NO_ROOM:
+        return _no_room(path, "it was not opened")
+    if error.errno == errno.EIO:
+        return LedgerError(
+            f"The disk failed with the ledger {path}; it was not opened. Check the disk and try again.",
+            code="ledger-io",
+        )
+    return _read_only(path, error.strerror or str(error), "it was not opened")
+
+
+def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> LedgerError | None:
+    """The error to raise for one of SQLite's; None for a bug of ours. `number` is the system's own."""
+    detail = str(error)
+    if isinstance(error, apsw.FullError) or (isinstance(error, _DISK) and number in _NO_ROOM):
+        return _no_room(path, outcome)
+    if isinstance(error, apsw.BusyError | apsw.LockedError | apsw.ProtocolError):
+        return LedgerError(
+            f"Another program holds the ledger {path} too long; {outcome}. Try again, or end that program.",
+            code="ledger-busy",
+        )
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+        return _read_only(path, detail, outcome)
+    if isinstance(error, apsw.IOError):
+        return LedgerError(
+            f"The disk failed with the ledger {path} ({detail}); {outcome}. Check the disk and try again.",
+            code="ledger-io",
+        )
+    if is_corrupt(error):
+        return LedgerError(
+            f"The ledger {path} was damaged ({detail}); {outcome}. Try again: what could not be mended was "
+            "set aside beside it, and nexus sessions salvage brings back what can be read.",
+            code="ledger-corrupt",
+        )
+    return None
+
+
+def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
+    """The error for what was read but is not what was written."""
+    where = f" in the session {session!r}" if session else ""
+    return LedgerError(
+        f"The ledger {path} is damaged{where} ({error}). Other sessions are not concerned; "
+        f"nexus sessions salvage {path} brings over what can be read of this one.",
+        code="ledger-corrupt",
+    )
+
+
+def newer(path: str, version: int) -> LedgerError:
+    """The error for a ledger of a newer version."""
+    return LedgerError(
+        f"The ledger {path} was written by a newer version of Nexus (its format is {version}, this one "
+        f"knows {VERSION}), and is left as it is. Install the newer version, or set NEXUS_STATE to "
+        "another folder.",
+        code="ledger-newer",
+    )
+
+
+def foreign(path: str) -> LedgerError:
+    """The error for another program's database."""
+    return LedgerError(
+        f"{path} is the database of another program, and is left as it is. Name another file.",
+        code="ledger-foreign",
+    )
+
+
+def _no_room(path: str, outcome: str) -> LedgerError:
+    return LedgerError(
+        f"There is no room left for the ledger {path}; {outcome}. Free some room there and try again.",
+        code="ledger-full",
+    )
+
+
+def _read_only(path: str, detail: str, outcome: str) -> LedgerError:
+    return LedgerError(
+        f"The ledger {path} may not be written ({detail}); {outcome}. Give this user the right to write "
+        "the file and its folder, or set NEXUS_STATE to another folder.",
+        code="ledger-read-only",
+    )

@@ -1,0 +1,317 @@
+"""Files of conversations → sessions of a ledger.
+
+Read are exports of our own (`jsonl`) and whatever `conversation.transcripts` reads.
+
+1. A conversation is a session; a turn begins with each message of the user's, and what stands before the
+   first belongs to it. System prompt and tools are the first turn's context.
+2. A session is named after its conversation, where that has a name, and the file.
+3. What is there already is not imported again, under whatever name it is: a conversation is known by its
+   messages. One that went on since is continued, unless it is a fork. Any other gets a name that is free.
+4. What cannot be read is a problem with its place, and the rest is imported.
+5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
+"""
+
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.conversation import transcripts
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.transcripts import Conversation
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.ledger import jsonl
+from nexus_context.ledger.records import Counted, NewTurn, Turn
+from nexus_context.ledger.store import Ledger
+from nexus_context.tokens import TokenCounter, count_message
+
+LIMIT = 1 << 30
+"""Largest file, packed and unpacked, in bytes; files of other programs: `transcripts.LIMIT`."""
+
+LONGEST_NAME = 120
+"""Code points of a session's name."""
+
+CounterOf = Callable[[str | None], TokenCounter]
+"""The counter for a model; for None the one that counts where nobody knows the model."""
+
+Outcome = Literal["new", "continued", "known"]
+
+_BEGINNING = 1 << 14  # bytes that tell whose file it is
+_ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt))+\Z", re.IGNORECASE)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A session that a file holds. What is not known of its turns is empty: ids, most counts and times."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    ours: bool = False  # from an export of our own
+
+    @property
+    def messages(self) -> int:
+        return sum(len(turn.messages) for turn in self.turns)
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood."""
+
+    format: str | None
+    sessions: tuple[Found, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What became of one session of a file; `turns` and `messages` are those that were written."""
+
+    session: str
+    outcome: Outcome
+    turns: int = 0
+    messages: int = 0
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(data: bytes, path: str) -> Contents:
+    """The sessions of a file; never raises, whatever the data is. `path` is for problems and names."""
+    if _is_ours(data, path):
+        return _read_ours(data, path)
+    transcript = transcripts.read(data, path, entire=True)
+    several = len(transcript.conversations) > 1
+    found = []
+    for number, conversation in enumerate(transcript.conversations, 1):
+        name = _called(conversation.name, _stem(path), number if several else None)
+        found.append(Found(_tidy(name), tuple(_turns(conversation, os.path.basename(path)))))
+    return Contents(transcript.format, tuple(found), transcript.problems)
+
+
+def _is_ours(data: bytes, path: str) -> bool:
+    beginning = data[:_BEGINNING]
+    if data.startswith(transcripts.GZIP):
+        try:
+            beginning = zlib.decompressobj(wbits=31).decompress(data, _BEGINNING)
+        except zlib.error:
+            return False
+    return jsonl.is_ours(files.decode(path, beginning).text or "")
+
+
+def _read_ours(data: bytes, path: str) -> Contents:
+    problems: list[Problem] = []
+    if data.startswith(transcripts.GZIP):
+        data, problems = _unpacked(data, path)
+    decoded = files.decode(path, data)
+    problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
+    exported, broken = jsonl.read(decoded.text or "", path)
+    found = tuple(Found(_tidy(one.session), one.turns, ours=True) for one in exported)
+    return Contents("nexus", found, (*problems, *broken))
+
+
+def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
+    """The content of a gzip file as far as it is whole, and what is wrong with it."""
+    found, said = bytearray(), None
+    try:
+        while data.startswith(transcripts.GZIP) and said is None:
+            member = zlib.decompressobj(wbits=31)
+            found += member.decompress(data, LIMIT + 1 - len(found))
+            if len(found) > LIMIT:
+                said = (
+                    f"The file is too large: it unpacks to more than {LIMIT:,} bytes. Export fewer sessions."
+                )
+            elif not member.eof:
+                said = "The gzip file ends too early. Copy it again."
+            data = member.unused_data
+    except zlib.error as error:
+        said = f"The gzip file is damaged: {error}. Copy it again."
+    problems = [] if said is None else [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, said)]
+    return bytes(found), problems
+
+
+def _turns(conversation: Conversation, file: str) -> Iterator[Turn]:
+    context = {"system": conversation.system, "tools": list(conversation.tools)}
+    known: Any = {name: value for name, value in context.items() if value} or None
+    event: Any = {"type": "import", "file": file}
+    for number, messages in enumerate(_groups(conversation.messages), 1):
+        yield Turn(
+            id="",
+            seq=number,
+            type="query",
+            created=_moment(messages),
+            tokens=0,
+            messages=tuple(messages),
+            model=conversation.model,
+            event=event,
+            context=known,
+        )
+        event = known = None
+
+
+def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages of each turn."""
+    starts = [at for at, message in enumerate(messages) if message.role == "user"][1:]
+    for start, end in zip([0, *starts], [*starts, len(messages)], strict=True):
+        if start < end:
+            yield messages[start:end]
+
+
+def _moment(messages: Sequence[Message]) -> str:
+    """When a turn began: ISO 8601, UTC; empty where no message says so in a form that is sure."""
+    stamp = next((message.timestamp for message in messages if message.timestamp is not None), None)
+    try:
+        moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
+        if moment is None or moment.tzinfo is None:
+            return ""
+        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path)
+    return _ENDINGS.sub("", name) or name
+
+
+def _called(name: str, stem: str, number: int | None) -> str:
+    """A session's name, from its conversation's and the file's; `number` where the file has several."""
+    if number is None:
+        return stem if name in ("", "1") else f"{stem}, {name}"
+    return f"{stem}, {name or number}"
+
+
+def _tidy(name: str) -> str:
+    """A name in one line, without what could steer a terminal."""
+    shown = "".join(char if char.isprintable() else " " for char in name)
+    return " ".join(shown.split())[:LONGEST_NAME].rstrip() or "imported"
+
+
+# ---------------------------------------------------------------- writing
+
+
+class Importer:
+    """Puts sessions into one workspace of a ledger; knows what is there, so that nothing is there twice."""
+
+    def __init__(self, ledger: Ledger, workspace: str, counter_of: CounterOf) -> None:
+        self._ledger = ledger
+        self._workspace = workspace
+        self._counter_of = counter_of
+        self._names: dict[str, list[str]] | None = None  # digest of how a session begins → those that do
+
+    def add(self, found: Found, told: Callable[[int], None] = lambda _: None) -> Imported:
+        """Put in what is not there yet; `told` hears of how many turns more that is settled.
+
+        Raises LedgerError; of this session nothing was written then, or, of one that is continued, less.
+        """
+        outcome, name, count = self._there(found)
+        if outcome == "known":
+            told(len(found.turns))
+            return Imported(name, "known")
+        if outcome == "continued":
+            return self._continued(name, found, count, told)
+        counted = []
+        for turn in found.turns:
+            counted.append(self._counted(turn))
+            told(1)
+        name = self._free(found.name)
+        self._ledger.import_turns(self._workspace, name, map(_put_in, counted))
+        self._remember(name, found.turns)
+        return Imported(name, "new", len(found.turns), found.messages)
+
+    def _there(self, found: Found) -> tuple[Outcome, str, int]:
+        """What becomes of a session that is found: which it is or continues, and how much of it is there.
+
+        One that begins as another goes on may be a fork of it: our own exports are told apart by name, too.
+        """
+        ours = _items(found.turns)
+        part: tuple[Outcome, str, int] = ("new", "", 0)
+        for name in self._beginning_so(found):
+            there = _items(self._ledger.turns(self._workspace, name))
+            if there == ours:
+                return "known", name, len(ours)
+            if found.ours and name != found.name:
+                continue
+            if there[: len(ours)] == ours:
+                part = ("known", name, len(ours))
+            elif part[0] != "known" and len(there) > part[2] and ours[: len(there)] == there:
+                session = self._ledger.find(self._workspace, name)
+                only_messages = all(isinstance(item, Message) for item in ours[len(there) :])
+                if only_messages and session is not None and session.forked_from is None:
+                    part = ("continued", name, len(there))
+        return part
+
+    def _continued(self, name: str, found: Found, count: int, told: Callable[[int], None]) -> Imported:
+        """Append what comes after the first `count` messages, of which some may be marks of compactions."""
+        written = messages = 0
+        for turn in found.turns:
+            rest = turn.messages[count:] if turn.type == "query" else ()
+            count = max(count - len(_items([turn])), 0)
+            if rest:
+                counts = turn.counts if len(rest) == len(turn.messages) else ()
+                more = msgspec.structs.replace(turn, messages=rest, counts=counts)
+                self._ledger.append(self._workspace, name, _new(self._counted(more)))
+                written, messages = written + 1, messages + len(rest)
+            told(1)
+        return Imported(name, "continued", written, messages)
+
+    def _counted(self, turn: Turn) -> Turn:
+        if turn.counter and len(turn.counts) == len(turn.messages):
+            return turn
+        counter = self._counter_of(turn.model)
+        counts = tuple(count_message(counter, content_of(one), one.tool_calls) for one in turn.messages)
+        return msgspec.structs.replace(turn, counter=counter.name, counts=counts, tokens=sum(counts))
+
+    def _free(self, name: str) -> str:
+        number, free = 1, name
+        while self._ledger.find(self._workspace, free) is not None:
+            number += 1
+            free = f"{name} ({number})"
+        return free
+
+    def _beginning_so(self, found: Found) -> list[str]:
+        if self._names is None:
+            self._names = {}
+            for session in self._ledger.sessions(self._workspace):
+                self._remember(session.name, self._ledger.turns(self._workspace, session.name))
+        return self._names.get(_digest(found.turns), [])
+
+    def _remember(self, name: str, turns: Iterable[Turn]) -> None:
+        if self._names is not None:
+            self._names.setdefault(_digest(turns), []).append(name)
+
+
+def _digest(turns: Iterable[Turn]) -> str:
+    """What sessions have in common that begin with the same message."""
+    first = next((message for turn in turns for message in turn.messages), None)
+    return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
+
+
+def _items(turns: Iterable[Turn]) -> list[Any]:
+    """All messages, and between them what compactions and undos there were."""
+    items: list[Any] = []
+    for turn in turns:
+        if turn.type != "query":
+            items.append((turn.type, turn.compaction))
+        items += turn.messages
+    return items
+
+
+def _put_in(turn: Turn) -> NewTurn | Turn:
+    return _new(turn) if turn.type == "query" else turn
+
+
+def _new(turn: Turn) -> NewTurn:
+    return NewTurn(
+        messages=tuple(map(Counted, turn.messages, turn.counts)),
+        counter=turn.counter,
+        model=turn.model,
+        role=turn.role,
+        toolset=turn.toolset,
+        permissions=turn.permissions,
+        event=turn.event,
+        context=turn.context,
+        created=turn.created or None,
+    )

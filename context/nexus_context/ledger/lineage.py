@@ -1,0 +1,80 @@
+"""Where the turns and messages of a thread lie: ranges of ids in it and in those that it was forked from.
+
+A forked thread is a segment that begins where its parent's share ends. The way up costs one look-up for each
+fork on it, however many turns there are.
+"""
+
+from typing import NamedTuple
+
+import apsw
+
+SHIFT = 32
+PER_THREAD = 1 << SHIFT
+"""Turns, and messages, that a thread has room for."""
+
+_WAY = """
+WITH RECURSIVE way (depth, id, key, parent, base_seq, base_messages, end_seq, end_messages) AS (
+    SELECT 0, id, key, parent, base_seq, base_messages, seq, messages FROM thread WHERE id = ?
+    UNION ALL
+    SELECT depth + 1, thread.id, thread.key, thread.parent, thread.base_seq, thread.base_messages,
+        way.base_seq, way.base_messages
+    FROM way JOIN thread ON thread.id = way.parent
+)
+SELECT id, key, base_seq, base_messages, end_seq, end_messages FROM way ORDER BY depth DESC
+"""
+
+
+class Segment(NamedTuple):
+    """What a thread has of one that it goes on from, or of its own: turns after `base_seq` up to `end_seq`,
+    messages at `base_messages` up to, not including, `end_messages`.
+    """
+
+    thread: int
+    key: str
+    base_seq: int
+    base_messages: int
+    end_seq: int
+    end_messages: int
+
+
+class Range(NamedTuple):
+    """Ids, half-open."""
+
+    first: int
+    end: int
+
+
+def segments(connection: apsw.Connection, thread: int) -> list[Segment]:
+    """The segments of a thread, oldest first; the last is its own."""
+    return [Segment(*row) for row in connection.execute(_WAY, (thread,))]
+
+
+def turn_ranges(parts: list[Segment], after: int = 0, until: int = PER_THREAD) -> list[Range]:
+    """Ids of the turns with `after` < seq <= `until`, oldest first."""
+    found = []
+    for part in parts:
+        first, last = max(part.base_seq, after) + 1, min(part.end_seq, until)
+        if first <= last:
+            found.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last + 1))
+    return found
+
+
+def message_ranges(parts: list[Segment], start: int = 0, end: int = PER_THREAD) -> list[Range]:
+    """Ids of the messages at the positions from `start` up to, not including, `end`, oldest first."""
+    found = []
+    for part in parts:
+        first, last = max(part.base_messages, start), min(part.end_messages, end)
+        if first < last:
+            found.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last))
+    return found
+
+
+def turn_name(key: str, seq: int) -> str:
+    """The public id of a turn: that of the thread that holds it, and its number."""
+    return f"{key}-{seq}"
+
+
+def split_name(turn: str) -> tuple[str, int] | None:
+    """Thread and number of a turn's public id; None where it cannot be one."""
+    key, _, seq = turn.rpartition("-")
+    return (key, int(seq)) if key and seq.isascii() and seq.isdigit() and len(seq) < 12 else None

@@ -1,0 +1,49 @@
+"""The schema and its versions: `schema/NNNN.sql` brings a ledger from the version before to NNNN.
+
+A ledger's version is its `PRAGMA user_version`. All steps that are missing are one transaction.
+"""
+
+from pathlib import Path
+
+import apsw
+
+from nexus_context.files import PROMPT_LIMIT, read_text
+
+VERSION = 1
+"""The newest version that this program knows."""
+
+APPLICATION = 0x4E58554C  # "NXUL": what tells a ledger from another program's database
+
+_DIRECTORY = Path(__file__).parent / "schema"
+
+
+def version_of(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def migrate(connection: apsw.Connection) -> bool:
+    """Bring a ledger to VERSION; whether there was something to do. Another process may do so meanwhile."""
+    if version_of(connection) >= VERSION:
+        return False
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for version in range(version_of(connection) + 1, VERSION + 1):
+            connection.execute(_step(version))
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return True
+
+
+def _step(version: int) -> str:
+    path = str(_DIRECTORY / f"{version:04}.sql")
+    text = read_text(path, limit=PROMPT_LIMIT).text
+    if text is None:
+        raise FileNotFoundError(
+            f"the installation is incomplete: {path} cannot be read; install nexusd again"
+        )
+    return text

@@ -1,0 +1,363 @@
+"""Bringing over what can still be read of a damaged ledger.
+
+1. Rows are found page by page (`pages`), and known by what their columns hold; the file is not written.
+2. What is missing leaves a gap: the turns and messages around it come over in their order, numbered anew.
+3. A fork comes over with the turns that it shares. A thread that was cleared, and one that belongs to no
+   session any more, becomes a session of its own.
+4. A session is brought over whole or not at all; one whose name is taken gets another.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_context.ledger import pages
+from nexus_context.ledger.failures import refused
+from nexus_context.ledger.lineage import SHIFT
+from nexus_context.ledger.records import DirectMessage, Ranges, Turn
+from nexus_context.ledger.rows import message_of, value_of
+from nexus_context.ledger.store import Ledger
+
+_MASK = (1 << SHIFT) - 1
+_LAST = _MASK  # seq, where nobody knows how far a thread goes
+
+# what tells the rows of one table from those of others: a letter for each column of `schema/0001.sql`;
+# n nothing (the row's number), i integer, t text, r real; a capital letter may also be nothing
+_SHAPES = {
+    "message": "nitiiiItTi",
+    "turn": "ntiiiiIiItTTTTTT",
+    "thread": "ntiIiiiiii",
+    "session": "nttiTItti",
+    "compaction": "ntIitt",
+    "counter": "nt",
+    "direct": "nttttTtrRRrTTTi",
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "n": (type(None),),
+    "i": (int,),
+    "t": (pages.Text,),
+    "r": (float, int),
+    "I": (int, type(None)),
+    "T": (pages.Text, type(None)),
+    "R": (float, int, type(None)),
+}
+
+
+_Rows = Any
+"""An apsw.Connection; what its tables hold may be anything."""
+
+
+class Salvaged(msgspec.Struct, frozen=True):
+    """What came over. `damaged` messages are not quite what was written, `lost` ones are missing."""
+
+    sessions: int = 0
+    turns: int = 0
+    messages: int = 0
+    damaged: int = 0
+    lost: int = 0
+    direct: int = 0
+
+
+class _Line(NamedTuple):
+    """A session to be: the threads that its turns are in, each with the seqs from where to where."""
+
+    workspace: str
+    name: str
+    parts: tuple[tuple[int, int, int], ...]  # thread, after which seq, up to which
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.turns = self.messages = self.damaged = self.lost = 0
+
+
+def salvage(broken: str, target: Ledger, *, told: Callable[[int], None] = lambda _: None) -> Salvaged:
+    """Copy what can be read of the ledger at the path `broken` into another; `told` hears how many turns.
+
+    Raises LedgerError where the file cannot be read, or nothing can be written.
+    """
+    tally = _Tally()
+
+    def heard(turns: Iterator[Turn]) -> Iterator[Turn]:
+        for turn in turns:
+            yield turn
+            tally.turns += 1
+            told(tally.turns)
+
+    rows = apsw.Connection("")  # a temporary file, for ledgers of any size
+    try:
+        try:
+            _collect(broken, rows)
+        except OSError as error:
+            raise refused(error, broken) from error
+        sessions = 0
+        for line in _lines(rows):
+            name = _free(target, line.workspace, line.name)
+            target.import_turns(line.workspace, name, heard(_turns(rows, line, tally)))
+            sessions += 1
+        direct = 0
+        for message in _direct(rows):
+            target.send(message)
+            direct += 1
+    finally:
+        rows.close()
+    return Salvaged(sessions, tally.turns, tally.messages, tally.damaged, tally.lost, direct)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _collect(path: str, into: _Rows) -> None:
+    """Put the rows that are known into tables without rules. Texts are blobs there: they may be damaged."""
+    for name, shape in _SHAPES.items():
+        columns = ", ".join(f"c{index}" for index in range(1, len(shape)))
+        into.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {columns})")
+    into.execute("BEGIN")
+    for row in pages.rows(path):
+        table = _table(row.columns)
+        if table is not None and 0 <= row.number < 1 << 63:
+            places = ", ".join("?" * len(row.columns))
+            values = (row.number, *map(_plain, row.columns[1:]))
+            into.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608  # _SHAPES
+    into.execute("COMMIT")
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, pages.Text) else value
+
+
+def _table(columns: tuple[Any, ...]) -> str | None:
+    """The table to which a row belongs, by its columns."""
+    for name, shape in _SHAPES.items():
+        if len(shape) == len(columns) and all(
+            isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=True)
+        ):
+            return name
+    return None
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def _lines(rows: _Rows) -> Iterator[_Line]:
+    threads = {row[0]: row for row in rows.execute("SELECT id, c3, c4, c7 FROM thread")}
+    sessions = rows.execute("SELECT id, c1, c2, c3 FROM session ORDER BY c8").fetchall()
+    names = {number: (_text(workspace), _text(name)) for number, workspace, name, _ in sessions}
+    owners = dict(rows.execute("SELECT id, c2 FROM thread"))
+    covered: set[tuple[int, int]] = set()
+    for number, _, _, thread in sessions:
+        yield _line(threads, thread, names[number], covered)
+    present = rows.execute(
+        f"SELECT DISTINCT id >> {SHIFT} FROM turn UNION SELECT DISTINCT id >> {SHIFT} FROM message"  # noqa: S608
+        " ORDER BY 1 DESC"
+    ).fetchall()
+    for (thread,) in present:
+        last = rows.execute(
+            "SELECT max(id) FROM turn WHERE id BETWEEN ? AND ?", (thread << SHIFT, (thread << SHIFT) + _MASK)
+        ).get
+        if any(each == thread and ((last or 0) & _MASK) <= until for each, until in covered):
+            continue
+        known = names.get(owners.get(thread, 0))
+        label = ("/", f"thread {thread}") if known is None else (known[0], f"{known[1]} (cleared)")
+        yield _line(threads, thread, label, covered)
+
+
+def _line(
+    threads: dict[int, tuple[Any, ...]], thread: int, label: tuple[str, str], covered: set[tuple[int, int]]
+) -> _Line:
+    parts: list[tuple[int, int, int]] = []
+    until = _LAST
+    at: int | None = thread
+    while at is not None and all(at != each for each, _, _ in parts):
+        _, parent, base, _ = threads.get(at, (at, None, 0, 0))
+        parts.append((at, base, until))
+        covered.add((at, until))
+        at, until = parent, base
+    return _Line(*label, tuple(reversed(parts)))
+
+
+def _free(target: Ledger, workspace: str, name: str) -> str:
+    wanted, number = name, 1
+    while target.find(workspace, wanted) is not None:
+        number += 1
+        wanted = f"{name} (salvaged)" if number == 2 else f"{name} (salvaged {number - 1})"
+    return wanted
+
+
+# ---------------------------------------------------------------- turns
+
+
+def _turns(rows: _Rows, line: _Line, tally: _Tally) -> Iterator[Turn]:
+    counters = {number: _text(name) for number, name in rows.execute("SELECT id, c1 FROM counter")}
+    places: dict[int, int] = {}  # position that a message had → the one that it gets
+    standing: list[str] = []  # compactions that can be taken back
+    for thread, after, until in line.parts:
+        first, last = (thread << SHIFT) + after + 1, (thread << SHIFT) + min(until, _LAST)
+        described = {
+            row[0] & _MASK: row
+            for row in rows.execute("SELECT * FROM turn WHERE id BETWEEN ? AND ?", (first, last))
+        }
+        held = _messages(rows, thread, after, until, tally)
+        for seq in sorted(described.keys() | held.keys()):
+            turn = _turn(
+                rows, (thread << SHIFT) + seq, described.get(seq), held.get(seq, []), counters, places
+            )
+            tally.lost += max(0, (described[seq][3] if seq in described else 0) - len(turn.messages))
+            if turn.type == "compaction":
+                if not turn.messages:
+                    continue
+                standing.append(turn.compaction or "")
+            elif turn.type == "undo":
+                if turn.compaction not in standing:
+                    continue
+                del standing[len(standing) - 1 - standing[::-1].index(turn.compaction) :]
+            for position, _, _, _ in held.get(seq, []):
+                places[position] = len(places)
+            tally.messages += len(turn.messages)
+            yield turn
+
+
+def _messages(
+    rows: _Rows, thread: int, after: int, until: int, tally: _Tally
+) -> dict[int, list[tuple[int, Message, int, int]]]:
+    """Position, message, tokens and counter of the messages of a thread's turns, by the turn's seq."""
+    found: dict[int, list[tuple[int, Message, int, int]]] = {}
+    start = thread << SHIFT
+    sql = "SELECT * FROM message WHERE id BETWEEN ? AND ? AND c1 > ? AND c1 <= ? ORDER BY id"
+    for row in rows.execute(sql, (start, start + _MASK, after, until)):
+        number, turn, role, _, tokens, counter, length, said, data, crc = row
+        try:
+            message = message_of(number, turn, _text(role), tokens, length, said, data, crc)
+        except (ValueError, msgspec.MsgspecError):
+            restored = _restored(_text(role), length, said, data)
+            if restored is None:
+                tally.lost += 1
+                continue
+            message = restored
+            tally.damaged += 1
+        found.setdefault(turn, []).append((number & _MASK, message, tokens, counter))
+    return found
+
+
+def _restored(role: str, length: int | None, said: bytes, data: bytes | None) -> Message | None:
+    """A message that is not quite what was written, with U+FFFD for what is no text; None for no message."""
+    text = _text(said)[:length]
+    try:
+        if data is None:
+            return msgspec.convert({"role": role, "content": text}, Message)
+        message = msgspec.convert(value_of(_text(data)), Message)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return message if length is None else msgspec.structs.replace(message, content=text)
+
+
+def _turn(
+    rows: _Rows,
+    number: int,
+    row: tuple[Any, ...] | None,
+    held: list[tuple[int, Message, int, int]],
+    counters: dict[int, str],
+    places: dict[int, int],
+) -> Turn:
+    """The turn of a row; one that says no more than its messages where the row is missing."""
+    about: dict[str, Any] = {"type": "query", "created": ""}
+    if row is not None:
+        about = _about(rows, row, places)
+    return Turn(
+        id="",
+        seq=number & _MASK,
+        tokens=sum(tokens for _, _, tokens, _ in held),
+        messages=tuple(message for _, message, _, _ in held),
+        counter=counters.get(held[0][3], "unknown") if held else "",
+        counts=tuple(tokens for _, _, tokens, _ in held),
+        **about,
+    )
+
+
+def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[str, Any]:
+    number, kind, _, _, _, _, _, _, undoes, created, model, role, permissions, toolset, event, context = row
+    kind = _text(kind)
+    found = rows.execute(
+        "SELECT c1, c4, c5 FROM compaction WHERE id = ?", (number if undoes is None else undoes,)
+    ).fetchone()
+    compacted = kind == "compaction" and found is not None
+    return {
+        "type": kind if kind in ("query", "compaction", "undo") else "query",
+        "created": _text(created),
+        "model": _optional(model),
+        "role": _optional(role),
+        "permissions": _optional(permissions),
+        "toolset": tuple(_json(toolset) or ()),
+        "event": _json(event),
+        "context": _json(context),
+        "compaction": None if found is None else _text(found[0]),
+        "kept": _ranges(_json(found[1]) or (), places) if compacted else (),
+        "receipt": _json(found[2]) if compacted else None,
+    }
+
+
+def _ranges(kept: Any, places: dict[int, int]) -> Ranges:
+    """Ranges of positions in the order of what came over."""
+    made: list[list[int]] = []
+    for start, end in kept:
+        for position in range(start, end):
+            at = places.get(position)
+            if at is not None and made and made[-1][1] == at:
+                made[-1][1] += 1
+            elif at is not None:
+                made.append([at, at + 1])
+    return tuple((start, end) for start, end in made)
+
+
+def _direct(rows: _Rows) -> Iterator[DirectMessage]:
+    """Those that still wait for their agents."""
+    for row in rows.execute("SELECT * FROM direct WHERE c14 = 0 ORDER BY id"):
+        (
+            _,
+            name,
+            workspace,
+            source,
+            target,
+            node,
+            content,
+            created,
+            _,
+            ttl,
+            priority,
+            task,
+            session,
+            data,
+            _,
+        ) = row
+        yield DirectMessage(
+            id=_text(name),
+            workspace=_text(workspace),
+            source=_text(source),
+            target=_text(target),
+            content=_text(content),
+            created=float(created),
+            node=_optional(node),
+            priority=float(priority),
+            ttl=ttl,
+            task=_optional(task),
+            metadata=_json(data),
+            session=_optional(session),
+        )
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _optional(data: bytes | None) -> str | None:
+    return None if data is None else _text(data)
+
+
+def _json(data: bytes | None) -> Any:
+    try:
+        return None if data is None else value_of(_text(data))
+    except ValueError:
+        return None

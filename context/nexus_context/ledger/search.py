@@ -1,0 +1,151 @@
+"""Messages found by their text, best first, with what matched marked.
+
+1. A query is what people type (`query`); one that asks for nothing finds nothing.
+2. Of the matches the newest RANKED are ranked: by BM25, and equal ones newest first. To rank all matches of a
+   word that is in every message would take as long as there are messages.
+3. Newest is who was appended last in its session; of several sessions, the one that was begun last.
+4. A message that sessions share is found once: in the session that was asked for, else where it was written.
+"""
+
+from typing import Any, NamedTuple
+
+import apsw
+
+from nexus_context.ledger import query as queries
+from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
+from nexus_context.ledger.records import Hit
+
+BEFORE, AFTER = "«", "»"
+"""What stands around what matched, in a snippet."""
+
+RANKED = 2_000
+"""Matches that are ranked."""
+
+SNIPPET = 24
+"""Words of a snippet."""
+
+MOST = 1_000
+"""Hits that are given, however many are asked for."""
+
+# message.id >> 32 is the thread: see schema
+_MATCHES = """
+SELECT rowid, bm25(found) FROM found
+WHERE found MATCH ? AND rowid >= ? AND rowid < ?{} ORDER BY rowid DESC LIMIT ?
+"""
+_IN_WORKSPACE = """
+ AND (rowid >> 32) IN (
+    SELECT thread.id FROM thread JOIN session ON session.id = thread.session WHERE session.workspace = ?)
+"""
+_THREADS = """
+SELECT thread.id, thread.parent FROM thread JOIN session ON session.id = thread.session
+WHERE session.name = ? AND session.workspace = ifnull(?, session.workspace) ORDER BY thread.id
+"""
+_IN_SESSION = """
+(rowid >> 32) IN (
+    SELECT thread.id FROM thread JOIN session ON session.id = thread.session
+    WHERE session.name = ? AND session.workspace = ifnull(?, session.workspace))
+"""
+_SNIPPETS = """
+SELECT rowid, snippet(found, 0, ?, ?, '…', ?) FROM found
+WHERE found MATCH ? AND rowid >= ? AND rowid <= ? AND +rowid IN (SELECT value FROM json_each(?))
+"""
+_ABOUT = """
+SELECT session.workspace, session.name, thread.key, message.turn, message.role, turn.created
+FROM message JOIN thread ON thread.id = message.id >> 32 JOIN session ON session.id = thread.session
+JOIN turn ON turn.id = (message.id >> 32 << 32) + message.turn
+WHERE message.id = ?
+"""
+_ALL = Range(0, (1 << 63) - 1)
+
+
+def search(
+    connection: apsw.Connection,
+    query: str,
+    *,
+    workspace: str | None = None,
+    session: str | None = None,
+    limit: int = 20,
+) -> list[Hit]:
+    """The messages in which all words of a query occur, best first; see `Ledger.search`.
+
+    Costs what the newest RANKED matches cost, and a few nanoseconds for each other one. A session that is not
+    there has no messages.
+    """
+    sought = queries.expression(query)
+    limit = min(limit, MOST)
+    if sought is None or limit < 1:
+        return []
+    place = _place(connection, workspace, session)
+    if place is None:
+        return []
+    parameters = (sought, place.first, place.end, *place.values, RANKED)
+    ranked = sorted(
+        (score, -found) for found, score in connection.execute(_MATCHES.format(place.where), parameters)
+    )
+    best = [-found for _, found in ranked[:limit]]
+    marked = _snippets(connection, sought, best)
+    return [_hit(connection, found, marked[found], session) for found in best]
+
+
+def _snippets(connection: apsw.Connection, sought: str, best: list[int]) -> dict[int, str]:
+    """The snippet of each: one search for each thread, as little lies between the ids there.
+
+    To begin a search for a beginning takes longer than to pass by all matches, so there is only one.
+    """
+    threads: dict[int, list[int]] = {}
+    for found in best:
+        threads.setdefault(0 if queries.has_prefix(sought) else found >> SHIFT, []).append(found)
+    snippets: dict[int, str] = {}
+    for ids in threads.values():
+        wanted = f"[{','.join(map(str, ids))}]"
+        parameters = (BEFORE, AFTER, SNIPPET, sought, min(ids), max(ids), wanted)
+        snippets.update(connection.execute(_SNIPPETS, parameters))
+    return snippets
+
+
+class _Place(NamedTuple):
+    """Where to look: between two ids, and a condition for what lies between them."""
+
+    first: int
+    end: int
+    where: str = ""
+    values: tuple[str | int | None, ...] = ()
+
+
+def _place(connection: apsw.Connection, workspace: str | None, session: str | None) -> _Place | None:
+    """Where to look; None where there is nothing."""
+    if session is None:
+        return _Place(*_ALL) if workspace is None else _Place(*_ALL, _IN_WORKSPACE, (workspace,))
+    own, forked = [], []
+    for thread, parent in connection.execute(_THREADS, (session, workspace)):
+        own.append(thread)
+        if parent is not None:
+            forked.append(thread)
+    if not own:
+        return None
+    parts = (part for thread in forked for part in segments(connection, thread) if part.thread not in own)
+    ranges = {each for part in parts for each in message_ranges([part])}
+    first = min(own[0] << SHIFT, *(each.first for each in ranges), _ALL.end)
+    if len(own) == 1 and not ranges:
+        return _Place(first, (own[-1] + 1) << SHIFT)
+    # the + keeps SQLite from running the search once for each range
+    shared = "".join(" OR (+rowid >= ? AND +rowid < ?)" for _ in ranges)
+    bounds = (bound for each in ranges for bound in each)
+    return _Place(
+        first, (own[-1] + 1) << SHIFT, f" AND ({_IN_SESSION}{shared})", (session, workspace, *bounds)
+    )
+
+
+def _hit(connection: apsw.Connection, found: int, snippet: str, session: str | None) -> Hit:
+    about: tuple[Any, ...] = connection.execute(_ABOUT, (found,)).fetchall()[0]
+    workspace, owner, key, seq, role, created = about
+    return Hit(
+        workspace=workspace,
+        session=owner if session is None else session,
+        turn=turn_name(key, seq),
+        seq=seq,
+        position=found & ((1 << SHIFT) - 1),
+        role=role,
+        snippet=snippet,
+        created=created,
+    )

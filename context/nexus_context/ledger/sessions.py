@@ -1,0 +1,280 @@
+"""Sessions: found, listed, begun, renamed, forked, cleared, deleted.
+
+1. A session is at one thread; threads that it was at before it was cleared stay its own.
+2. A fork is a new thread that goes on from a turn of another: nothing is copied.
+3. What a deleted session shares with others stays, and belongs to one of them from then on.
+"""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import apsw
+
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_name, turn_ranges
+from nexus_context.ledger.records import Head, Session
+from nexus_context.ledger.sql import row, value
+
+PURGED = 200
+"""Pages of the index that are written in one step: other writers wait no longer."""
+
+_PLACE = """
+SELECT session.id, session.name, thread.id, thread.key, thread.seq, thread.messages, thread.tokens,
+    owner.id, owner.key
+FROM session JOIN thread ON thread.id = session.thread
+LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread.id, thread.parent)
+"""
+
+_SESSION = """
+SELECT session.workspace, session.name, session.created, session.updated, session.agent, origin.name,
+    thread.key, owner.key, thread.seq, thread.messages, thread.tokens
+FROM session JOIN thread ON thread.id = session.thread
+LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread.id, thread.parent)
+LEFT JOIN session AS origin ON origin.id = session.forked_from
+"""
+
+
+_NAMED = " WHERE session.workspace = ? AND session.name = ?"
+
+
+class Place(NamedTuple):
+    """Where a session is: the numbers of its rows, its thread's public id, and how far that goes.
+
+    `owner` and `owner_key` are of the thread that holds the last turn; None while there is none.
+    """
+
+    session: int
+    name: str
+    thread: int
+    key: str
+    seq: int
+    messages: int
+    tokens: int
+    owner: int | None
+    owner_key: str | None
+
+    @property
+    def turn(self) -> int | None:
+        """Number of the last turn's row."""
+        return None if self.owner is None else (self.owner << SHIFT) + self.seq
+
+    @property
+    def head(self) -> Head:
+        last = None if self.owner_key is None else turn_name(self.owner_key, self.seq)
+        return Head(self.key, last, self.seq, self.messages, self.tokens)
+
+
+def find(connection: apsw.Connection, workspace: str, session: str) -> Place | None:
+    found = row(connection, _PLACE + _NAMED, workspace, session)
+    return None if found is None else Place(*found)
+
+
+def place(connection: apsw.Connection, workspace: str, session: str) -> Place:
+    """As `find`; LedgerError for a session that is not there."""
+    found = find(connection, workspace, session)
+    if found is None:
+        raise LedgerError(f"There is no session {session!r} in {workspace}.", code="unknown-session")
+    return found
+
+
+def place_of(connection: apsw.Connection, session: int) -> Place:
+    return Place(*row(connection, _PLACE + " WHERE session.id = ?", session))
+
+
+def one(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
+    found = row(connection, _SESSION + _NAMED, workspace, session)
+    return None if found is None else _session(found)
+
+
+def there(connection: apsw.Connection, workspace: str, session: str) -> Session:
+    """As `one`, for a session that is there."""
+    return _session(row(connection, _SESSION + _NAMED, workspace, session))
+
+
+def listed(connection: apsw.Connection, workspace: str | None) -> list[Session]:
+    """Those that changed last first."""
+    sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
+    values = () if workspace is None else (workspace,)
+    return [_session(each) for each in connection.execute(sql + " ORDER BY session.changed DESC", values)]
+
+
+def agent_of(connection: apsw.Connection, known: Place) -> str | None:
+    agent: str | None = value(connection, "SELECT agent FROM session WHERE id = ?", known.session)
+    return agent
+
+
+def begin(
+    connection: apsw.Connection,
+    workspace: str,
+    session: str,
+    *,
+    agent: str | None = None,
+    origin: int | None = None,
+    base: "Base | None" = None,
+) -> Place:
+    """A new session, at an empty thread or one that goes on from `base`; LedgerError if it exists."""
+    if find(connection, workspace, session) is not None:
+        raise LedgerError(
+            f"There is a session {session!r} in {workspace} already; choose another name.",
+            code="session-exists",
+        )
+    thread = _new_thread(connection, 0, base)
+    moment = now()
+    connection.execute(
+        "INSERT INTO session (workspace, name, thread, agent, forked_from, created, updated, changed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(changed), 0) + 1 FROM session))",
+        (workspace, session, thread, agent, origin, moment, moment),
+    )
+    number = connection.last_insert_rowid()
+    connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
+    return place_of(connection, number)
+
+
+def touch(connection: apsw.Connection, session: int, moment: str) -> None:
+    """The session changed, and is the first of the list now."""
+    connection.execute(
+        "UPDATE session SET updated = ?, changed = (SELECT max(changed) + 1 FROM session) WHERE id = ?",
+        (moment, session),
+    )
+
+
+def rename(connection: apsw.Connection, workspace: str, session: str, to: str) -> None:
+    known = place(connection, workspace, session)
+    if session == to:
+        return
+    if find(connection, workspace, to) is not None:
+        raise LedgerError(
+            f"There is a session {to!r} in {workspace} already; choose another name.", code="session-exists"
+        )
+    connection.execute("UPDATE session SET name = ? WHERE id = ?", (to, known.session))
+    touch(connection, known.session, now())
+
+
+def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
+    known = place(connection, workspace, session)
+    thread = _new_thread(connection, known.session, None)
+    connection.execute("UPDATE session SET thread = ? WHERE id = ?", (thread, known.session))
+    connection.execute("DELETE FROM key WHERE session = ?", (known.session,))
+    touch(connection, known.session, now())
+
+
+def fork(connection: apsw.Connection, workspace: str, session: str, to: str, turn: str | None) -> None:
+    known = place(connection, workspace, session)
+    base = base_at(connection, known.owner, known.seq) if turn is None else base_of(connection, known, turn)
+    agent = agent_of(connection, known)
+    begin(connection, workspace, to, agent=agent, origin=known.session, base=base)
+
+
+# ---------------------------------------------------------------- forks
+
+
+class Base(NamedTuple):
+    """A turn from which a thread goes on: the thread that holds it, and how far it goes with it."""
+
+    thread: int
+    seq: int
+    messages: int
+    tokens: int
+
+
+def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> Base | None:
+    """The place behind a turn; None before the first."""
+    if thread is None:
+        return None
+    sums = "SELECT first + messages, before + tokens FROM turn WHERE id = ?"
+    found = row(connection, sums, (thread << SHIFT) + seq)
+    return None if found is None else Base(thread, seq, *found)
+
+
+def base_of(connection: apsw.Connection, known: Place, turn: str) -> Base:
+    """The place behind a turn that the session has, or had before it was cleared; LedgerError for others."""
+    name = split_name(turn)
+    if name is not None:
+        thread = value(connection, "SELECT id FROM thread WHERE key = ?", name[0])
+        if thread is not None and _has(connection, known, thread, name[1]):
+            base = base_at(connection, thread, name[1])
+            if base is not None:
+                return base
+    raise LedgerError(f"The session {known.name!r} has no turn {turn!r}.", code="unknown-turn")
+
+
+def _has(connection: apsw.Connection, known: Place, thread: int, seq: int) -> bool:
+    wanted = (thread << SHIFT) + seq
+    return any(
+        first <= wanted < end
+        for each in _threads(connection, known)
+        for first, end in turn_ranges(segments(connection, each))
+    )
+
+
+def _threads(connection: apsw.Connection, known: Place) -> list[int]:
+    """The threads that belong to a session, the youngest first."""
+    rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (known.session,))
+    return [each for (each,) in rows]
+
+
+def _new_thread(connection: apsw.Connection, session: int, base: Base | None) -> int:
+    shared = (None, 0, 0, 0) if base is None else base
+    connection.execute(
+        "INSERT INTO thread"
+        " (key, session, parent, base_seq, base_messages, base_tokens, seq, messages, tokens)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4, ?5, ?6)",
+        (secrets.token_hex(8), session, *shared),
+    )
+    return connection.last_insert_rowid()
+
+
+# ---------------------------------------------------------------- deletion
+
+
+def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
+    known = place(connection, workspace, session)
+    connection.execute("PRAGMA defer_foreign_keys = ON")  # the session is at a thread until both are gone
+    for thread in _threads(connection, known):  # a fork is younger than its parent: children come first
+        shared = row(
+            connection,
+            "SELECT session, base_seq, base_messages, base_tokens FROM thread WHERE parent = ?"
+            " ORDER BY base_seq DESC LIMIT 1",
+            thread,
+        )
+        if shared is None:
+            _cut(connection, thread, 0, 0)
+            connection.execute("DELETE FROM thread WHERE id = ?", (thread,))
+        else:
+            _cut(connection, thread, *shared[1:3])
+            connection.execute(
+                "UPDATE thread SET session = ?, seq = ?, messages = ?, tokens = ? WHERE id = ?",
+                (*shared, thread),
+            )
+    connection.execute("DELETE FROM session WHERE id = ?", (known.session,))
+
+
+def purge(connection: apsw.Connection, *, first: bool) -> bool:
+    """Take one step of removing from the index the words of what was deleted; whether there is more to do.
+
+    A deleted message is found no more, but its words stay in the index until its parts are merged.
+    """
+    before = connection.total_changes()
+    pages = -PURGED if first else PURGED  # negative: begin to merge all parts into one
+    connection.execute("INSERT INTO found (found, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before > 1  # the command itself counts as one
+
+
+def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> None:
+    """Remove a thread's turns after `seq` and its messages from the position `messages` on."""
+    first, end = thread << SHIFT, (thread + 1) << SHIFT
+    connection.execute("DELETE FROM message WHERE id >= ? AND id < ?", (first + messages, end))
+    connection.execute("DELETE FROM compaction WHERE turn > ? AND turn < ?", (first + seq, end))
+    connection.execute("DELETE FROM turn WHERE id > ? AND id < ?", (first + seq, end))
+
+
+def now() -> str:
+    """The time for people: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _session(found: tuple[Any, ...]) -> Session:
+    workspace, name, created, updated, agent, origin, key, owner, seq, messages, tokens = found
+    head = Head(key, None if owner is None else turn_name(owner, seq), seq, messages, tokens)
+    return Session(workspace, name, head, created, updated, agent, origin)

@@ -1,0 +1,177 @@
+"""The ledger in SQLite: each method of `store.Ledger` is one transaction.
+
+What a method does is a function of a connection: `sessions`, `writing`, `reading`, `direct`, `search`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from nexus_context.ledger import direct, importing, reading, sessions, writing
+from nexus_context.ledger.connections import Connections
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.lineage import Segment, segments
+from nexus_context.ledger.records import (
+    Appended,
+    DirectMessage,
+    Head,
+    Held,
+    History,
+    Hit,
+    NewCompaction,
+    NewTurn,
+    Session,
+    Turn,
+)
+from nexus_context.ledger.rows import DamagedError
+
+
+class SqliteLedger:
+    """A `store.Ledger`. `noticed` says what the user should know, as it is now."""
+
+    def __init__(self, connections: Connections, *, location: str, noticed: Callable[[], str | None]) -> None:
+        self._connections = connections
+        self._location = location
+        self._noticed = noticed
+
+    @property
+    def persists(self) -> bool:
+        return self._connections.path is not None
+
+    @property
+    def notice(self) -> str | None:
+        return self._noticed()
+
+    @property
+    def location(self) -> str:
+        return self._location
+
+    def version(self) -> int:
+        return self._connections.version()
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # ------------------------------------------------------------ sessions
+
+    def sessions(self, workspace: str | None = None) -> list[Session]:
+        with self._connections.reading() as connection:
+            return sessions.listed(connection, workspace)
+
+    def find(self, workspace: str, session: str) -> Session | None:
+        with self._connections.reading() as connection:
+            return sessions.one(connection, workspace, session)
+
+    def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
+        with self._connections.writing() as connection:
+            sessions.begin(connection, workspace, session, agent=agent)
+            return sessions.there(connection, workspace, session)
+
+    def rename(self, workspace: str, session: str, to: str) -> Session:
+        with self._connections.writing() as connection:
+            sessions.rename(connection, workspace, session, to)
+            return sessions.there(connection, workspace, to)
+
+    def delete(self, workspace: str, session: str) -> None:
+        with self._connections.writing() as connection:
+            sessions.delete(connection, workspace, session)
+        first = more = True
+        while more:  # each step is a transaction: others come between
+            with self._connections.writing() as connection:
+                more = sessions.purge(connection, first=first)
+            first = False
+        self._connections.checkpoint()
+
+    def clear(self, workspace: str, session: str) -> Session:
+        with self._connections.writing() as connection:
+            sessions.clear(connection, workspace, session)
+            return sessions.there(connection, workspace, session)
+
+    def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
+        with self._connections.writing() as connection:
+            sessions.fork(connection, workspace, session, to, turn)
+            return sessions.there(connection, workspace, to)
+
+    # ------------------------------------------------------------ turns
+
+    def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
+        with self._connections.writing() as connection:
+            return writing.append(connection, workspace, session, turn)
+
+    def import_turns(
+        self,
+        workspace: str,
+        session: str,
+        turns: Iterable[NewTurn | Turn],
+        *,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> Session:
+        with self._connections.writing() as connection:
+            importing.import_turns(connection, workspace, session, turns, told)
+            return sessions.there(connection, workspace, session)
+
+    def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
+        with self._connections.writing() as connection:
+            return writing.compact(connection, workspace, session, compaction)
+
+    def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
+        with self._connections.writing() as connection:
+            return writing.undo(connection, workspace, session, compaction)
+
+    def head(self, workspace: str, session: str) -> Head | None:
+        with self._connections.reading() as connection:
+            known = sessions.find(connection, workspace, session)
+            return None if known is None else known.head
+
+    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> History | None:
+        with self._connections.reading(session) as connection:
+            return reading.history(connection, workspace, session, tokens)
+
+    def since(self, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
+        with self._connections.reading(session) as connection:
+            return reading.since(connection, workspace, session, head)
+
+    def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
+        with self._connections.reading(session) as connection:
+            known = sessions.place(connection, workspace, session)
+            parts = segments(connection, known.thread)
+        first = 0 if last is None else max(0, known.seq - last)
+        return self._turns(parts, session, first, known.seq)
+
+    def search(
+        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        from nexus_context.ledger.search import search
+
+        with self._connections.reading() as connection:
+            return search(connection, query, workspace=workspace, session=session, limit=limit)
+
+    # ------------------------------------------------------------ direct messages
+
+    def send(self, message: DirectMessage) -> None:
+        with self._connections.writing() as connection:
+            direct.send(connection, message)
+
+    def inbox(
+        self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
+    ) -> list[DirectMessage]:
+        with self._connections.reading() as connection:
+            return direct.inbox(connection, workspace, agent, now=now, node=node, limit=limit)
+
+    def delivered(self, ids: Iterable[str]) -> None:
+        with self._connections.writing() as connection:
+            direct.delivered(connection, ids)
+
+    # ------------------------------------------------------------ inside
+
+    def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
+        """In batches, each read at a moment of its own: what a thread holds does not change."""
+        for after in range(first, last, reading.BATCH):
+            until = min(last, after + reading.BATCH)
+            with self._connections.reading(session) as connection:
+                found = reading.turns(connection, parts, after, until)
+                if len(found) < until - after:
+                    if segments(connection, parts[-1].thread)[-1:] >= parts[-1:]:
+                        raise DamagedError(f"{until - after - len(found)} turns are missing")
+                    raise LedgerError(
+                        f"The session {session!r} was deleted while it was read.", code="unknown-session"
+                    )
+            yield from found

@@ -1,0 +1,148 @@
+"""What everything above a ledger may ask of it, whatever database it is kept in.
+
+Every method may block on the disk, may be called from any thread, and raises LedgerError. When a writing
+method returns, what it wrote survives the end of the process and of the power.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from nexus_context.ledger.records import (
+    Appended,
+    DirectMessage,
+    Head,
+    Held,
+    History,
+    Hit,
+    NewCompaction,
+    NewTurn,
+    Session,
+    Turn,
+)
+
+
+class Ledger(Protocol):
+    """Sessions of all workspaces of one user."""
+
+    @property
+    def persists(self) -> bool:
+        """Whether what is written is there after the end of the process."""
+        ...
+
+    @property
+    def notice(self) -> str | None:
+        """What the user should know: that nothing persists and why, or that a broken file was set aside."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where it is kept: a path."""
+        ...
+
+    def version(self) -> int:
+        """A number that differs after another process has written; costs next to nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+    # ------------------------------------------------------------ sessions
+
+    def sessions(self, workspace: str | None = None) -> list[Session]:
+        """The sessions of a workspace, or all; those that changed last first."""
+        ...
+
+    def find(self, workspace: str, session: str) -> Session | None: ...
+
+    def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
+        """Begin a session; `session-exists` if there is one."""
+        ...
+
+    def rename(self, workspace: str, session: str, to: str) -> Session: ...
+
+    def delete(self, workspace: str, session: str) -> None:
+        """Remove a session and all turns that no other session shares; they cannot be found any more."""
+        ...
+
+    def clear(self, workspace: str, session: str) -> Session:
+        """Let the session begin anew: an empty thread. The turns before stay in the ledger."""
+        ...
+
+    def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
+        """A new session that shares all turns up to and including `turn`, else all there are."""
+        ...
+
+    # ------------------------------------------------------------ turns
+
+    def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
+        """Append a turn; an unknown session is begun."""
+        ...
+
+    def import_turns(
+        self,
+        workspace: str,
+        session: str,
+        turns: Iterable[NewTurn | Turn],
+        *,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> Session:
+        """Append many turns to a new session, all or none; `told` hears how many there are so far.
+
+        A Turn, as `turns` of a session gives it, becomes what it was, also a compaction or an undo, with its
+        `created`; only its `id` and `seq` are given anew.
+        """
+        ...
+
+    def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
+        """Put a compaction in force. HeadMovedError if the thread went on since it was planned."""
+        ...
+
+    def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
+        """Take back a compaction, else the one in force, and with it all later ones."""
+        ...
+
+    def head(self, workspace: str, session: str) -> Head | None:
+        """How far a session goes; None if there is none. Costs one look-up."""
+        ...
+
+    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> History | None:
+        """What the next request is made of; None if there is no such session.
+
+        `tokens`: read only what stands first (the session's start and the user's messages before any answer;
+        a summary and what was kept beside it) and, of the rest, whole turns from the end until there are that
+        many tokens. Costs what is read, not what there is.
+        """
+        ...
+
+    def since(self, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
+        """The messages after `head`; None if more happened than appends: then read the history again."""
+        ...
+
+    def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
+        """All turns, oldest first, or the last few; read as they are asked for."""
+        ...
+
+    def search(
+        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """Messages in which all words of a query occur, best first.
+
+        `"two words"` stand together, `word*` is a beginning, `-word` must not occur. Nothing is a syntax
+        error.
+        """
+        ...
+
+    # ------------------------------------------------------------ direct messages
+
+    def send(self, message: DirectMessage) -> None:
+        """Keep a direct message; one with the same id is there once."""
+        ...
+
+    def inbox(
+        self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
+    ) -> list[DirectMessage]:
+        """What waits for an agent and has not expired at `now`: highest priority first, then oldest first."""
+        ...
+
+    def delivered(self, ids: Iterable[str]) -> None:
+        """These have reached their agent: they wait no more."""
+        ...

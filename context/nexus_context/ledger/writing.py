@@ -1,0 +1,288 @@
+"""Turns that are appended: queries, compactions, and undos that take these back.
+
+1. Nothing is changed: all three are turns behind the last one.
+2. Each turn says which compaction is in force after it, so that nobody has to look for it.
+3. Whoever names a parent that is not the last turn any more gets a fork; whoever names none is put at the
+   end.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from nexus_context.ledger import sessions
+from nexus_context.ledger.errors import HeadMovedError, LedgerError
+from nexus_context.ledger.lineage import SHIFT, turn_name
+from nexus_context.ledger.records import Appended, Head, NewCompaction, NewTurn, Ranges, TurnType
+from nexus_context.ledger.rows import json_text, optional_json, row_of
+from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sql import row, value
+
+_TURN = """
+INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, undoes, created,
+    model, role, permissions, toolset, event, context)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_MESSAGE = """
+INSERT INTO message (id, turn, role, tokens, length, said, data, crc, summary, counter)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_FOUND = "INSERT INTO found (rowid, said) VALUES (?, ?)"
+_COMPACTION = """
+INSERT INTO compaction (turn, name, below, tokens, kept, receipt) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_ANSWER = """
+SELECT turn.first, turn.messages, turn.before, turn.tokens, thread.key, thread.base_seq, parent.key,
+    session.name
+FROM turn JOIN thread ON thread.id = turn.id >> 32 JOIN session ON session.id = thread.session
+LEFT JOIN thread AS parent ON parent.id = thread.parent
+WHERE turn.id = ?
+"""
+_NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
+
+
+class State(NamedTuple):
+    """Which compaction is in force after a turn (number of its turn's row), and whether one was taken back
+    since the last one was made.
+    """
+
+    in_force: int | None = None
+    undone: bool = False
+
+
+def append(connection: apsw.Connection, workspace: str, session: str, turn: NewTurn) -> Appended:
+    known = sessions.find(connection, workspace, session)
+    if known is None:
+        known = sessions.begin(connection, workspace, session)
+    if turn.key is not None and (answer := _repeated(connection, known.session, turn.key)):
+        return answer
+    addressed, forked = known.session, False
+    if isinstance(turn.parent, str | None) and turn.parent != known.head.turn:
+        known, forked = _fork(connection, workspace, known, turn.parent), True
+    if turn.opening is not None and not known.messages:
+        turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
+    moment = sessions.now()
+    after = put_query(connection, known, turn, moment)
+    advance(connection, after, moment)
+    if turn.key is not None:
+        remember(connection, addressed, turn.key, after, forked=forked)
+    return _appended(known, after, forked=forked)
+
+
+def compact(connection: apsw.Connection, workspace: str, session: str, compaction: NewCompaction) -> Appended:
+    known = sessions.place(connection, workspace, session)
+    last = state(connection, known).in_force
+    if last is not None and last == known.turn and _name(connection, last) == compaction.id:
+        answer = _answer(connection, last, forked=False)  # the same once more: nothing is written
+        if answer is not None:
+            return answer
+    if known.seq != compaction.seq or compaction.thread not in (None, known.key):
+        raise HeadMovedError(session)
+    moment = sessions.now()
+    turn = NewTurn(messages=(compaction.summary,), counter=compaction.counter)
+    after = put_compaction(
+        connection, known, turn, moment, name=compaction.id, kept=compaction.kept, receipt=compaction.receipt
+    )
+    advance(connection, after, moment)
+    return _appended(known, after)
+
+
+def undo(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> Appended:
+    known = sessions.place(connection, workspace, session)
+    moment = sessions.now()
+    after = put_undo(connection, known, NewTurn(messages=(), counter=""), moment, name=compaction)
+    advance(connection, after, moment)
+    return _appended(known, after)
+
+
+def state(connection: apsw.Connection, known: Place) -> State:
+    """What is in force at the end of a session's thread."""
+    found = row(connection, "SELECT in_force, undone FROM turn WHERE id = ?", known.turn)
+    return State() if found is None else State(found[0], bool(found[1]))
+
+
+# ---------------------------------------------------------------- rows
+
+
+def put_query(connection: apsw.Connection, known: Place, turn: NewTurn, moment: str) -> Place:
+    """Write a turn behind a place; returns the place behind the turn. So do the next two."""
+    return _put(connection, known, "query", turn, state(connection, known), moment)
+
+
+def put_compaction(
+    connection: apsw.Connection,
+    known: Place,
+    turn: NewTurn,
+    moment: str,
+    *,
+    name: str,
+    kept: Ranges,
+    receipt: Any,
+) -> Place:
+    end = 0
+    for first, after in kept:
+        if not end <= first < after <= known.messages:
+            raise ValueError(f"kept {kept} are no ascending ranges of {known.messages} messages")
+        end = after
+    number, below = _next(known), state(connection, known).in_force
+    tokens = sum(counted.tokens for counted in turn.messages)
+    connection.execute(_COMPACTION, (number, name, below, tokens, json_text(kept), json_text(receipt)))
+    return _put(connection, known, "compaction", turn, State(number), moment)
+
+
+def put_undo(
+    connection: apsw.Connection, known: Place, turn: NewTurn, moment: str, *, name: str | None
+) -> Place:
+    """`name`: the compaction that is taken back, else the one in force."""
+    taken = below = state(connection, known).in_force
+    while taken is not None:
+        found, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
+        if name in (None, found):
+            break
+        taken = below
+    if taken is None:
+        what = "no compaction" if name is None else f"no compaction {name!r}"
+        raise LedgerError(f"The session {known.name!r} has {what} to take back.", code="unknown-compaction")
+    return _put(connection, known, "undo", turn, State(below, undone=True), moment, undoes=taken)
+
+
+def _put(
+    connection: apsw.Connection,
+    known: Place,
+    kind: TurnType,
+    turn: NewTurn,
+    force: State,
+    moment: str,
+    *,
+    undoes: int | None = None,
+) -> Place:
+    """Write a turn and its messages behind a place; returns the place behind them."""
+    seq = known.seq + 1
+    tokens = sum(counted.tokens for counted in turn.messages)
+    connection.execute(
+        _TURN,
+        (
+            _next(known),
+            kind,
+            known.messages,
+            len(turn.messages),
+            known.tokens,
+            tokens,
+            *force,
+            undoes,
+            turn.created or moment,
+            turn.model,
+            turn.role,
+            turn.permissions,
+            json_text(turn.toolset) if turn.toolset else None,
+            optional_json(turn.event),
+            optional_json(turn.context),
+        ),
+    )
+    if turn.messages:
+        same = (kind == "compaction", _counter(connection, turn.counter))
+        first = (known.thread << SHIFT) + known.messages
+        rows = [
+            row_of(counted.message, number, seq, counted.tokens)
+            for number, counted in enumerate(turn.messages, first)
+        ]
+        connection.executemany(_MESSAGE, ((*row, *same) for row in rows))
+        connection.executemany(_FOUND, ((row.id, row.said) for row in rows))
+    return known._replace(
+        seq=seq,
+        messages=known.messages + len(turn.messages),
+        tokens=known.tokens + tokens,
+        owner=known.thread,
+        owner_key=known.key,
+    )
+
+
+def _next(known: Place) -> int:
+    """Number of the row of the turn that comes next."""
+    return (known.thread << SHIFT) + known.seq + 1
+
+
+def advance(connection: apsw.Connection, after: Place, moment: str) -> None:
+    """The session is at this place now."""
+    connection.execute(
+        "UPDATE thread SET seq = ?, messages = ?, tokens = ? WHERE id = ?",
+        (after.seq, after.messages, after.tokens, after.thread),
+    )
+    sessions.touch(connection, after.session, moment)
+
+
+def _counter(connection: apsw.Connection, name: str) -> int:
+    number = value(connection, "SELECT id FROM counter WHERE name = ?", name)
+    if number is None:
+        connection.execute("INSERT INTO counter (name) VALUES (?)", (name,))
+        return connection.last_insert_rowid()
+    return int(number)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def _appended(known: Place, after: Place, *, forked: bool = False) -> Appended:
+    return Appended(after.name, turn_name(after.key, after.seq), after.head, known.head, forked=forked)
+
+
+def remember(connection: apsw.Connection, session: int, key: str, after: Place, *, forked: bool) -> None:
+    """Whoever appends to the session with this key again gets the turn before that place."""
+    connection.execute(
+        # no OR REPLACE: the index of words would be written out before each turn of an import
+        "INSERT INTO key (session, key, turn, forked) VALUES (?, ?, ?, ?)",
+        (session, key, after.turn, forked),
+    )
+
+
+def _repeated(connection: apsw.Connection, session: int, key: str) -> Appended | None:
+    """The answer to the append that had this key; None for a new key, or where that turn was deleted."""
+    found = row(connection, "SELECT turn, forked FROM key WHERE session = ? AND key = ?", session, key)
+    if found is None:
+        return None
+    answer = _answer(connection, found[0], forked=bool(found[1]))
+    if answer is None:
+        connection.execute("DELETE FROM key WHERE session = ? AND key = ?", (session, key))
+    return answer
+
+
+def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended | None:
+    """What was answered when a turn was appended."""
+    found = row(connection, _ANSWER, turn)
+    if found is None:
+        return None
+    first, messages, before, tokens, key, base_seq, parent, session = found
+    seq = turn & ((1 << SHIFT) - 1)
+    owner = key if seq - 1 > base_seq else parent
+    name = turn_name(key, seq)
+    return Appended(
+        session,
+        name,
+        Head(key, name, seq, first + messages, before + tokens),
+        Head(key, None if owner is None else turn_name(owner, seq - 1), seq - 1, first, before),
+        repeated=True,
+        forked=forked,
+    )
+
+
+def _fork(connection: apsw.Connection, workspace: str, known: Place, parent: str | None) -> Place:
+    """A new session behind `parent`, for a turn that somebody else was faster than."""
+    base = None if parent is None else sessions.base_of(connection, known, parent)
+    agent = sessions.agent_of(connection, known)
+    name = _free(connection, workspace, known.name)
+    return sessions.begin(connection, workspace, name, agent=agent, origin=known.session, base=base)
+
+
+def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
+    """The first of "name (2)", "name (3)", … that no session has."""
+    stem = _NUMBERED.sub("", session)
+    number = 2
+    while sessions.find(connection, workspace, f"{stem} ({number})") is not None:
+        number += 1
+    return f"{stem} ({number})"
+
+
+def _name(connection: apsw.Connection, compaction: int) -> str:
+    return str(value(connection, "SELECT name FROM compaction WHERE turn = ?", compaction))

@@ -1,0 +1,367 @@
+"""Ledgers that are newer, strange, damaged, moved away, full, held, read-only: each says so."""
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from nexus_context.ledger import open_ledger, opening
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.sqlite import SqliteLedger
+from support.ledgers import FOLDER, append, history, ledger_in, turn
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a ledger with a turn in it is, which nobody has open."""
+    place = tmp_path / "state" / "ledger.db"
+    with ledger_in(place) as ledger:
+        append(ledger, "u1 a1")
+    return place
+
+
+def refused(code: str, *call: Any) -> str:
+    """What is said."""
+    with pytest.raises(LedgerError) as caught:
+        call[0](*call[1:])
+    assert caught.value.code == code
+    return str(caught.value)
+
+
+def changed(path: Path, *statements: str) -> None:
+    """Do what another program might do to the file."""
+    connection = apsw.Connection(str(path))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def writer(ledger: Any) -> apsw.Connection:
+    assert isinstance(ledger, SqliteLedger)
+    found = ledger._connections._writer
+    assert found is not None
+    return found
+
+
+# ---------------------------------------------------------------- place and rights
+
+
+def test_only_the_user_can_read_it(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u2")
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert modes == {"ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.chmod(0o644)
+    with ledger_in(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_its_place_is_a_path_or_named_by_the_environment_or_the_users_own(tmp_path: Path) -> None:
+    assert opening.place("/x/y.db", {"NEXUS_STATE": "/z"}) == "/x/y.db"
+    assert opening.place(None, {"NEXUS_STATE": "/z"}) == "/z/ledger.db"
+    own = opening.place(None, {})
+    assert os.path.isabs(own) and own.endswith(os.path.join("nexus", "ledger.db"))
+    ledger = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
+    assert (ledger.location, ledger.persists) == (str(tmp_path / "state" / "ledger.db"), True)
+    ledger.close()
+
+
+@pytest.mark.parametrize("where", ["state/ledger.db", "{}/file/ledger.db", "{}/file/below/ledger.db", "{}"])
+def test_where_nothing_can_be_written_it_is_in_memory(tmp_path: Path, where: str) -> None:
+    (tmp_path / "file").touch()
+    with ledger_in(where.format(tmp_path)) as ledger:
+        assert not ledger.persists
+        assert (
+            ledger.notice is not None
+            and "NEXUS_STATE" in ledger.notice + "NEXUS_STATE" * where.startswith("s")
+        )
+        append(ledger, "u1 a1")
+        assert history(ledger) == "u1 a1"
+        assert [hit.seq for hit in ledger.search("a1")] == [1]
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["closed", "open elsewhere"])
+def test_what_cannot_be_written_is_read(path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool) -> None:
+    def denied(path: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    other = open_ledger(str(path))
+    append(other, "u2")
+    if not opened:
+        other.close()
+    monkeypatch.setattr(opening, "_make", denied)
+    with ledger_in(path) as ledger:
+        assert ledger.notice is not None and "Permission denied" in ledger.notice
+        assert (ledger.persists, history(ledger)) == (False, "u1 a1 u2")
+        append(ledger, "u3")
+        assert history(ledger) == "u1 a1 u2 u3"
+    other.close()
+
+
+# ---------------------------------------------------------------- newer and strange
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in the header", "beside"])
+def test_a_newer_ledger_is_left_as_it_is(path: Path, beside: bool) -> None:
+    holder = apsw.Connection(str(path)) if beside else None
+    if holder is not None:
+        holder.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        holder.execute("PRAGMA user_version = 2")
+        holder.close()
+    else:
+        changed(path, "PRAGMA user_version = 2")
+    before = contents(path.parent)
+    assert "newer version" in refused("ledger-newer", open_ledger, str(path))
+    after = contents(path.parent)
+    after.pop("ledger.db-shm", None)
+    before.pop("ledger.db-shm", None)
+    assert after == before
+
+
+def test_a_ledger_that_becomes_newer_is_not_written_any_more(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        changed(path, "PRAGMA user_version = 2")
+        refused("ledger-newer", append, ledger, "u2")
+        refused("ledger-newer", history, ledger)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [("PRAGMA application_id = 7",), ("CREATE TABLE other (a)",), ("PRAGMA user_version = 1",)],
+    ids=str,
+)
+def test_another_programs_database_is_left_as_it_is(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    place = tmp_path / "other.db"
+    changed(place, "VACUUM", *statements)
+    before = contents(tmp_path)
+    refused("ledger-foreign", open_ledger, str(place))
+    assert contents(tmp_path) == before
+
+
+# ---------------------------------------------------------------- damage
+
+
+def overwritten(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+@pytest.mark.parametrize("data", [b"no database at all", b"x" * 8192, b"SQLite format 3\0"])
+def test_what_is_no_ledger_is_set_aside_and_told(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with ledger_in(path) as ledger:
+        assert ledger.notice is not None and "nexus sessions salvage" in ledger.notice
+        assert ledger.persists and ledger.sessions() == []
+        append(ledger, "u1")
+        (aside,) = path.parent.glob("*.broken-*")
+        assert str(aside) in ledger.notice
+        assert aside.read_bytes() == data
+    with ledger_in(path) as ledger:
+        assert (ledger.notice, history(ledger)) == (None, "u1")
+
+
+def test_damage_that_is_found_later_is_set_aside_too(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        ledger.import_turns(FOLDER, "long", [turn(f"u{n}") for n in range(2_000)])
+    start = path.stat().st_size // 8192 * 4096
+    overwritten(path, start, b"\xff" * (path.stat().st_size - start))
+    damaged = path.read_bytes()
+    with ledger_in(path) as ledger:
+        assert "broken-" not in str(ledger.notice)
+        refused("ledger-corrupt", history, ledger, "long")
+        assert "broken-" in str(ledger.notice)
+        assert ledger.sessions() == []
+        append(ledger, "u1")
+        assert history(ledger) == "u1"
+    (aside,) = path.parent.glob("*.broken-*Z")
+    assert aside.read_bytes() == damaged
+
+
+def test_a_damaged_index_of_words_is_made_anew(path: Path) -> None:
+    changed(path, "UPDATE found_data SET block = x'ffffffffffff' WHERE id > 1")
+    with ledger_in(path) as ledger:
+        refused("ledger-corrupt", ledger.search, "a1")
+        assert ledger.notice is not None and "made anew" in ledger.notice
+        assert [hit.seq for hit in ledger.search("a1")] == [1]
+        assert history(ledger) == "u1 a1"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["ALTER TABLE turn RENAME toolset TO toolsit", "DROP TABLE counter", "DROP TABLE found"],
+)
+def test_a_damaged_schema_is_set_aside(path: Path, damage: str) -> None:
+    with ledger_in(path) as ledger:
+        changed(path, damage)
+        refused("ledger-corrupt", append, ledger, "u2")
+        assert "broken-" in str(ledger.notice)
+        append(ledger, "u3")
+        assert history(ledger) == "u3"
+
+
+def test_turns_that_are_missing_are_not_said_to_be_deleted(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u2")
+        changed(path, "DELETE FROM turn WHERE id & 1 = 0")
+        refused("ledger-corrupt", lambda: list(ledger.turns(FOLDER, "main")))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE message SET said = 'u2'",
+        "UPDATE message SET said = CAST(x'ff' AS TEXT)",
+        "UPDATE message SET role = 'usar'",
+        "UPDATE message SET tokens = 11",
+        "UPDATE message SET length = 1",
+        "UPDATE message SET data = '{'",
+        "UPDATE message SET counter = 2",
+        "UPDATE message SET id = id + 1000",
+        "UPDATE turn SET context = '{'",
+        "DELETE FROM message WHERE id & 1",
+    ],
+)
+def test_what_is_not_what_was_written_is_not_shown(path: Path, damage: str) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1 a1", "other", context={})
+        changed(path, damage + _only_first(damage))
+        said = refused("ledger-corrupt", lambda: (history(ledger), list(ledger.turns(FOLDER, "main"))))
+        assert "'main'" in said and "salvage" in said
+        append(ledger, "u3", "third")
+        assert (history(ledger, "other"), history(ledger, "third")) == ("u1 a1", "u3")
+
+
+def _only_first(damage: str) -> str:
+    """Only the first session's rows: those of the first thread."""
+    return f"{' AND' if 'WHERE' in damage else ' WHERE'} id < {2 << 32}"
+
+
+# ---------------------------------------------------------------- moved away
+
+
+@pytest.mark.parametrize("move", [Path.unlink, lambda path: path.rename(path.with_name("elsewhere"))])
+def test_a_file_that_was_moved_away_is_not_written_any_more(path: Path, move: Callable[[Path], Any]) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u2")
+        before = ledger.version()
+        move(path)
+        assert append(ledger, "u3").head.seq == 1
+        assert ledger.version() != before
+        assert history(ledger) == "u3"
+    with ledger_in(path) as ledger:
+        assert history(ledger) == "u3"
+
+
+# ---------------------------------------------------------------- full, held, closed
+
+
+def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        connection = writer(ledger)
+        pages = connection.pragma("page_count")
+        connection.pragma("max_page_count", pages + 2)
+        large = "u" + "x" * 100_000
+        assert "no room" in refused("ledger-full", append, ledger, large)
+        refused("ledger-full", ledger.import_turns, FOLDER, "new", [turn("u1"), turn(large)])
+        assert (history(ledger), [one.name for one in ledger.sessions()]) == ("u1 a1", ["main"])
+        connection.pragma("max_page_count", 1_000_000)
+        assert append(ledger, large).head.seq == 2
+
+
+def test_a_ledger_that_another_holds_for_too_long_is_busy(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        holder = apsw.Connection(str(path))
+        holder.execute("BEGIN IMMEDIATE")
+        writer(ledger).set_busy_timeout(10)
+        assert "Another program" in refused("ledger-busy", append, ledger, "u2")
+        assert history(ledger) == "u1 a1"
+        holder.close()
+        append(ledger, "u2")
+
+
+def test_a_closed_ledger_says_so(path: Path) -> None:
+    ledger = open_ledger(str(path))
+    reading = ledger.turns(FOLDER, "main")
+    ledger.close()
+    ledger.close()
+    for call in (ledger.version, ledger.sessions, lambda: append(ledger, "u2"), lambda: next(reading)):
+        refused("ledger-closed", call)
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_many_may_begin_a_ledger_at_once(tmp_path: Path) -> None:
+    def work(number: int) -> None:
+        with ledger_in(tmp_path / "new" / "ledger.db") as ledger:
+            for _ in range(5):
+                append(ledger, f"u{number}")
+
+    run(*(lambda number=number: work(number) for number in range(8)))
+    with ledger_in(tmp_path / "new" / "ledger.db") as ledger:
+        assert [one.seq for one in ledger.turns(FOLDER, "main")] == list(range(1, 41))
+
+
+def test_readers_and_writers_of_one_ledger_may_be_in_many_threads(path: Path) -> None:
+    with ledger_in(path) as one, ledger_in(path) as two:
+
+        def write(ledger: Any) -> None:
+            for number in range(40):
+                append(ledger, f"u{number}")
+
+        def read() -> None:
+            for _ in range(40):
+                found = one.history(FOLDER, "main")
+                assert found is not None
+                assert [held.position for held in found.messages] == list(range(found.head.messages))
+
+        run(lambda: write(one), lambda: write(two), lambda: write(one), read, read)
+        assert [turn.seq for turn in two.turns(FOLDER, "main")] == list(range(1, 122))
+
+
+def test_the_version_tells_that_another_wrote(path: Path) -> None:
+    with ledger_in(path) as one, ledger_in(path) as two:
+        before = one.version()
+        assert one.version() == before
+        append(two, "u2")
+        assert one.version() != before
+
+
+def test_a_deleted_word_is_not_in_the_files_any_more(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "uSecretWord")
+        append(ledger, "u5", "other")
+        assert any(b"SecretWord" in data for data in contents(path.parent).values())
+        ledger.delete(FOLDER, "main")
+        found = contents(path.parent)
+    assert not any(word in data for word in (b"SecretWord", b"secretword") for data in found.values())
+
+
+def run(*jobs: Callable[[], None]) -> None:
+    """Do all at once; the first exception is raised."""
+    failed: list[BaseException] = []
+
+    def one(job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001  # raised below
+            failed.append(error)
+
+    threads = [threading.Thread(target=one, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,170 @@
+"""Full-text search: what a query means, and that it finds just that, best first."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.query import MOST_TERMS, expression
+from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.store import Ledger
+
+HERE, THERE = "/work/here", "/work/there"
+SAID = {
+    1: "The disk is full.",
+    2: "full steam ahead: the disk spins",
+    3: "Café crème with naïve façades",
+    4: "read_file failed: src/a.py not found",
+    5: "run it with --force, error -1",
+    6: "workers work, workshops too",
+    7: "中文搜索 works by beginnings",
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = open_ledger(str(tmp_path / "ledger.db"))
+    for text in SAID.values():
+        append(made, "main", Message("user", text))
+    return made
+
+
+def append(ledger: Ledger, session: str, *messages: Message, workspace: str = HERE) -> str:
+    turn = NewTurn(messages=tuple(Counted(one, 1) for one in messages), counter="test")
+    return ledger.append(workspace, session, turn).turn
+
+
+def check(ledger: Ledger, query: str, expected: set[int]) -> None:
+    assert {hit.seq for hit in ledger.search(query)} == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("disk full", {1, 2}),
+        ("FULL Disk", {1, 2}),
+        ('"disk is full"', {1}),
+        ('"full disk"', set()),
+        ('"disk is', {1}),
+        ("disk -is", {2}),
+        ('disk -"is full"', {2}),
+        ("work*", {6, 7}),
+        ("work", {6}),
+        ("wor* -workers", {7}),
+        ('"disk sp"*', {2}),
+        ("cafe naive", {3}),
+        ("façade*", {3}),
+        ("read_file", {4}),
+        ("file read", {4}),
+        ('"file read"', set()),
+        ("a.py", {4}),
+        ("src/a.py failed", {4}),
+        ("--force", {5}),
+        ("error:", {5}),
+        ("中文*", {7}),
+        ("w*", set()),  # a beginning of one letter is a word
+        ("disk AND full", set()),  # and, or, not, near are words
+        ("disk — full !", {1, 2}),
+        ("said:disk", set()),
+        ("", set()),
+        ("   ", set()),
+        ("-disk", set()),
+        ('"" -- * - -"" ()', set()),
+    ],
+)
+def test_a_query_means(ledger: Ledger, query: str, expected: set[int]) -> None:
+    check(ledger, query, expected)
+
+
+@given(st.one_of(st.text(), st.text(alphabet='"*-():^+{}[]\\ \0\ud800aAND', max_size=40)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nothing_is_a_syntax_error(ledger: Ledger, query: str) -> None:
+    for hit in ledger.search(query):
+        assert hit.seq in SAID
+
+
+@given(st.lists(st.sampled_from(["disk", "full", "the", "work", "café", "zebra"]), min_size=1, max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_all_words_must_occur(ledger: Ledger, words: list[str]) -> None:
+    expected = {seq for seq, text in SAID.items() if set(words) <= set(re.findall(r"\w+", text.casefold()))}
+    check(ledger, " ".join(words), expected)
+
+
+def test_only_so_much_of_a_query_is_regarded() -> None:
+    assert (expression("word " * 1_000) or "").count("word") == MOST_TERMS
+    assert expression('"' + "a " * 100_000) is not None
+
+
+def test_a_hit_says_where_it_is_and_marks_what_matched(ledger: Ledger) -> None:
+    call = ToolCall("c1", "write_file", {"path": "notes.md", "text": "zebra crossing"})
+    turn = append(
+        ledger, "tools", Message("user", "go"), Message("assistant", "Well.", (call,)), workspace=THERE
+    )
+    (hit,) = ledger.search("zebra")
+    assert (hit.workspace, hit.session, hit.turn, hit.seq, hit.position, hit.role) == (
+        THERE, "tools", turn, 1, 1, "assistant",
+    )  # fmt: skip
+    assert "«zebra» crossing" in hit.snippet
+    assert [one.position for one in ledger.search("write_file")] == [1]
+
+
+def test_best_is_first_and_of_equal_ones_the_newest(ledger: Ledger) -> None:
+    append(ledger, "main", Message("user", "disk " * 5))
+    assert next(hit.seq for hit in ledger.search("disk")) == 8
+    for _ in range(3):
+        append(ledger, "same", Message("user", "zebra"))
+    assert [hit.seq for hit in ledger.search("zebra")] == [3, 2, 1]
+    assert [hit.seq for hit in ledger.search("zebra", limit=2)] == [3, 2]
+    assert ledger.search("zebra", limit=0) == []
+
+
+def test_searched_is_a_workspace_or_a_session(ledger: Ledger) -> None:
+    append(ledger, "main", Message("user", "disk there"), workspace=THERE)
+    append(ledger, "other", Message("user", "disk other"))
+
+    def found(workspace: str | None, session: str | None) -> set[tuple[str, str]]:
+        hits = ledger.search("disk", workspace=workspace, session=session)
+        return {(hit.workspace, hit.session) for hit in hits}
+
+    everything = {(HERE, "main"), (HERE, "other"), (THERE, "main")}
+    assert found(None, None) == everything
+    assert found(HERE, None) == {(HERE, "main"), (HERE, "other")}
+    assert found(HERE, "other") == {(HERE, "other")}
+    assert found(HERE, "nobody") == found("/nowhere", None) == set()
+
+
+def test_a_fork_has_what_it_shares_and_nothing_that_came_after(ledger: Ledger) -> None:
+    turn = append(ledger, "first", Message("user", "zebra one"))
+    append(ledger, "first", Message("user", "zebra two"))
+    ledger.fork(HERE, "first", "second", turn=turn)
+    append(ledger, "second", Message("user", "zebra three"))
+
+    def found(session: str | None) -> set[tuple[str, str]]:
+        return {(hit.session, hit.snippet) for hit in ledger.search("zebra", workspace=HERE, session=session)}
+
+    assert found("second") == {("second", "«zebra» one"), ("second", "«zebra» three")}
+    assert found("first") == {("first", "«zebra» one"), ("first", "«zebra» two")}
+    assert found(None) == {("first", "«zebra» one"), ("first", "«zebra» two"), ("second", "«zebra» three")}
+
+
+def test_cleared_is_found_and_deleted_is_not(ledger: Ledger) -> None:
+    append(ledger, "gone", Message("user", "zebra one"))
+    ledger.clear(HERE, "gone")
+    append(ledger, "gone", Message("user", "zebra two"))
+    assert len(ledger.search("zebra", workspace=HERE, session="gone")) == 2
+    ledger.delete(HERE, "gone")
+    assert ledger.search("zebra") == []
+
+
+def test_only_the_newest_matches_of_a_common_word_are_ranked(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nexus_context.ledger.search.RANKED", 3)
+    append(ledger, "many", Message("user", "zebra zebra zebra"))
+    for _ in range(3):
+        append(ledger, "many", Message("user", "a zebra among other things"))
+    assert [hit.seq for hit in ledger.search("zebra")] == [4, 3, 2]
