@@ -15,6 +15,7 @@ from nexus_context.files import (
     BytesRead,
     FileRead,
     decode,
+    list_directory,
     read_bytes,
     read_text,
     shared_directory,
@@ -380,3 +381,17 @@ def test_bytes_are_read_as_they_are(tmp_path: Path) -> None:
         read = read_bytes(name, limit=3)
         assert (read.status, read.data) == (status, None)
         assert [problem.path for problem in read.problems] == ([] if status == "missing" else [name])
+
+
+def test_names_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a").touch()
+    (tmp_path / "c").symlink_to(tmp_path / "b")
+    os.mkfifo(tmp_path / "d")
+    listed = [("a", "file"), ("b", "directory"), ("c", "link"), ("d", "other")]
+    assert list_directory(str(tmp_path)) == listed
+    assert [list_directory(path) for path in (str(tmp_path / "a"), str(tmp_path / "no"), "a\0b")] == [
+        [],
+        [],
+        [],
+    ]

@@ -44,9 +44,19 @@ def fixed_part(
     options = request.options
     model, exact = model_of(snapshot, options.model)
     counter = counter or exact
-    prompt = prompt_for(snapshot, model=options.model, additional=options.additional_system_prompt, now=now)
+    prompt = prompt_for(
+        snapshot,
+        model=options.model,
+        additional=options.additional_system_prompt,
+        now=now,
+        skip_skills=options.skip_skills,
+        skill_filter=options.skill_filter,
+        skills=options.skills,
+    )
     prompt_tokens = fragment_tokens(prompt, counter)
-    selection = tool_sets.select(options.additional_tools, rules=_tool_rules(snapshot, options))
+    selection = tool_sets.select(
+        _memory_tools(options), options.additional_tools, rules=_tool_rules(snapshot, options)
+    )
     current = current_message(snapshot, request, now=now) if now is not None else request.message
     return Fixed(
         model,
@@ -57,7 +67,7 @@ def fixed_part(
         selection.left_out,
         current,
         (*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(selection.tools, counter)),
-        tuple(_event_rows(current, counter)),
+        tuple(event_rows(current, counter)),
     )
 
 
@@ -66,8 +76,7 @@ def fitted(
 ) -> tuple[View, TokenUsage]:
     """What of the conversation fits, and what all of it costs."""
     get = snapshot.effective.get
-    rows = (*fixed.before, *fixed.after)
-    empty = _usage(snapshot, fixed, rows, options)
+    empty = _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
     policy = Policy(
         strategy=cast("Strategy | None", options.truncation_strategy) or get("/context/truncation_strategy"),
         target=get("/context/truncation_target"),
@@ -78,8 +87,13 @@ def fitted(
     view = conversation.view(
         fixed.counter, policy, Budget(empty.available, empty.total), limit=empty.limit - empty.reserved
     )
+    return view, spent(snapshot, fixed, view, options)
+
+
+def spent(snapshot: Snapshot, fixed: Fixed, view: View, options: Options) -> TokenUsage:
+    """What all of it costs."""
     rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
-    return view, _usage(snapshot, fixed, rows, options)
+    return _usage(snapshot, fixed, rows, options)
 
 
 def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, TokenCounter]:
@@ -106,6 +120,14 @@ def permissions(snapshot: Snapshot, options: Options) -> dict[str, Any]:
     get = snapshot.effective.get
     granted = {name: get(f"/permissions/{name}") for name in ("level", "allow", "deny")}
     return granted if options.permissions is None else granted | {"narrowedTo": list(options.permissions)}
+
+
+def _memory_tools(options: Options) -> list[dict[str, Any]]:
+    if not options.memory_tools:
+        return []
+    from nexus_context.memory.queries import definitions  # rarely asked for
+
+    return definitions()
 
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
@@ -141,10 +163,11 @@ def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
     return first.path, Span(min(span.start for span in mine), max(span.end for span in mine))
 
 
-def _event_rows(current: Message | None, counter: TokenCounter) -> list[UsageRow]:
+def event_rows(current: Message | None, counter: TokenCounter, *, memory: int = 0) -> list[UsageRow]:
+    """The row of the last message, without the tokens of `memory` that have rows of their own."""
     if current is None:
         return []
-    tokens = count_message(counter, content_of(current), current.tool_calls)
+    tokens = count_message(counter, content_of(current), current.tool_calls) - memory
     content = content_of(current)
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
     return [UsageRow("event", "current message", tokens, counter.exact and not images)]

@@ -1,4 +1,4 @@
-"""The last user message: what is true now, then what the user says. Providers never cache it."""
+"""The last user message: what is true now, what is remembered, then what the user says. Never cached."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,26 +11,40 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 
+GAP = "\n\n"
+"""What stands between the parts of the message."""
 
-def current_message(snapshot: Snapshot, request: Request, *, now: datetime) -> Message | None:
-    """The last user message: what is true now, then what the user says. None when there is neither.
+
+def current_message(
+    snapshot: Snapshot, request: Request, *, now: datetime, memory: str = ""
+) -> Message | None:
+    """The last user message: what is true now, `memory`, then what the user says. None when there is neither
+    a message nor an event.
 
     A message that is not the user's (a tool's result, the beginning of an answer) stays as it is.
     """
     message = request.message
-    if message is not None and message.role != "user":
+    if not takes_memory(request):
         return message
-    if message is None and request.event is None:
-        return None
-    lines = [*_time_lines(snapshot, now), *_event_lines(request.event or {})]
-    head = "\n".join(lines)
+    front = GAP.join(part for part in (head(snapshot, request, now=now), memory) if part)
     if message is None:
-        return Message("user", head)
-    if not head:
+        return Message("user", front)
+    if not front:
         return message
     said = content_of(message)
-    content = f"{head}\n\n{said}" if isinstance(said, str) else [{"type": "text", "text": head}, *said]
+    content = f"{front}{GAP}{said}" if isinstance(said, str) else [{"type": "text", "text": front}, *said]
     return msgspec.structs.replace(message, content=content)
+
+
+def takes_memory(request: Request) -> bool:
+    """Whether the request has a user's message, or an event that becomes one."""
+    message = request.message
+    return request.event is not None if message is None else message.role == "user"
+
+
+def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
+    """What is true now: the time, then the event's facts (platform, actions, hook data, git state)."""
+    return "\n".join([*_time_lines(snapshot, now), *_event_lines(request.event or {})])
 
 
 def _time_lines(snapshot: Snapshot, now: datetime) -> list[str]:

@@ -23,7 +23,9 @@ class Options(msgspec.Struct, frozen=True):
     """What one request changes; None keeps what the configuration says. Token limits are in tokens.
 
     `permissions` are patterns that narrow what is allowed; `sandbox` leaves out tools that change something.
-    No skills are known yet, so `skip_skills` and `skill_filter` have nothing to leave out.
+    `memory_tools` offers the queries of memory, which the caller then has to run (`memory/queries`).
+    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills`
+    names those whose text is put into the system prompt.
     """
 
     model: str | None = None
@@ -36,8 +38,10 @@ class Options(msgspec.Struct, frozen=True):
     truncation_strategy: str | None = None
     skip_skills: bool = False
     skill_filter: Sequence[str] | None = None
+    skills: Sequence[str] = ()
     sandbox: bool | None = None
     permissions: Sequence[str] | None = None
+    memory_tools: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):

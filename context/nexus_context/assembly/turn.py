@@ -2,14 +2,16 @@
 
 1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the
    session is the history, memory and event are the last user message. What changes per turn is only
-   there, so that the prefix that providers cache stays the same.
+   there, so that the prefix that providers cache stays the same (`memory` has the rules of what it holds).
 2. Equal inputs give equal bytes; the clock is an argument.
 3. Every token has a row, and the rows sum to the total.
-4. What is too long is cut from the history, never from the system prompt, the tools or the current message
-   (`conversation/window`). A body for a provider that would be too long all the same is refused.
+4. What is too long is cut from memory first, then from the history (`conversation/window`), never from the
+   system prompt, the tools or the current message. A body for a provider that would be too long all the same
+   is refused.
 """
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,20 +22,27 @@ from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
 from nexus_context.assembly.body import body_of
 from nexus_context.assembly.costs import Fixed
-from nexus_context.assembly.request import AssembledContext, Request, check
+from nexus_context.assembly.memory import place
+from nexus_context.assembly.request import AssembledContext, Options, Request, check
 from nexus_context.budget import TokenUsage
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.view import View
 from nexus_context.manager import ContextManager, overflow
+from nexus_context.memory.item import Item
 from nexus_context.prefix import Prefix
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import TokenCounter
 
 
 def assemble(
-    snapshot: Snapshot, conversation: ContextManager, request: Request, *, now: datetime
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    request: Request,
+    *,
+    now: datetime,
+    memory: Sequence[Item] = (),
 ) -> AssembledContext:
-    """Assemble one turn. `now` is a local time with its zone.
+    """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's message.
 
     Raises RequestError for an unknown format or strategy, a format of a provider without a model, a limit
     that is too small and a parameter that does not exist or is out of range; ContextOverflowError for a body
@@ -48,8 +57,11 @@ def assemble(
         session=request.session_parameters,
         request=options.parameters,
     )
-    fixed = costs.fixed_part(snapshot, request, now=now)
-    view, spent = costs.fitted(snapshot, conversation, fixed, options)
+    bare = costs.fixed_part(snapshot, request, now=now)
+    view, spent = costs.fitted(snapshot, conversation, bare, options)
+    fixed, remembered = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
+    if remembered is not None:
+        spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder)
@@ -69,6 +81,8 @@ def assemble(
         workspace_path=snapshot.folder,
         session=request.session,
         metadata=metadata
+        | {"activeSkills": _active_skills(snapshot, options)}
+        | ({"memory": remembered} if remembered is not None else {})
         | ({"unsent": unsent} if unsent else {})
         | ({"repairs": repairs} if repairs else {}),
         problems=snapshot.problems,
@@ -154,11 +168,22 @@ def _advice(
         messages=len(conversation),
         tool_calls=conversation.history.tool_calls,
     )
-    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None, "activeSkills": []}
+    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None}
     return advice | ({"compactionReason": reason} if reason else {})
 
 
+def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:
+    """Names of the skills whose text is in the prompt, in its order."""
+    active = active_skills(
+        snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
+    )
+    return [one.skill.name for one in active]
+
+
 def _wanted(spent: TokenUsage, view: View) -> float:
-    """What there was to send before anything was cut for this request, in percent of what is available."""
-    wanted = spent.total - view.tokens + view.wanted
+    """What there was to send before anything was cut for this request, in percent of what is available.
+
+    Memory is not in it: what gives way by itself is no reason to compact.
+    """
+    wanted = spent.total - view.tokens + view.wanted - spent.by_category().get("memory", 0)
     return round(100 * wanted / spent.available, 1) if spent.available else 100.0

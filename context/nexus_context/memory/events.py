@@ -1,0 +1,145 @@
+"""What agents do, as events and as messages; a bus that keeps the newest of them.
+
+1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → assistant, in a line; a tool's
+   result is left out of memory, for it would echo large outputs.
+2. A turn of a ledger is events, too: what the user says is `execute`, what an assistant says `thinking`, each
+   of its calls `tool_call`, a tool's answer `tool_result`.
+3. The bus keeps the newest events of each workspace, within bounds. Nothing is written to the disk.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context.conversation.compaction.summarizer import shortened
+from nexus_context.conversation.compaction.summary import is_summary
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.ledger.records import DirectMessage, Turn
+from nexus_context.memory.item import line
+from nexus_context.prompt import texts
+from nexus_context.tokens.estimates import json_text
+
+Action = Literal["thinking", "execute", "tool_call", "tool_result", "node.message"]
+
+MOST_EVENTS = 1_000
+"""Events of one workspace that are kept."""
+MOST_WORKSPACES = 64
+"""Workspaces of which events are kept: those in which something happened last."""
+LONGEST_ARGUMENTS = 200
+"""Characters of a call's arguments that are told."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that an agent did in a session.
+
+    `text` is what was thought, asked for or returned; a call has `tool` and `arguments`, a message `direct`.
+    """
+
+    action: Action
+    text: str = ""
+    tool: str | None = None
+    arguments: Any = None
+    direct: DirectMessage | None = None
+    session: str | None = None
+    agent: str | None = None
+
+
+class EventBus:
+    """The newest events of each workspace, and who wants to hear of them. For use by any thread."""
+
+    def __init__(self, *, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._kept: dict[str, deque[Event]] = {}
+        self._listeners: list[Callable[[str, Event], None]] = []
+        self._lock = threading.Lock()
+
+    def publish(self, workspace: str, events: Iterable[Event]) -> None:
+        """Keep events, in this order, and tell them to who listens."""
+        given = tuple(events)
+        with self._lock:
+            kept = self._kept.pop(workspace, None) or deque(maxlen=self._most)
+            kept.extend(given)
+            self._kept[workspace] = kept  # the one used last is the last
+            if len(self._kept) > MOST_WORKSPACES:
+                del self._kept[next(iter(self._kept))]
+            listeners = tuple(self._listeners)
+        for event in given:
+            for listener in listeners:
+                listener(workspace, event)
+
+    def listen(self, listener: Callable[[str, Event], None]) -> Callable[[], None]:
+        """Call `listener(workspace, event)` in the publishing thread; what is returned ends that."""
+        with self._lock:
+            self._listeners.append(listener)
+
+        def end() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return end
+
+    def events(self, workspace: str, *, session: str | None = None) -> list[Event]:
+        """What is kept of a workspace, oldest first; with a session only what belongs to it."""
+        with self._lock:
+            kept = tuple(self._kept.get(workspace, ()))
+        return [one for one in kept if session is None or one.session == session]
+
+    def replay(
+        self, workspace: str, session: str, turns: Iterable[Turn], *, agent: str | None = None
+    ) -> None:
+        """Publish what happened in turns of a ledger."""
+        for turn in turns:
+            if turn.type == "query":
+                self.publish(workspace, events_of(turn.messages, session=session, agent=agent))
+
+    def forget(self, workspace: str, ids: Iterable[str]) -> None:
+        """Drop direct messages that were delivered."""
+        gone = frozenset(ids)
+        with self._lock:
+            kept = self._kept.get(workspace)
+            if kept is not None and gone:
+                left = [one for one in kept if one.direct is None or one.direct.id not in gone]
+                self._kept[workspace] = deque(left, maxlen=self._most)
+
+
+def events_of(
+    messages: Iterable[Message], *, session: str | None = None, agent: str | None = None
+) -> Iterator[Event]:
+    """What happened in these messages. What is no part of the conversation (system, summaries) is not."""
+    opening = texts.text("session_started").partition("{")[0]
+    for message in messages:
+        text = text_of(message).strip()
+        if message.role == "system" or is_summary(message) or text.startswith(opening):
+            continue
+        if message.role == "tool":
+            yield Event(action="tool_result", text=text, tool=message.name, session=session, agent=agent)
+        elif text:
+            said: Action = "execute" if message.role == "user" else "thinking"
+            yield Event(action=said, text=text, session=session, agent=agent)
+        for call in message.tool_calls:
+            yield Event(
+                action="tool_call", tool=call.name, arguments=call.arguments, session=session, agent=agent
+            )
+
+
+def message_of(event: Event) -> Message | None:
+    """The event as a message; None for what memory leaves out, and for a message to an agent (`direct`)."""
+    if event.action == "thinking":
+        return Message("assistant", event.text)
+    if event.action == "execute":
+        return Message("user", event.text)
+    if event.action == "tool_call":
+        arguments = "" if event.arguments in (None, {}, "") else json_text(event.arguments)
+        told = shortened(arguments, LONGEST_ARGUMENTS)
+        return Message("assistant", line("call", tool=event.tool, arguments=told))
+    return None
+
+
+def remembered(messages: Iterable[Message]) -> list[Message]:
+    """The messages as memory has them: converted, without what it leaves out."""
+    made = (message_of(event) for event in events_of(messages))
+    return [message for message in made if message is not None]

@@ -1,0 +1,55 @@
+"""One thing that is remembered, as it is put before the user's message."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from nexus_context.conversation.compaction.summarizer import shortened
+from nexus_context.errors import Span
+from nexus_context.prompt import texts
+
+Source = Literal["message", "memory", "event", "knowledge"]
+ORDER: tuple[Source, ...] = Source.__args__  # type: ignore[attr-defined]
+"""The order in which items stand: messages of agents and L1, what happened, then knowledge (SPEC §9)."""
+
+BASE: Mapping[Source, float] = {"message": 3.0, "memory": 2.0, "knowledge": 1.0, "event": 0.0}
+"""Where the priorities of a source begin; within it they reach up to, but not including, 1 more.
+
+A direct message outlives what else is remembered, whatever its own priority.
+"""
+
+LONGEST_ITEM = 2_000
+"""Characters of what one remembered message or summary may say."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """Something to put before the user's message.
+
+    `label` is for people: it names the row of its tokens. Where there is no room for all, the items of the
+    lowest `priority` are left out. `path` and `span` are the place in a file that it comes from. `id` is that
+    of a direct message, to be marked as delivered once it is sent.
+    """
+
+    source: Source
+    label: str
+    text: str
+    priority: float = 0.0
+    path: str | None = None
+    span: Span | None = None
+    id: str | None = None
+
+
+def brief(text: str, most: int = LONGEST_ITEM) -> str:
+    """The text without white space around it, shortened with a mark to about `most` characters."""
+    return shortened(text.strip(), most)
+
+
+def line(name: str, **values: object) -> str:
+    """A line that a model sees, from `prompt/texts/memory_lines.md`, filled in."""
+    return table("memory_lines")[name].format(**values)
+
+
+def table(name: str) -> dict[str, str]:
+    """The lines `key: text` of a file in `prompt/texts/`."""
+    return dict(each.split(": ", 1) for each in texts.text(name).splitlines())

@@ -1,0 +1,335 @@
+"""The index of a workspace's knowledge: an SQLite file that can be made again at any time.
+
+1. A file's passages stand in `passages` as they are, and in the full-text table `words` as they are searched.
+2. Whatever is wrong with it (not a database, damaged, of another version), it is emptied in place: other
+   processes may have it open. Where it cannot be written it is kept in memory.
+3. One connection writes, one reads beside it. Several processes may share the file: who writes takes the
+   lock at once and for short; who finds it taken waits.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context.errors import NexusError, Span
+
+if TYPE_CHECKING:
+    import apsw
+
+VERSION = 1
+"""Of the tables and of how texts are made into passages and words; another number: all is made again."""
+
+BUSY_MS = 30_000
+MOST_EMPTIED = 2
+"""How often one process empties an index before it lets others have it and keeps its own in memory."""
+
+_MEMORY = "file:/nexus-knowledge-"
+_NUMBERS = itertools.count(1)
+_APPLICATION = 0x4E58_4B42  # "NXKB"
+_WRITTEN = VERSION, _APPLICATION
+_SCHEMA = """
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE passages (
+  id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+  heading TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE INDEX passages_of_file ON passages (file);
+CREATE VIRTUAL TABLE words USING fts5 (
+  heading, body, content='', contentless_delete=1, columnsize=1,
+  tokenize='porter unicode61 remove_diacritics 2'
+);
+INSERT INTO words (words, rank) VALUES ('rank', 'bm25(3.0, 1.0)');  -- a word in a heading counts for three
+"""
+
+
+class Indexed(msgspec.Struct, frozen=True):
+    """A file as it is in the index. `stamp` is that of `files.FileRead`; `digest` is of its text."""
+
+    stamp: tuple[int, ...]
+    digest: bytes
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A passage for the index: as it is shown, and as it is searched."""
+
+    heading: str
+    text: str
+    span: Span
+    heading_words: str
+    words: str
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """A file that is new or different; without `passages` only its stamp is."""
+
+    path: str
+    indexed: Indexed
+    passages: tuple[Passage, ...] | None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A passage that was found. `score` is higher for a better one."""
+
+    path: str
+    heading: str
+    text: str
+    span: Span
+    score: float
+
+
+class IndexLostError(NexusError):
+    """What was in the index is gone, and it is empty now: begin anew."""
+
+
+def index_path(workspace: str, environ: Mapping[str, str]) -> str:
+    """Where the index of a workspace, an absolute real path, is kept."""
+    name = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:24] + ".db"
+    state = environ.get("NEXUS_STATE")
+    if not state:
+        from platformdirs import user_cache_path  # only who has a knowledge base needs it
+
+        state = str(user_cache_path("nexus", appauthor=False))
+    return os.path.join(os.path.abspath(state), "knowledge", name)
+
+
+class IndexBusyError(NexusError):
+    """Another process writes for very long: try again later."""
+
+
+class Index:
+    """An index, opened on first use. Every method may block on the disk and may be called from any thread.
+
+    IndexLostError says that it had to be emptied.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.location = path
+        """The file, or the name of a temporary database in memory where that could not be used."""
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()  # taken before the other one
+        self._writer: apsw.Connection | None = None
+        self._reader: apsw.Connection | None = None
+        self._read_from = ""
+        self._emptied = 0
+
+    def known(self, paths: Collection[str] | None = None) -> dict[str, Indexed]:
+        """What is indexed, by path: all, or what of these paths."""
+        query = "SELECT path, stamp, digest FROM files"
+        with self._write() as connection:
+            if paths is None:
+                rows = list(connection.execute(query))
+            else:
+                rows = [row for path in paths for row in connection.execute(f"{query} WHERE path=?", (path,))]
+        return {path: Indexed(tuple(map(int, stamp.split())), digest) for path, stamp, digest in rows}
+
+    def has_below(self, directory: str) -> bool:
+        """Whether a file beneath a directory is indexed."""
+        start = directory.rstrip(os.sep) + os.sep
+        query = "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1"
+        with self._write() as connection:
+            return bool(list(connection.execute(query, (start, start[:-1] + chr(ord(os.sep) + 1)))))
+
+    def write(self, changed: Sequence[Changed], removed: Collection[str] = ()) -> None:
+        """Take files in, again or for the first time, and let others go: all or nothing."""
+        with self._write() as connection, _transaction(connection):
+            if connection.pragma("user_version") != VERSION:
+                raise _OtherVersionError
+            for path in removed:
+                _remove(connection, path)
+            for each in changed:
+                _put(connection, each)
+
+    def totals(self) -> tuple[int, int]:
+        """How many files and passages there are."""
+        with self._read() as connection:
+            query = "SELECT (SELECT count(*) FROM files), (SELECT count(*) FROM passages)"
+            ((files, passages),) = connection.execute(query)
+        return files, passages
+
+    def frequency(self, term: str, most: int) -> int:
+        """In how many passages a full-text term occurs; counted up to `most`."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+        with self._read() as connection:
+            ((count,),) = connection.execute(query, (term, most))
+        return int(count)
+
+    def best(self, expression: str, limit: int) -> list[Row]:
+        """The passages that fit a full-text expression best by BM25, the best first."""
+        query = (
+            "SELECT f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
+            "(SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) w "
+            "JOIN passages p ON p.id = w.rowid JOIN files f ON f.id = p.file ORDER BY w.rank, f.path, p.start"
+        )
+        with self._read() as connection:
+            return [
+                Row(path, heading, body, Span(start, end), score)
+                for path, heading, body, start, end, score in connection.execute(query, (expression, limit))
+            ]
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with self._reading, self._writing:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    @contextlib.contextmanager
+    def _write(self) -> "Iterator[apsw.Connection]":
+        with self._writing, self._mended():
+            if self._writer is None:
+                self._writer = _open(self.location)
+            yield self._writer
+
+    @contextlib.contextmanager
+    def _read(self) -> "Iterator[apsw.Connection]":
+        with self._reading:
+            if self._reader is None or self._read_from != self.location:
+                with self._write():  # makes the tables, and finds out where they are
+                    self._reader, self._read_from = _connect(self.location), self.location
+            try:
+                yield self._reader
+            except Exception as error:
+                self._reader = None
+                with self._writing, self._mended():
+                    raise error
+
+    @contextlib.contextmanager
+    def _mended(self) -> Iterator[None]:
+        """Empty the index, or go on in memory, where the file cannot be used as it is."""
+        import apsw
+
+        try:
+            yield
+        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, _OtherVersionError) as error:
+            if isinstance(error, apsw.SQLError) and not str(error).startswith("no such"):
+                raise  # a bug, not other tables
+            self._writer = None
+            self._emptied += 1
+            if self._emptied > MOST_EMPTIED or not _emptied(self.location):
+                self.location = _in_memory()
+            raise IndexLostError(f"the index was emptied: {error!r}") from error
+        except apsw.BusyError as error:
+            raise IndexBusyError(f"the index is written by another process: {error}") from error
+        except _unusable() as error:
+            self._writer = None
+            self.location = _in_memory()
+            raise IndexLostError(f"the index is kept in memory: {error!r}") from error
+
+
+class _OtherVersionError(Exception):
+    """The tables are of another version."""
+
+
+def _unusable() -> tuple[type[Exception], ...]:
+    import apsw
+
+    return (
+        OSError,
+        apsw.CantOpenError,
+        apsw.FullError,
+        apsw.IOError,
+        apsw.PermissionsError,
+        apsw.ReadOnlyError,
+    )
+
+
+def _connect(location: str) -> "apsw.Connection":
+    import apsw
+
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(location, flags=flags)
+    connection.set_busy_timeout(BUSY_MS)
+    return connection
+
+
+def _open(location: str) -> "apsw.Connection":
+    """A connection that writes, to a database that has the tables."""
+    import apsw
+
+    on_disk = not location.startswith(_MEMORY)
+    if on_disk:
+        os.makedirs(os.path.dirname(location), mode=0o700, exist_ok=True)
+    connection = _connect(location)
+    if on_disk:
+        os.chmod(location, 0o600)  # empty yet, if it is new; SQLite gives its other files the same mode
+    with contextlib.suppress(apsw.BusyError):  # another process is doing the same
+        connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "off")  # what a power cut damages is made again
+    with _transaction(connection):
+        if not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
+            connection.execute(_SCHEMA)
+            connection.pragma("application_id", _APPLICATION)
+            connection.pragma("user_version", VERSION)
+        elif (connection.pragma("user_version"), connection.pragma("application_id")) != _WRITTEN:
+            raise _OtherVersionError
+    return connection
+
+
+def _emptied(location: str) -> bool:
+    """Empty a database in place, whatever it holds; other connections go on. False: that is impossible."""
+    import apsw
+
+    try:
+        with contextlib.closing(_connect(location)) as connection:
+            with contextlib.suppress(apsw.Error):
+                connection.pragma("user_version")  # SQLite wants to have looked at it before
+            connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+            connection.execute("VACUUM")
+            connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+    except apsw.Error:
+        return False
+    return True
+
+
+def _in_memory() -> str:
+    return f"{_MEMORY}{next(_NUMBERS)}?vfs=memdb"
+
+
+@contextlib.contextmanager
+def _transaction(connection: "apsw.Connection") -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _remove(connection: "apsw.Connection", path: str) -> None:
+    for (file,) in list(connection.execute("SELECT id FROM files WHERE path=?", (path,))):
+        connection.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE file=?)", (file,))
+        connection.execute("DELETE FROM passages WHERE file=?", (file,))
+        connection.execute("DELETE FROM files WHERE id=?", (file,))
+
+
+def _put(connection: "apsw.Connection", changed: Changed) -> None:
+    path, indexed = changed.path, changed.indexed
+    stamp = " ".join(map(str, indexed.stamp))
+    if changed.passages is None:
+        query = "UPDATE files SET stamp=? WHERE path=? AND digest=?"
+        connection.execute(query, (stamp, path, indexed.digest))
+        return
+    _remove(connection, path)
+    query = "INSERT INTO files (path, stamp, digest) VALUES (?, ?, ?)"
+    connection.execute(query, (path, stamp, indexed.digest))
+    file = connection.last_insert_rowid()
+    for each in changed.passages:
+        connection.execute(
+            "INSERT INTO passages (file, start, end, heading, body) VALUES (?, ?, ?, ?, ?)",
+            (file, *each.span, each.heading, each.text),
+        )
+        connection.execute(
+            "INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
+            (connection.last_insert_rowid(), each.heading_words, each.words),
+        )

@@ -1,0 +1,187 @@
+"""What changed on the disk → the index.
+
+1. A file whose stamp is the same is not read; one whose text is the same is not indexed again.
+2. What cannot be used (too large, binary, not UTF-8, somebody else's) is not in the index, and is told.
+3. What is written is written in small transactions: who asks meanwhile is answered from what there is.
+4. Where only some paths changed, only they are looked at, unless one is a directory.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import msgspec
+
+from nexus_context.errors import Problem
+from nexus_context.files import FileRead, is_dir, read_text, trusted_read
+from nexus_context.layers.model import Skipped
+from nexus_context.layers.walk import examined
+from nexus_context.memory.knowledge.chunks import chunks
+from nexus_context.memory.knowledge.index import Changed, Index, Indexed, IndexLostError, Passage
+from nexus_context.memory.knowledge.places import Place, Settings
+from nexus_context.memory.knowledge.walk import MOST_FILES, walk
+from nexus_context.memory.knowledge.words import searchable
+
+FILE_LIMIT = 1 << 20
+"""Largest file that is indexed, in bytes."""
+
+BATCH_CHARACTERS = 500_000
+BATCH_FILES = 200
+MOST_SKIPPED = 100
+TRAIL = " › "
+_ATTEMPTS = 4
+
+
+class Refreshed(msgspec.Struct, frozen=True):
+    """What a look at the disk found.
+
+    `directories` are those in which files were looked for, those with indexed files first; None where only
+    single files were looked at. `changed` and `removed` count files; `skipped` are the first that cannot be
+    used.
+    """
+
+    changed: int = 0
+    removed: int = 0
+    directories: tuple[str, ...] | None = None
+    problems: tuple[Problem, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def refresh(
+    index: Index,
+    settings: Settings,
+    *,
+    changed: Collection[str] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Refreshed:
+    """Bring the index up to date, where only `changed`, absolute paths, can differ, with them.
+
+    What is done stays done when it is `stopped`, which is asked between two files. Raises IndexBusyError.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            if changed is not None:
+                done = _some(index, settings, changed, stopped)
+                if done is not None:
+                    return done
+            return _all(index, settings, stopped)
+        except IndexLostError as error:
+            changed, lost = None, error
+    raise lost
+
+
+def _all(index: Index, settings: Settings, stopped: Callable[[], bool]) -> Refreshed:
+    found = walk(settings, stopped)
+    known = index.known()
+    update = _Update(index, known)
+    for path, place in found.files.items():
+        if stopped():
+            break
+        update.look(path, place)
+    if not stopped():  # else more may be there than was found
+        update.let_go(path for path in known if path not in found.files)
+    update.flush()
+    used = {os.path.dirname(path): None for path in found.files}
+    return update.done(tuple(used | found.directories), found.problems)
+
+
+def _some(
+    index: Index, settings: Settings, changed: Collection[str], stopped: Callable[[], bool]
+) -> Refreshed | None:
+    """As `refresh` for some paths; None where everything has to be looked at."""
+    meant: dict[str, Place] = {}
+    for path in changed:
+        if is_dir(path) or index.has_below(path):
+            return None
+        place = next((place for place in settings.places if place.covers(path)), None)
+        if place is not None:
+            meant[path] = place
+    known = index.known(changed)
+    files, _ = index.totals()
+    if files + len(meant) - len(known) > MOST_FILES:
+        return None
+    update = _Update(index, known)
+    for path, place in meant.items():
+        if stopped():
+            break
+        if place.permits(path):
+            update.look(path, place)
+        else:
+            update.let_go([path])
+    update.let_go(path for path in known if path not in meant)
+    update.flush()
+    return update.done(None, [])
+
+
+class _Update:
+    """One bringing up to date: what waits to be written, and what was done."""
+
+    def __init__(self, index: Index, known: Mapping[str, Indexed]) -> None:
+        self._index = index
+        self._known = known
+        self._put: list[Changed] = []
+        self._gone: list[str] = []
+        self._characters = 0
+        self._changed = self._removed = 0
+        self._skipped: list[Skipped] = []
+
+    def look(self, path: str, place: Place) -> None:
+        """Take a file as it is now."""
+        known = self._known.get(path)
+        previous = FileRead(path, "loaded", None, stamp=known.stamp) if known else None
+        read = read_text(path, limit=FILE_LIMIT, previous=previous)
+        if read is previous:
+            return
+        reason = _unusable(read, place)
+        if reason is not None or read.text is None or read.stamp is None:
+            if reason:
+                self._skipped.append(Skipped(path, reason))
+            self.let_go([path])
+            return
+        digest = hashlib.blake2b(read.text.encode(), digest_size=16).digest()
+        indexed = Indexed(read.stamp, digest)
+        if known is not None and known.digest == digest:
+            self._put.append(Changed(path, indexed, None))
+        else:
+            self._put.append(Changed(path, indexed, tuple(passages(path, read.text))))
+            self._characters += len(read.text)
+            self._changed += 1
+        if self._characters > BATCH_CHARACTERS or len(self._put) >= BATCH_FILES:
+            self.flush()
+
+    def let_go(self, paths: Iterable[str]) -> None:
+        """Drop files that are indexed."""
+        self._gone += [path for path in paths if path in self._known]
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._put or self._gone:
+            self._index.write(self._put, self._gone)
+        self._removed += len(self._gone)
+        self._put, self._gone, self._characters = [], [], 0
+
+    def done(self, directories: tuple[str, ...] | None, problems: list[Problem]) -> Refreshed:
+        skipped = tuple(self._skipped[:MOST_SKIPPED])
+        return Refreshed(self._changed, self._removed, directories, tuple(problems), skipped)
+
+
+def passages(path: str, text: str) -> list[Passage]:
+    """A text's passages for the index; a file is also found by its name."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    found = []
+    for chunk in chunks(path, text):
+        heading = TRAIL.join(chunk.heading)
+        words = searchable(f"{name} {heading}")
+        found.append(Passage(heading, chunk.text, chunk.span, words, searchable(chunk.text)))
+    return found
+
+
+def _unusable(read: FileRead, place: Place) -> str | None:
+    """Why a file is not indexed; empty where there is nothing to say: it is not there."""
+    if read.status == "missing":
+        return ""
+    if read.status != "loaded":
+        return read.problems[0].message if read.problems else read.status
+    if place.in_workspace and examined(place.layer, place.directory, read.path):
+        return trusted_read(read)
+    return None

@@ -1,0 +1,73 @@
+"""Words, as they are indexed and as they are asked for.
+
+1. A name is found whole and by its parts: `getUserName`, `user_name`, `docs/user-name.md`.
+2. Chinese, Japanese and Korean are written without spaces between words: they are indexed by pairs of
+   characters.
+3. What is asked for are the significant words of a message: without stop words, each once, in order.
+"""
+
+import re
+
+MOST_WORDS = 48
+"""Words of a message that are looked at: the first and the last, where people say what they want."""
+
+_LONGEST = 64  # code points; longer ones are data
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(  # possessive: a text may be one long word
+    r"(?<![A-Za-z0-9])"
+    r"(?:[a-z]++[A-Z][A-Za-z0-9]*|[A-Z]++[a-z0-9]++[A-Z][A-Za-z0-9]*|[A-Z]{2,}+[a-z][A-Za-z0-9]*)"
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\Wa-zA-Z0-9_]+")
+_EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+
+_STOP_WORDS = """
+a about above after again against all also am an and any anyone anything are as at be because been before
+being below between both but by came can cannot come could did do does doing done down during each either
+else ever every few for from further get gets getting give given go goes going got had has have having he
+help her here hers him his how however i if in into is it its itself just know let lets like ll look make
+makes many may maybe me might mine more most much must my need needs never no nor not now of off ok okay
+on once one only onto or other others our ours out over own per perhaps please put quite rather re really
+same see seem seems shall she should show since so some someone something still such sure take tell than
+thank thanks that the their theirs them then there these they thing things think this those though through
+thus to together too try trying under until up upon us use used uses using ve very via want wants was way
+we well were what whatever when where whether which while who whom whose why will with within without won
+would yes yet you your yours don doesn didn isn aren wasn weren hasn haven hadn couldn shouldn wouldn
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def searchable(text: str) -> str:
+    """The text as it is indexed: names are followed by their parts, East Asian text becomes pairs."""
+    text = _NAME.sub(_with_parts, text)
+    return text if text.isascii() else _EAST_ASIAN.sub(lambda found: f" {' '.join(_pairs(found[0]))} ", text)
+
+
+def asked(message: str) -> list[str]:
+    """The significant words of a message, in lower case, at most MOST_WORDS; none holds a quote."""
+    found: dict[str, None] = {}
+    for match in _WORD.finditer(message):
+        word = match[0]
+        if len(word) <= _LONGEST:
+            for part in _forms(word):
+                if (len(part) > 1 or not part.isascii()) and part not in STOP_WORDS:
+                    found[part] = None
+    words = list(found)
+    half = MOST_WORDS // 2
+    return words if len(words) <= MOST_WORDS else [*words[:half], *words[-half:]]
+
+
+def _forms(word: str) -> list[str]:
+    """What stands for a word in the index."""
+    if not word.isascii() and _EAST_ASIAN.search(word):
+        split = _EAST_ASIAN.sub(lambda found: f" {' '.join(_pairs(found[0]))} ", word)
+        return split.lower().split()
+    parts = _PART.findall(word) if _NAME.fullmatch(word) else []
+    return [word.lower(), *(part.lower() for part in parts)]
+
+
+def _with_parts(found: re.Match[str]) -> str:
+    return f"{found[0]} {' '.join(_PART.findall(found[0]))}"
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]

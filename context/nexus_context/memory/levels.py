@@ -1,0 +1,254 @@
+"""The four levels of memory over a ledger (SPEC §9).
+
+    L1  the newest messages of a session
+    L2  the turns of a session that matter (`working`)
+    L3  the summaries of a session: of its compactions, or, where it has none, one of its old turns that is
+        picked from them when it is asked for
+    L4  all sessions of the workspace: what a query finds, or their latest summaries
+
+1. With a session L1 to L3 stay in it. Without one they take the sessions that changed last. L4 never asks.
+2. What was read is kept for the next time, and only what is new is read: it is a cache, the ledger decides.
+3. All words of a query must be in one message. Where no message has them, those that have most of its longer
+   words are found. What tools returned comes last, and only where it is asked for.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from nexus_context.conversation.compaction.extractive import summary as extractive_summary
+from nexus_context.conversation.compaction.summary import is_summary, summary_of
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.ledger.records import Head, Hit, Session
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory.events import remembered
+from nexus_context.memory.item import brief, line
+from nexus_context.memory.working import Entry, Summary, Working
+from nexus_context.tokens import SimpleTokenCounter
+
+SESSIONS = 5
+"""Sessions that are asked where none is named, or for their summaries."""
+FOUND = 100
+"""Messages that a search is asked for: the best of them are taken."""
+FOLLOWED = 32
+"""Sessions whose working memory is kept."""
+PICKED = 600
+"""Tokens, estimated, of a summary that is picked from a session without compactions."""
+PICKED_FROM = 128
+"""Turns, at its end, that such a summary is picked from."""
+WORDS = 6
+"""Words of a query that are searched for one by one where no message has all of them."""
+NEWEST = 6
+"""Messages that such a summary leaves out: they are L1's."""
+LONGEST_SUMMARY = 6_000
+"""Characters of a summary that are told."""
+_SPARE = 8  # turns beside those asked for: compactions and undos say nothing here
+_TRIES = 3
+
+_T = TypeVar("_T")
+
+
+class Levels:
+    """Memory of all sessions of a ledger. For use by any thread; every method may block on the disk."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self._lock = threading.Lock()
+        self._working: dict[tuple[str, str], Working] = {}
+        self._picked: dict[tuple[str, str], tuple[Head, Summary | None]] = {}
+
+    def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
+        """L1: the newest `limit` messages, oldest first. Tool results are not among them."""
+        return [
+            Entry(each.session, each.seq, each.created, _said(message))
+            for each, message in self.newest(workspace, session, limit=limit)
+        ]
+
+    def newest(self, workspace: str, session: str | None, *, limit: int) -> list[tuple[Entry, Message]]:
+        """The messages of `recent`, each with what is told of it."""
+        names = self._names(workspace, session)[:1]
+        if limit <= 0 or not names:
+            return []
+        for last in (limit + _SPARE, 8 * (limit + _SPARE)):
+            made = [
+                (Entry(names[0], turn.seq, turn.created, _said(message)), message)
+                for turn in self.ledger.turns(workspace, names[0], last=last)
+                if turn.type == "query"
+                for message in remembered(turn.messages)
+            ]
+            if len(made) >= limit:
+                break
+        return made[-limit:]
+
+    def important(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
+        """L2: the `limit` exchanges that matter most, oldest first; those of several sessions one by one."""
+        return self._each(
+            workspace, session, limit, lambda name, most: self._important(workspace, name, most)
+        )
+
+    def summaries(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
+        """L3: the newest `limit` summaries, oldest first."""
+        return self._each(
+            workspace, session, limit, lambda name, most: self._summaries(workspace, name, most)
+        )
+
+    def across(
+        self,
+        workspace: str,
+        query: str | None = None,
+        *,
+        limit: int,
+        only: str | None = None,
+        besides: str | None = None,
+        results: bool = True,
+    ) -> list[Entry]:
+        """L4: what `query` finds in all sessions, or `only` in one, best first; without a query the latest
+        summary of each session `besides` one, the latest first. `results`: also in what tools returned.
+        """
+        if query is not None and query.strip():
+            hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
+            said = [hit for hit in hits if hit.role != "tool"]
+            returned = [hit for hit in hits if hit.role == "tool"] if results else []
+            return [_found(hit) for hit in [*said, *returned][: max(limit, 0)]]
+        most = min(max(limit, 0), SESSIONS)
+        entries: list[Entry] = []
+        for name in self._names(workspace, only, besides=besides)[:most]:
+            entries += self._summaries(workspace, name, 1)
+        return entries
+
+    def sessions(self, workspace: str) -> list[Session]:
+        """The sessions of a workspace; those that changed last first."""
+        return self.ledger.sessions(workspace)
+
+    # ------------------------------------------------------------ inside
+
+    def _names(self, workspace: str, session: str | None, *, besides: str | None = None) -> list[str]:
+        if session is not None:
+            return [session] if self.ledger.find(workspace, session) is not None else []
+        return [one.name for one in self.ledger.sessions(workspace) if one.name != besides][:SESSIONS]
+
+    def _each(
+        self, workspace: str, session: str | None, limit: int, read: Callable[[str, int], list[Entry]]
+    ) -> list[Entry]:
+        """`read(session, limit)` of each session, the latest first, until there are enough."""
+        entries: list[Entry] = []
+        for name in self._names(workspace, session):
+            if len(entries) >= limit:
+                break
+            entries += read(name, limit - len(entries))
+        return entries
+
+    def _important(self, workspace: str, session: str, limit: int) -> list[Entry]:
+        return self._read(workspace, session, lambda working: working.entries(session, limit)) or []
+
+    def _summaries(self, workspace: str, session: str, limit: int) -> list[Entry]:
+        if limit <= 0:
+            return []
+        read = self._read(workspace, session, lambda working: list(working.summaries))
+        known = read or self._other_summaries(workspace, session)
+        return [
+            Entry(session, one.seq, one.created, brief(one.text, LONGEST_SUMMARY)) for one in known[-limit:]
+        ]
+
+    def _read(self, workspace: str, session: str, use: Callable[[Working], _T]) -> _T | None:
+        """What `use` makes of the working memory of a session, up to date; None if there is no session."""
+        for _ in range(_TRIES):
+            head = self.ledger.head(workspace, session)
+            if head is None:
+                self._forget((workspace, session))
+                return None
+            working = self._followed((workspace, session), head.thread)
+            with working.lock:
+                if working.follow(self.ledger, workspace, session, head):
+                    return use(working)
+        return None  # it begins anew again and again: there is nothing to remember yet
+
+    def _followed(self, key: tuple[str, str], thread: str) -> Working:
+        with self._lock:
+            working = self._working.pop(key, None)
+            if working is None or working.thread != thread:
+                working = Working(thread)
+            self._working[key] = working  # the one used last is the last
+            if len(self._working) > FOLLOWED:
+                del self._working[next(iter(self._working))]
+            return working
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        """Keep nothing of a session that was deleted."""
+        with self._lock:
+            self._working.pop(key, None)
+            self._picked.pop(key, None)
+
+    def _other_summaries(self, workspace: str, session: str) -> list[Summary]:
+        """The summary in force, of a compaction too long ago to be met; else one that is picked."""
+        known = self.ledger.history(workspace, session, tokens=0)
+        if known is None:
+            return []
+        if known.compaction is not None:
+            said = (each.message for each in known.messages if is_summary(each.message))
+            return [Summary(known.compaction, 0, "", summary_of(one)) for one in islice(said, 1)]
+        key, head = (workspace, session), known.head
+        before = self._picked.get(key)
+        if before is None or before[0] != head:
+            before = (head, self._pick(workspace, session))
+            with self._lock:
+                self._picked.pop(key, None)
+                self._picked[key] = before
+                if len(self._picked) > FOLLOWED:
+                    del self._picked[next(iter(self._picked))]
+        return [before[1]] if before[1] is not None else []
+
+    def _pick(self, workspace: str, session: str) -> Summary | None:
+        """A summary of the turns before the newest messages."""
+        turns = [
+            turn for turn in self.ledger.turns(workspace, session, last=PICKED_FROM) if turn.type == "query"
+        ]
+        messages = [message for turn in turns for message in turn.messages]
+        text = extractive_summary(messages[:-NEWEST], SimpleTokenCounter(), limit=PICKED)
+        return Summary(None, turns[-1].seq, turns[-1].created, text) if text and turns else None
+
+    def _search(self, workspace: str, query: str, session: str | None, limit: int) -> list[Hit]:
+        if not limit:
+            return []
+
+        def find(words: str) -> list[Hit]:
+            return self.ledger.search(words, workspace=workspace, session=session, limit=limit)
+
+        hits = find(query)
+        words = [] if hits else _telling_words(query)
+        if len(words) < 2:
+            return hits
+        found: dict[tuple[str, int, int], Hit] = {}
+        points: dict[tuple[str, int, int], float] = {}
+        for word in words:
+            for rank, hit in enumerate(find(f'"{word}"')):
+                key = (hit.session, hit.seq, hit.position)
+                found.setdefault(key, hit)
+                points[key] = points.get(key, 0.0) + 1 - rank / (limit + 1) / 2
+        best = sorted(found, key=lambda key: (-points[key], key))
+        return [found[key] for key in best[:limit]]
+
+
+def known_sessions(sessions: Sequence[Session], most: int = 8) -> str:
+    """The names of sessions, for an error: the first of them, and how many more there are."""
+    names = [repr(one.name) for one in sessions[:most]]
+    more = len(sessions) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "") if names else "none"
+
+
+def _telling_words(query: str) -> list[str]:
+    """The longest of a query's significant words, in its order."""
+    from nexus_context.memory.knowledge.words import asked  # rarely needed
+
+    words = asked(query)
+    best = set(sorted(words, key=lambda word: (-len(word), word))[:WORDS])
+    return [word for word in words if word in best]
+
+
+def _said(message: Message) -> str:
+    return line("said", role=message.role, text=brief(text_of(message)))
+
+
+def _found(hit: Hit) -> Entry:
+    return Entry(hit.session, hit.seq, hit.created, line("said", role=hit.role, text=brief(hit.snippet)))

@@ -1,0 +1,162 @@
+"""Memory as tools that a model calls: `query_l2_memory`, `query_l3_memory`, `query_l4_memory`.
+
+1. Definitions are in the neutral form, with a JSON Schema of their arguments. They only read, and say so.
+2. An argument that cannot be is an error that names it; a model can mend its call by it.
+3. The answer is a text: entries with session, turn and time, oldest first; found ones best first. It has at
+   most LONGEST_ANSWER characters, and says what it leaves out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.errors import RequestError
+from nexus_context.memory.item import table
+from nexus_context.memory.levels import Levels, known_sessions
+from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.working import Entry
+
+NAMES = ("query_l2_memory", "query_l3_memory", "query_l4_memory")
+DEFAULT_LIMIT = 10
+MOST = 50
+"""Entries of one answer."""
+LONGEST_ANSWER = 16_000
+"""Characters of one answer."""
+LONGEST_QUERY = 1_000
+"""Characters of a query."""
+
+_PARAMETERS = {
+    "query_l2_memory": ("limit", "session_id"),
+    "query_l3_memory": ("limit", "session_id"),
+    "query_l4_memory": ("query", "limit", "session_id"),
+}
+
+
+def definitions() -> list[dict[str, Any]]:
+    """The tools, in the order of their names."""
+    said = table("memory_tools")
+    schemas: dict[str, dict[str, Any]] = {
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
+        "session_id": {"type": "string"},
+        "query": {"type": "string"},
+    }
+    return [
+        {
+            "name": name,
+            "description": said[name],
+            "inputSchema": {
+                "type": "object",
+                "properties": {one: schemas[one] | _described(said, name, one) for one in _PARAMETERS[name]},
+                "additionalProperties": False,
+            },
+            "annotations": {"readOnlyHint": True},
+        }
+        for name in NAMES
+    ]
+
+
+def run(
+    tool_name: str,
+    arguments: Mapping[str, Any] | str | None,
+    *,
+    levels: Levels,
+    workspace: str,
+    session: str | None = None,
+    settings: MemorySettings = MemorySettings(),  # noqa: B008 (frozen)
+) -> str:
+    """What a call of one of the tools answers. `arguments` are an object, or its JSON text.
+
+    `session` is the current one. Raises RequestError: `unknown-tool`, `bad-argument` (which names the
+    argument), `unknown-session`; LedgerError where the ledger cannot be read.
+    """
+    if tool_name not in NAMES:
+        raise RequestError(
+            f"There is no memory tool {tool_name!r}. Known: {', '.join(NAMES)}.", code="unknown-tool"
+        )
+    given = _object(tool_name, arguments)
+    _check_names(tool_name, given)
+    limit = _limit(tool_name, given)
+    named = _text(tool_name, given, "session_id")
+    if named is not None and levels.ledger.find(workspace, named) is None:
+        known = known_sessions(levels.sessions(workspace))
+        raise RequestError(
+            f"{tool_name}: session_id {named!r} is no session of this workspace. There are: {known}.",
+            code="unknown-session",
+        )
+    if tool_name == "query_l2_memory":
+        entries = levels.important(workspace, named or session, limit=min(limit, settings.l2_limit))
+    elif tool_name == "query_l3_memory":
+        entries = levels.summaries(workspace, named or session, limit=min(limit, settings.l3_limit))
+    else:
+        query = _text(tool_name, given, "query")
+        entries = levels.across(workspace, query, limit=limit, only=named, besides=session)
+    return rendered(entries) or table("memory_results")[f"none_{tool_name}"]
+
+
+def rendered(entries: Sequence[Entry]) -> str:
+    """The entries as a text; empty for none."""
+    said = table("memory_results")
+    blocks: list[str] = []
+    room = LONGEST_ANSWER
+    for entry in entries:
+        form = said["entry" if entry.seq else "undated"]
+        head = form.format(session=entry.session, turn=entry.seq, created=entry.created)
+        block = f"{head}\n{entry.text}"
+        if len(block) > room and blocks:
+            break
+        blocks.append(block)
+        room -= len(block) + 2
+    if len(blocks) < len(entries):
+        blocks.append(said["more"].format(count=len(entries) - len(blocks)))
+    return "\n\n".join(blocks)
+
+
+def _described(said: Mapping[str, str], tool: str, argument: str) -> dict[str, str]:
+    return {"description": said.get(f"{argument} of {tool}", said[argument])}
+
+
+def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    value: Any = arguments
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value) if value.strip() else {}
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            raise _bad(f"{tool}: the arguments are no JSON: {error}.") from None
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _bad(f"{tool}: the arguments are of the type {type(value).__name__}; they must be an object.")
+    return value
+
+
+def _check_names(tool: str, given: Mapping[str, Any]) -> None:
+    known = _PARAMETERS[tool]
+    for name in given:
+        if name not in known:
+            raise _bad(f"{tool}: there is no argument {str(name)!r:.60}. Known: {', '.join(known)}.")
+
+
+def _limit(tool: str, given: Mapping[str, Any]) -> int:
+    value = given.get("limit")
+    if value is None:
+        return DEFAULT_LIMIT
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or not 1 <= value <= MOST:
+        raise _bad(f"{tool}: limit is {value!r:.60}; it must be a whole number from 1 to {MOST}.")
+    return int(value)
+
+
+def _text(tool: str, given: Mapping[str, Any], name: str) -> str | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _bad(f"{tool}: {name} is of the type {type(value).__name__}; it must be a text.")
+    if len(value) > LONGEST_QUERY:
+        raise _bad(f"{tool}: {name} has {len(value):,} characters; it may have {LONGEST_QUERY:,}.")
+    return value.strip() or None
+
+
+def _bad(message: str) -> RequestError:
+    return RequestError(message, code="bad-argument")

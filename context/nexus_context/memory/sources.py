@@ -1,0 +1,250 @@
+"""Where remembered items come from, and `gather`, which asks all of them for one turn.
+
+1. What the history shows anyway (`Query.shown`) is not remembered beside it, and nothing is twice.
+2. With a session L1 to L3 and events stay in it; L4, knowledge and direct messages do not.
+3. Items come in the order in which they are to stand: direct messages, L1 and what else of the levels was
+   asked for, events, knowledge (SPEC §9). Within a source the newest matter most, and the best passages.
+4. A source that fails takes nothing with it: the others' items are there, and what failed is said.
+5. Sources are optional: without a ledger there are events and knowledge, without any there is nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.errors import RequestError, Span
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory import direct
+from nexus_context.memory.events import EventBus, message_of, remembered
+from nexus_context.memory.item import BASE, ORDER, Item, brief, line
+from nexus_context.memory.levels import Levels
+from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.working import Entry
+
+Level = Literal["L1", "L2", "L3", "L4"]
+
+MOST_EVENTS = 12
+"""Events that one turn is told."""
+FOUND = 5
+"""Messages of other sessions that one turn is told, where L4 is asked for."""
+SHOWN = 100
+"""Newest messages of the history that events and L1 are compared with; for each message of L1 four more."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of all sources for one turn. `now` is in seconds since the epoch."""
+
+    workspace: str  # absolute real path of the folder
+    now: float
+    session: str | None = None
+    agent: str | None = None  # whose direct messages are delivered
+    node: str | None = None
+    text: str = ""  # what the user says now
+    shown: Sequence[Message] = ()  # the messages of the history that are sent
+    settings: MemorySettings = MemorySettings()
+
+
+class Source(Protocol):
+    """Something that remembers. It may block on the disk."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+        ...
+
+    def items(self, query: Query) -> Iterable[Item]:
+        """What it remembers for this turn, in the order in which it is to stand."""
+        ...
+
+
+class Passage(Protocol):
+    """A passage of a file that a search found."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def heading(self) -> str | None: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def span(self) -> Span | None: ...
+
+
+class Gathered(NamedTuple):
+    """The items of all sources, and in words which source failed and why."""
+
+    items: list[Item]
+    failures: list[str]
+
+
+def gather(sources: Iterable[Source], query: Query) -> Gathered:
+    """Ask all sources. It may block on the disk: call it in a worker thread."""
+    found: list[Item] = []
+    failures: list[str] = []
+    for source in sources:
+        try:
+            found += source.items(query)
+        except (RequestError, OSError) as error:
+            failures.append(f"{source.name}: {error}")
+    seen: set[str] = set()
+    items: list[Item] = []
+    for item in sorted(found, key=lambda one: ORDER.index(one.source)):
+        what = item.id or item.text
+        if what not in seen:
+            items.append(item)
+        seen.add(what)
+    return Gathered(items, failures)
+
+
+class MemorySource:
+    """The levels of a ledger. L1 by itself; the others where they are asked for, else they are tools."""
+
+    name = "memory"
+
+    def __init__(self, levels: Levels, *, include: Sequence[Level] = ("L1",)) -> None:
+        self._levels = levels
+        self._include = include
+
+    def items(self, query: Query) -> list[Item]:
+        """L4 and L3 first, then L2, then L1: the nearer, the later and the dearer."""
+        found = [
+            (level, entry) for level in LEVELS if level in self._include for entry in self._of(level, query)
+        ]
+        return [
+            Item("memory", f"{level}: {entry.session}, turn {entry.seq}", entry.text, BASE["memory"] + share)
+            for (level, entry), share in zip(found, _shares(len(found)), strict=True)
+        ]
+
+    def _of(self, level: Level, query: Query) -> list[Entry]:
+        levels, limits = self._levels, query.settings
+        where, session = query.workspace, query.session
+        if level == "L4":
+            hits = levels.across(where, query.text, limit=FOUND, results=False) if query.text.strip() else []
+            return [hit for hit in reversed(hits) if hit.session != session]
+        if level == "L3":
+            shown = _text(query.shown)
+            return [
+                one
+                for one in levels.summaries(where, session, limit=limits.l3_limit)
+                if one.text[:_TOLD_BY] not in shown
+            ]
+        if level == "L2":
+            beside = self._of("L1", query) if "L1" in self._include else []
+            shown = "\n".join([_text(query.shown), *(one.text for one in beside)])
+            made = levels.important(where, session, limit=limits.l2_limit)
+            return [one for one in made if not _is_told(one.text, shown)]
+        said = _said(query.shown[-SHOWN - 4 * limits.l1_messages :])
+        newest = levels.newest(where, session, limit=limits.l1_messages)
+        return [entry for entry, message in newest if (message.role, text_of(message)) not in said]
+
+
+class DirectSource:
+    """The direct messages that wait for the query's agent in a ledger."""
+
+    name = "messages"
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def items(self, query: Query) -> list[Item]:
+        if query.agent is None:
+            return []
+        found = direct.inbox(self._ledger, query.workspace, query.agent, now=query.now, node=query.node)
+        return direct.items(found)
+
+
+class EventSource:
+    """What happened lately, by a bus: thinking, requests, tool calls, and messages to the query's agent."""
+
+    name = "events"
+
+    def __init__(self, bus: EventBus, *, most: int = MOST_EVENTS) -> None:
+        self._bus = bus
+        self._most = most
+
+    def items(self, query: Query) -> list[Item]:
+        events = self._bus.events(query.workspace)
+        sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
+        mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
+        waiting = direct.waiting(mine, now=query.now)[: direct.MOST_DELIVERED]
+        said = _said(query.shown[-SHOWN:])
+        told: list[tuple[str, Message]] = []
+        for event in events:
+            message = message_of(event)
+            here = query.session is None or event.session == query.session
+            if message is not None and here and (message.role, text_of(message)) not in said:
+                told.append((event.agent or event.action, message))
+        told = told[-self._most :] if self._most else []
+        return direct.items(waiting) + [
+            Item(
+                "event",
+                f"event: {who}",
+                line("said", role=message.role, text=brief(text_of(message))),
+                BASE["event"] + share,
+            )
+            for (who, message), share in zip(told, _shares(len(told)), strict=True)
+        ]
+
+
+class KnowledgeSource:
+    """What a search in files finds for what the user says. `find` gives the best passage first."""
+
+    name = "knowledge"
+
+    def __init__(self, find: Callable[[str], Iterable[Passage]]) -> None:
+        self._find = find
+
+    def items(self, query: Query) -> list[Item]:
+        return passage_items(self._find(query.text)) if query.text.strip() else []
+
+
+def passage_items(passages: Iterable[Passage]) -> list[Item]:
+    """Passages, the best first, as items: each with its file and heading above it."""
+    found = list(passages)
+    return [
+        Item(
+            "knowledge",
+            one.path if not one.heading else f"{one.path} › {one.heading}",
+            f"{_place(one)}\n{one.text.strip()}",
+            BASE["knowledge"] + share,
+            one.path,
+            one.span,
+        )
+        for one, share in zip(found, reversed(_shares(len(found))), strict=True)
+    ]
+
+
+LEVELS: tuple[Level, ...] = ("L4", "L3", "L2", "L1")
+_TOLD_BY = 150  # characters of a sentence by which it is known again
+
+
+def _place(passage: Passage) -> str:
+    if passage.heading:
+        return line("passage_under", path=passage.path, heading=passage.heading)
+    return line("passage", path=passage.path)
+
+
+def _shares(count: int) -> list[float]:
+    """Priorities of so many items, ascending, above 0 and below 1."""
+    return [(place + 1) / (count + 1) for place in range(count)]
+
+
+def _said(messages: Iterable[Message]) -> set[tuple[str, str]]:
+    """What the messages say, as memory has it."""
+    return {(message.role, text_of(message)) for message in remembered(messages)}
+
+
+def _text(messages: Iterable[Message]) -> str:
+    return "\n".join(map(text_of, messages))
+
+
+def _is_told(entry: str, shown: str) -> bool:
+    """Whether everything that is said in an exchange stands in what is shown."""
+    openings = tuple(line("said", role=role, text="") for role in ("user", "assistant"))
+    spoken = [each.partition(": ")[2] for each in entry.splitlines() if each.startswith(openings)]
+    return bool(spoken) and all(each[:_TOLD_BY] in shown for each in spoken)

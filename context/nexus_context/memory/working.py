@@ -1,0 +1,256 @@
+"""L2, the working memory of a session: which exchanges matter, told in a few lines each. No model is needed.
+
+1. Turns are read as one line of messages and cut into exchanges: at a user's message that answers something,
+   at every TURNS_TOGETHER turns, and after LONGEST messages; a tool's result stays with its call.
+2. An exchange matters by what the user orders or corrects, what was decided, changed files, errors, and a
+   command that ends well where it failed before: it is the mend, and the error is told as resolved. What is
+   pinned (`meta.pinned`, a pin of a compaction) matters most.
+3. Only the last SCANNED turns are looked at. Each is read once: a session that goes on is read from where it
+   was left, and an exchange is looked into when it is first asked for. What is told depends on the thread
+   alone, not on when it was read.
+4. Summaries of compactions are met on the way (L3); one that was taken back is not told.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from nexus_context.conversation.compaction.harvest import Harvest, harvest, lines
+from nexus_context.conversation.compaction.summary import is_summary, pins_in, summary_of
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.ledger.records import Head, Turn
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory.events import events_of
+from nexus_context.memory.item import brief, line
+
+SCANNED = 512
+"""Turns at the end of a thread that are looked at."""
+TURNS_TOGETHER = 64
+LONGEST = 100
+"""Messages of one exchange."""
+MOST_LINES = 10
+"""Lines that an exchange is told in."""
+LONGEST_LINE = 400
+"""Characters of a line."""
+
+IMPORTANT = 1.0
+"""The least weight of an exchange that is told."""
+PINNED, ERROR, MEND, CHANGED, DECIDED, REPORTED = 5.0, 1.5, 1.5, 1.0, 1.0, 0.5
+_DECISION, _REPORT = 2.0, 1.5  # weights of `cues`
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something that is remembered of a session. `seq` is the turn's, `created` its time for people."""
+
+    session: str
+    seq: int
+    created: str
+    text: str
+    weight: float = 0.0
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """What is worth telling of one exchange; commands that failed and were not mended, and that went well."""
+
+    seq: int
+    created: str
+    weight: float
+    lines: tuple[str, ...]
+    failed: dict[str, tuple[str, ...]] = {}  # command → its errors
+    fine: dict[str, str] = {}  # command → how it ended
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A compaction's summary."""
+
+    compaction: str | None
+    seq: int
+    created: str
+    text: str
+
+
+class _Exchange(msgspec.Struct):
+    """An exchange that nobody asked for yet, or that may still go on."""
+
+    seq: int
+    created: str
+    messages: list[Message]
+
+
+class Working:
+    """What was read of one thread. Whoever uses it holds `lock`."""
+
+    def __init__(self, thread: str) -> None:
+        self.thread = thread
+        self.lock = threading.Lock()
+        self.summaries: list[Summary] = []
+        self._read = 0  # seq of the last turn that was read
+        self._closed: list[Noted | _Exchange] = []
+        self._open: _Exchange | None = None
+        self._role = ""
+
+    def follow(self, ledger: Ledger, workspace: str, session: str, head: Head) -> bool:
+        """Read what is new up to `head` at least. False if this is not the thread any more."""
+        first = first_scanned(head.seq)
+        count = head.seq - max(self._read, first - 1)
+        while count > 0:
+            turns = list(ledger.turns(workspace, session, last=count))
+            known = max(self._read, first - 1)
+            missing = turns[0].seq - known - 1 if turns else 0
+            if missing > 0:  # appended to while it was read
+                count += missing
+                continue
+            for turn in turns:
+                if turn.seq > known:
+                    self._take(turn)
+            break
+        now = ledger.head(workspace, session)
+        self._forget(first_scanned(self._read))
+        return now is not None and now.thread == self.thread
+
+    def entries(self, session: str, limit: int) -> list[Entry]:
+        """The `limit` exchanges that matter most, oldest first."""
+        noted = [_noted(one) for one in self._closed]
+        self._closed = list(noted)
+        if self._open is not None:
+            noted.append(_noted(self._open))
+        made = [*_told(noted, session), *self._pins(session)]
+        best = sorted(made, key=lambda one: (-one.weight, -one.seq))[: max(limit, 0)]
+        return sorted(best, key=lambda one: one.seq)
+
+    def _take(self, turn: Turn) -> None:
+        self._read = turn.seq
+        if turn.type == "compaction":
+            said = (message for message in turn.messages if is_summary(message))
+            self.summaries += [
+                Summary(turn.compaction, turn.seq, turn.created, summary_of(one)) for one in said
+            ]
+        elif turn.type == "undo":
+            names = [one.compaction for one in self.summaries]
+            if turn.compaction in names:
+                del self.summaries[names.index(turn.compaction) :]
+        else:
+            for message in turn.messages:
+                self._hear(message, turn)
+
+    def _hear(self, message: Message, turn: Turn) -> None:
+        if message.role != "tool" and self._begins(message, turn):
+            if self._open is not None:
+                self._closed.append(self._open)
+            self._open = _Exchange(turn.seq, turn.created, [])
+        self._role = message.role
+        if self._open is not None:
+            self._open.messages.append(message)
+
+    def _begins(self, message: Message, turn: Turn) -> bool:
+        """Whether an exchange begins with the message, which is no result."""
+        if self._open is None:
+            return True
+        asks = message.role == "user" and self._role != "user"
+        apart = turn.seq // TURNS_TOGETHER != self._open.seq // TURNS_TOGETHER
+        return asks or apart or len(self._open.messages) >= LONGEST
+
+    def _forget(self, first: int) -> None:
+        self._closed = [one for one in self._closed if one.seq >= first]
+        if self._open is not None and self._open.seq < first:
+            self._open = None
+
+    def _pins(self, session: str) -> list[Entry]:
+        """What stands pinned in the last summary."""
+        if not self.summaries:
+            return []
+        last = self.summaries[-1]
+        return [Entry(session, last.seq, last.created, pin, PINNED) for pin in pins_in(last.text)]
+
+
+def first_scanned(seq: int) -> int:
+    """The first turn that is looked at in a thread of `seq` turns: the first of a row of TURNS_TOGETHER."""
+    return max((seq - SCANNED) // TURNS_TOGETHER * TURNS_TOGETHER, 1)
+
+
+def _noted(exchange: Noted | _Exchange) -> Noted:
+    if isinstance(exchange, Noted):
+        return exchange
+    return note(exchange.messages, seq=exchange.seq, created=exchange.created)
+
+
+def note(messages: Sequence[Message], *, seq: int, created: str) -> Noted:
+    """What matters of one exchange."""
+    fresh = [message for message in messages if not is_summary(message)]
+    found = harvest(fresh)
+    weight, told = _spoken(found)
+    changed = [item.text for item in found.items("files") if item.weight > 1]
+    if changed:
+        weight += CHANGED
+        told += changed
+    failures = found.work.failures
+    if failures:
+        weight += ERROR
+        told += [_error(one.text, one.where, resolved=one.resolved) for one in failures]
+    pinned = [line("said", role=one.role, text=brief(text_of(one))) for one in fresh if _is_pinned(one)]
+    if pinned:
+        weight += PINNED
+    elif weight >= IMPORTANT and not found.items("instructions"):
+        told = [*_opening(fresh), *told]
+    failed: dict[str, tuple[str, ...]] = {}
+    for one in failures:
+        if not one.resolved:
+            failed[one.where] = (*failed.get(one.where, ()), one.text)
+    fine = {run.command: run.outcome for run in found.work.runs if not run.failed}
+    unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in told)])
+    return Noted(seq, created, weight, tuple(unique)[:MOST_LINES], failed, fine)
+
+
+def _is_pinned(message: Message) -> bool:
+    return isinstance(message.meta, dict) and message.meta.get("pinned") is True
+
+
+def _spoken(found: Harvest) -> tuple[float, list[str]]:
+    """How much what is said matters, and that."""
+    ordered = found.items("instructions")
+    decided = [item for item in found.items("decisions") if item.weight >= _REPORT]
+    weight = max((item.weight for item in ordered), default=0.0)
+    if decided:
+        weight += DECIDED if any(item.weight >= _DECISION for item in decided) else REPORTED
+    told = [line("said", role="user", text=item.text) for item in ordered]
+    return weight, told + [line("said", role="assistant", text=item.text) for item in decided]
+
+
+def _opening(messages: Iterable[Message]) -> list[str]:
+    """How the user began an exchange, where none of the sentences that matter is the user's."""
+    said = next((event.text for event in events_of(messages) if event.action == "execute"), "")
+    if not said:
+        return []
+    return [line("said", role="user", text=brief(said, LONGEST_LINE // 2))]
+
+
+def _error(text: str, where: str, *, resolved: bool) -> str:
+    return lines()["resolved" if resolved else "unresolved"].format(error=text, where=where)
+
+
+def _told(noted: Sequence[Noted], session: str) -> list[Entry]:
+    """The exchanges that matter, with errors as resolved that a later one mended."""
+    fails: dict[str, list[int]] = {}
+    mended: dict[int, dict[str, str]] = {}
+    mends: dict[int, list[str]] = {}
+    for place, one in enumerate(noted):
+        for command, outcome in one.fine.items():
+            for before in fails.pop(command, ()):
+                pairs = noted[before].failed[command]
+                mended.setdefault(before, {}).update(
+                    (_error(text, command, resolved=False), _error(text, command, resolved=True))
+                    for text in pairs
+                )
+                form = lines()["ran" if outcome else "silent"]
+                mends.setdefault(place, []).append(form.format(command=command, outcome=outcome))
+        for command in one.failed:
+            fails.setdefault(command, []).append(place)
+    made = []
+    for place, one in enumerate(noted):
+        better = {brief(old, LONGEST_LINE): new for old, new in mended.get(place, {}).items()}
+        told = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(mends.get(place, ()))]
+        weight = one.weight + (MEND if place in mends else 0)
+        if weight >= IMPORTANT and told:
+            made.append(Entry(session, one.seq, one.created, "\n".join(told), weight))
+    return made
