@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nexus_daemon.version import __version__
 
-COMMANDS = ("serve", "check", "show", "tokens", "init", "schema")
+COMMANDS = ("serve", "check", "show", "tokens", "sessions", "init", "schema")
 
 _EPILOG = """\
 Start with `nexus check` in a project, then `nexus show --tokens`.

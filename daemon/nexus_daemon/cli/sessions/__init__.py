@@ -1,0 +1,184 @@
+"""List, show, search, export, import, fork, rename and delete the conversations that the ledger keeps.
+
+A session belongs to a folder: that of --folder, else the current one. Editors call theirs main unless they
+say otherwise.
+"""
+
+import argparse
+import importlib
+import sys
+from typing import NamedTuple
+
+from nexus_context.errors import RequestError
+
+HELP = "list, search, export and import conversations"
+
+EPILOG = """\
+examples:
+  nexus sessions list --all
+  nexus sessions search 'disk full' --all
+  nexus sessions export main --format markdown -o main.md
+  nexus sessions import ~/.claude/projects/*/*.jsonl
+  nexus sessions fork main second-try --turn 12
+
+The ledger is $NEXUS_STATE/ledger.db, else ledger.db in the user's state directory, else what ledger.path of
+the global config.json names.
+
+exit codes: 0 fine; 1 it could not be done, or not all of it; 2 wrong usage
+"""
+
+SEARCH = """\
+All words must occur; upper and lower case and accents make no difference.
+  disk full       both words, anywhere in a message
+  '"disk full"'   side by side, in this order
+  'work*'         words that begin so
+  'disk -full'    messages with the one and without the other
+Searched are texts, tool calls with their arguments, and tool results, also those that a compaction replaced.
+"""
+
+IMPORT = """\
+Read are, as JSON lines or as a list, plain or gzipped:
+  exports of nexus sessions export --format jsonl
+  session files of Claude Code (~/.claude/projects/*/*.jsonl), also what stands before their compactions
+  messages or bodies of requests in the form of OpenAI or of Anthropic
+  tau-bench's records, one session each
+A conversation that the folder has already is not imported again; one that went on since is continued.
+Tokens are counted for the model of the conversation, else for the folder's.
+"""
+
+SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."
+
+
+class _Action(NamedTuple):
+    """One thing to do: the module that does it, help, and longer text below the options."""
+
+    module: str
+    help: str
+    epilog: str | None = None
+
+
+ACTIONS = {
+    "list": _Action("reading", "list the sessions of a folder, those that changed last first"),
+    "show": _Action("reading", "show the messages of a session, a line each"),
+    "search": _Action("reading", "find messages by their words", SEARCH),
+    "export": _Action("transfer", "write a session to a file: all of it as JSON lines, or for reading"),
+    "import": _Action("transfer", "read conversations from files, also of other programs", IMPORT),
+    "fork": _Action("changing", "begin a session that shares the turns of another"),
+    "rename": _Action("changing", "give a session another name"),
+    "delete": _Action("changing", "remove sessions for good"),
+    "salvage": _Action("changing", "recover what a broken ledger still holds", SALVAGE),
+}
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, action in ACTIONS.items():
+        form = argparse.RawDescriptionHelpFormatter
+        made = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
+        made.description = f"{action.help[:1].upper()}{action.help[1:]}."
+        _OPTIONS[name](made)
+        if name != "salvage":
+            made.add_argument(
+                "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
+            )
+
+
+def run(options: argparse.Namespace) -> int:
+    module = importlib.import_module(f"nexus_daemon.cli.sessions.{ACTIONS[options.action].module}")
+    try:
+        code: int = getattr(module, f"run_{options.action}")(options)
+    except RequestError as error:
+        sys.stderr.write(f"nexus sessions: {error}\n")
+        return 1
+    return code
+
+
+# ---------------------------------------------------------------- options
+
+
+def _list(command: argparse.ArgumentParser) -> None:
+    _all(command, "list those of all folders")
+    _json(command)
+
+
+def _show(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument("--last", type=_number, metavar="N", help="the last N turns only")
+    _json(command)
+
+
+def _search(command: argparse.ArgumentParser) -> None:
+    command.add_argument("query", nargs="+", metavar="WORD", help="what to look for; see below")
+    command.add_argument("--session", metavar="NAME", help="in this session only")
+    command.add_argument("--limit", type=_number, default=20, metavar="N", help="at most N (default: 20)")
+    _all(command, "search the sessions of all folders")
+    _json(command)
+
+
+def _export(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument(
+        "--format",
+        choices=("jsonl", "markdown"),
+        help="jsonl: everything, to be imported again; markdown: for reading (default: jsonl, or as the "
+        "file's name ends)",
+    )
+    command.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: print it)")
+    command.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+
+
+def _import(command: argparse.ArgumentParser) -> None:
+    command.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
+
+
+def _fork(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument("to", metavar="NEW", help="name of the new session")
+    command.add_argument(
+        "--turn", metavar="N", help="share the turns up to this one, by number or id (default: all)"
+    )
+
+
+def _rename(command: argparse.ArgumentParser) -> None:
+    _session(command)
+    command.add_argument("to", metavar="NEW", help="its new name")
+
+
+def _delete(command: argparse.ArgumentParser) -> None:
+    command.add_argument("sessions", nargs="+", metavar="SESSION", help="a session")
+    command.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _salvage(command: argparse.ArgumentParser) -> None:
+    command.add_argument("broken", metavar="FILE", help="the ledger that was set aside: ledger.db.broken-…")
+
+
+_OPTIONS = {
+    "list": _list,
+    "show": _show,
+    "search": _search,
+    "export": _export,
+    "import": _import,
+    "fork": _fork,
+    "rename": _rename,
+    "delete": _delete,
+    "salvage": _salvage,
+}
+
+
+def _session(command: argparse.ArgumentParser) -> None:
+    command.add_argument("session", metavar="SESSION", help="name of the session")
+
+
+def _all(command: argparse.ArgumentParser, said: str) -> None:
+    command.add_argument("--all", action="store_true", help=said)
+
+
+def _json(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _number(given: str) -> int:
+    if not (given.isascii() and given.isdecimal() and int(given)):
+        raise argparse.ArgumentTypeError(f"{given} is no number from 1 on")
+    return int(given)

@@ -1,0 +1,77 @@
+"""`nexus sessions fork`, `rename`, `delete` and `salvage`."""
+
+import argparse
+import sys
+
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import Session
+from nexus_context.ledger.store import Ledger
+from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+
+
+def run_fork(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    with ledger_for(folder(options.folder)) as ledger:
+        session = there(ledger, workspace, options.session)
+        turn = None if options.turn is None else _turn(ledger, session, options.turn)
+        made = ledger.fork(workspace, session.name, options.to, turn=turn)
+    turns = f"{made.head.seq:,} turn" + ("" if made.head.seq == 1 else "s")
+    print(f"{made.name!r} shares {turns} of {session.name!r}.")
+    return 0
+
+
+def _turn(ledger: Ledger, session: Session, given: str) -> str:
+    """The id of a turn, from its number or its id."""
+    if not (given.isascii() and given.isdecimal()):
+        return given
+    last = session.head.seq - int(given) + 1
+    if not 1 <= last <= session.head.seq:
+        raise LedgerError(
+            f"The session {session.name!r} has {session.head.seq:,} turns; there is no turn {given}.",
+            code="unknown-turn",
+        )
+    return next(iter(ledger.turns(session.workspace, session.name, last=last))).id
+
+
+def run_rename(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    with ledger_for(folder(options.folder)) as ledger:
+        session = there(ledger, workspace, options.session)
+        ledger.rename(workspace, session.name, options.to)
+    print(f"{session.name!r} is {options.to!r} now.")
+    return 0
+
+
+def run_delete(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    with ledger_for(folder(options.folder)) as ledger:
+        found = [there(ledger, workspace, name) for name in dict.fromkeys(options.sessions)]
+        if not options.yes:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                say("delete asks on a terminal only; give --yes to delete without being asked.")
+                return 2
+            if not _agreed(found):
+                say("Nothing was deleted.")
+                return 1
+        for session in found:
+            ledger.delete(workspace, session.name)
+            print(f"{session.name!r} is deleted.")
+    return 0
+
+
+def _agreed(found: list[Session]) -> bool:
+    for session in found:
+        sys.stderr.write(f"  {session.name}: {session.head.messages:,} messages, changed {session.updated}\n")
+    what = "this session" if len(found) == 1 else f"these {len(found):,} sessions"
+    sys.stderr.write(f"Delete {what} for good? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def run_salvage(options: argparse.Namespace) -> int:
+    path = absolute(options.broken)
+    if not path.is_file():
+        say(f"{options.broken} is no file; name the one that was set aside.")
+        return 2
+    raise LedgerError(f"{path} cannot be salvaged by this version of Nexus.", code="ledger-corrupt")

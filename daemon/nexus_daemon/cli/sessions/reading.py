@@ -1,0 +1,237 @@
+"""`nexus sessions list`, `show` and `search`."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.ledger.query import expression
+from nexus_context.ledger.records import Hit, Session, Turn
+from nexus_context.ledger.rows import json_text
+from nexus_context.ledger.search import AFTER, BEFORE
+from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+from nexus_daemon.cli.tables import console
+from nexus_daemon.cli.tables import say as print_line
+
+COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
+LAST_TURNS = 20
+"""Turns that are shown on a terminal where nobody says how many."""
+MOST_TEXT = 200
+"""Code points of a message that are shown."""
+
+_MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
+
+
+# ---------------------------------------------------------------- list
+
+
+def run_list(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    with ledger_for(folder(options.folder)) as ledger:
+        found = ledger.sessions(None if options.all else workspace)
+        if options.json:
+            _print_json({"sessions": [_listed(session) for session in found]})
+            return 0
+        if not found:
+            said = "There are no sessions yet."
+            if not options.all and (others := {one.workspace for one in ledger.sessions()}):
+                folders = "1 other folder has" if len(others) == 1 else f"{len(others):,} other folders have"
+                said = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
+            say(said)
+            return 0
+    _print_sessions(found, folders=options.all)
+    return 0
+
+
+def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=len(found) > 1)
+    table.add_column("session", style="bold", overflow="fold", footer=f"{len(found):,} sessions")
+    if folders:
+        table.add_column("folder", overflow="fold")
+    for name, values in (
+        ("turns", [one.head.seq for one in found]),
+        ("messages", [one.head.messages for one in found]),
+        ("tokens", [one.head.tokens for one in found]),
+    ):
+        table.add_column(name, justify="right", footer=f"{sum(values):,}")
+    table.add_column("changed", no_wrap=True)
+    table.add_column("forked from", overflow="fold")
+    for one in found:
+        head = one.head
+        numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{head.tokens:,}")
+        place = (Text(_harmless(one.workspace)),) if folders else ()
+        origin = Text(_harmless(one.forked_from or ""))
+        table.add_row(Text(_harmless(one.name)), *place, *numbers, _local(one.updated), origin)
+    console().print(table)
+
+
+def _listed(session: Session) -> dict[str, Any]:
+    """As in the result of nexus/session/list, and the folder."""
+    head = session.head
+    return {
+        "session": session.name,
+        "workspace": session.workspace,
+        "thread": head.thread,
+        "turns": head.seq,
+        "messages": head.messages,
+        "tokens": head.tokens,
+        "created": session.created,
+        "updated": session.updated,
+        "agent": session.agent,
+        "forkedFrom": session.forked_from,
+    }
+
+
+# ---------------------------------------------------------------- show
+
+
+def run_show(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    out = console()
+    with ledger_for(folder(options.folder)) as ledger:
+        session = there(ledger, workspace, options.session)
+        if options.json:
+            turns = ledger.turns(workspace, session.name, last=options.last)
+            _print_json({"session": _listed(session), "turns": [_told(turn) for turn in turns]})
+            return 0
+        last = options.last or (LAST_TURNS if out.is_terminal else None)
+        _print_about(session)
+        hidden = 0 if last is None else max(0, session.head.seq - last)
+        if hidden:
+            print_line(out, Text(f"… {_count(hidden, 'earlier turn')}: --last N shows more", "dim"))
+        for turn in ledger.turns(workspace, session.name, last=last):
+            _print_turn(turn)
+    return 0
+
+
+def _print_about(session: Session) -> None:
+    head = session.head
+    out = console()
+    print_line(out, Text(_harmless(session.name), "bold"))
+    said = f"{_count(head.seq, 'turn')}, {_count(head.messages, 'message')}, {_count(head.tokens, 'token')}"
+    print_line(out, f"{said}; begun {_local(session.created)}, changed {_local(session.updated)}")
+    if session.forked_from:
+        print_line(out, f"forked from {_harmless(session.forked_from)}")
+    out.print()
+
+
+def _print_turn(turn: Turn) -> None:
+    out = console()
+    model = f", {_harmless(turn.model)}" if turn.model else ""
+    kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction taken back"}[turn.type]
+    print_line(out, Text(f"turn {turn.seq:,}, {_local(turn.created)}{model}{kind}", "dim"))
+    counts = turn.counts or (None,) * len(turn.messages)
+    for message, tokens in zip(turn.messages, counts, strict=True):
+        line = Text.assemble(
+            (f"{message.role:>11}", COLOURS[message.role]),
+            f"{'' if tokens is None else f'{tokens:,}':>9}  ",
+            _line(message),
+        )
+        out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _told(turn: Turn) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(turn)
+    return told
+
+
+def _line(message: Message) -> str:
+    """A message in one line: how its text begins, what else it holds, the calls that it makes."""
+    said = [_beginning(text_of(message))]
+    content = content_of(message)
+    if isinstance(content, list):
+        kinds = (part.get("type", "part") if isinstance(part, dict) else "part" for part in content)
+        said += [f"[{kind}]" for kind in kinds if kind != "text"]
+    for call in message.tool_calls:
+        arguments = call.arguments
+        given = arguments if isinstance(arguments, str) else json_text(arguments)
+        said.append(f"→ {call.name} {_beginning(given)}")
+    return _harmless(" ".join(filter(None, said))) or "(empty)"
+
+
+def _beginning(text: str) -> str:
+    shown = " ".join(text[: 4 * MOST_TEXT].split())
+    return shown if len(shown) <= MOST_TEXT else shown[:MOST_TEXT].rstrip() + " …"
+
+
+# ---------------------------------------------------------------- search
+
+
+def run_search(options: argparse.Namespace) -> int:
+    workspace = None if options.all else workspace_of(options.folder)
+    query = " ".join(options.query)
+    if expression(query) is None:
+        say(f"The query {query!r} holds no word to look for.")
+        return 2
+    with ledger_for(folder(options.folder)) as ledger:
+        if options.session is not None and workspace is not None:
+            there(ledger, workspace, options.session)
+        hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
+    if options.json:
+        _print_json({"hits": [msgspec.to_builtins(hit) for hit in hits]})
+        return 0
+    if not hits:
+        where = "" if options.all else f" in {workspace}; --all searches those of all folders"
+        say(f"No message matches {query!r}{where}.")
+    for hit in hits:
+        _print_hit(hit, folder=options.all)
+    return 0
+
+
+def _print_hit(hit: Hit, *, folder: bool) -> None:
+    out = console()
+    head = Text.assemble(
+        (_harmless(hit.session), "bold"),
+        f", turn {hit.seq:,}, ",
+        (hit.role, COLOURS.get(hit.role, "")),
+        (f", {_local(hit.created)}", "dim"),
+        (f", {_harmless(hit.workspace)}" if folder else "", "dim"),
+    )
+    print_line(out, head)
+    snippet = _harmless(" ".join(hit.snippet.split()))
+    print_line(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
+
+
+def _marked(snippet: str) -> Text:
+    """The snippet with colour instead of marks."""
+    pieces = _MATCH.split(snippet)
+    return Text.assemble(*((piece, "bold red" if at % 2 else "") for at, piece in enumerate(pieces)))
+
+
+# ---------------------------------------------------------------- words
+
+
+def _print_json(value: Any) -> None:
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeError:  # JSON has escapes for what the encoding lacks
+        text = json.dumps(value, indent=2)
+    sys.stdout.write(text + "\n")
+
+
+def _local(stamp: str) -> str:
+    """A time as people here read it; what is no time as it is."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        return _harmless(stamp)
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _harmless(text: str) -> str:
+    """The text without what could steer a terminal."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

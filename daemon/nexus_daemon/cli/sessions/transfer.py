@@ -1,0 +1,194 @@
+"""`nexus sessions export` and `import`: sessions to and from files."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from nexus_context import assembly, files
+from nexus_context.conversation import transcripts
+from nexus_context.errors import Problem, Severity
+from nexus_context.ledger import intake, jsonl, markdown
+from nexus_context.ledger.intake import Contents, Imported
+from nexus_context.lines import LineIndex
+from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+
+FORMATS = {
+    "nexus": "a session of Nexus",
+    "neutral": "messages",
+    "openai": "OpenAI messages",
+    "anthropic": "Anthropic messages",
+    "claude-code": "a session of Claude Code",
+    "tau-bench": "tau-bench records",
+}
+MARKDOWN = (".md", ".markdown")
+LONG = 200
+"""Turns of a file from which on an import shows its progress."""
+
+
+# ---------------------------------------------------------------- export
+
+
+def run_export(options: argparse.Namespace) -> int:
+    form = options.format or ("markdown" if (options.output or "").lower().endswith(MARKDOWN) else "jsonl")
+    workspace = workspace_of(options.folder)
+    with ledger_for(folder(options.folder)) as ledger:
+        session = there(ledger, workspace, options.session)
+        turns = ledger.turns(workspace, session.name)
+        write = jsonl.lines if form == "jsonl" else markdown.pieces
+        if options.output is None:
+            for piece in write(session.name, turns):
+                sys.stdout.write(piece)
+            return 0
+        try:
+            _write(options.output, write(session.name, turns), force=options.force)
+        except FileExistsError:
+            say(f"{options.output} exists already; give another name, or --force to overwrite it.")
+            return 1
+        except OSError as error:
+            say(f"{options.output} cannot be written: {error.strerror or error}.")
+            return 1
+    say(f"{_count(session.head.seq, 'turn')} of {session.name!r} written to {options.output}.")
+    return 0
+
+
+def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:
+    """Write a file that only its owner may read; with `force` what was there stays until all is written."""
+    if not force:
+        _fill(path, pieces)
+        return
+    fresh = f"{path}.{os.getpid()}.new"
+    _fill(fresh, pieces)
+    try:
+        os.replace(fresh, path)
+    except OSError:
+        os.unlink(fresh)
+        raise
+
+
+def _fill(path: str, pieces: Iterator[str]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.writelines(pieces)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+# ---------------------------------------------------------------- import
+
+
+def run_import(options: argparse.Namespace) -> int:
+    workspace = workspace_of(options.folder)
+    if not files.is_dir(workspace):
+        say(f"{options.folder} is no folder.")
+        return 2
+    snapshot = folder(options.folder)
+    failed = False
+    done: list[Imported] = []
+    with ledger_for(snapshot) as ledger:
+        importer = intake.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
+        for name in options.files:
+            contents = _read(name)
+            if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
+                failed = True
+            if contents is not None:
+                made = _add(importer, name, contents)
+                _report(name, contents, made)
+                done += made
+    if len(options.files) > 1:
+        print(f"{_summary(done)} of {_count(len(options.files), 'file')}.")
+    return 1 if failed else 0
+
+
+def _read(name: str) -> Contents | None:
+    """What a file holds; what is wrong with it is said. None if nothing of it can be read."""
+    shown = "standard input" if name == "-" else name
+    if name == "-":
+        data = sys.stdin.buffer.read(intake.LIMIT + 1)
+    else:
+        found = files.read_bytes(os.path.abspath(name), limit=intake.LIMIT)
+        for problem in found.problems:
+            say(f"{_harmless(name)}: {problem.message}")
+        if found.status == "missing":
+            say(f"{_harmless(name)} does not exist.")
+        if found.data is None:
+            return None
+        data = found.data
+    contents = intake.read(data, shown)
+    _tell(shown, data, contents.problems)
+    return contents if contents.sessions else None
+
+
+def _tell(name: str, data: bytes, problems: Sequence[Problem]) -> None:
+    """The problems, with their lines where the file has lines to look at: a packed one has none."""
+    index = None
+    for problem in problems:
+        place = name
+        if problem.span.end and not data.startswith(transcripts.GZIP):
+            index = index or LineIndex(files.decode(name, data).text or "")
+            place = f"{name}:{index.position(problem.span.start)[0] + 1}"
+        say(_harmless(f"{place}: {problem.message}"))
+
+
+def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Imported]:
+    turns = sum(len(found.turns) for found in contents.sessions)
+    with _progress(os.path.basename(name), turns) as told:
+        return [importer.add(found, told) for found in contents.sessions]
+
+
+@contextmanager
+def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, beside the output, for what takes a while."""
+    if turns < LONG or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("turns"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(_harmless(name)), total=turns)
+        yield lambda count: bar.advance(task, count)
+
+
+def _report(name: str, contents: Contents, made: Sequence[Imported]) -> None:
+    shown = "standard input" if name == "-" else _harmless(name)
+    kind = FORMATS[contents.format or "neutral"]
+    if len(made) == 1:
+        print(f"{shown}: {kind}, {_one(made[0])}.")
+    else:
+        print(f"{shown}: {kind}, {_summary(made)}.")
+
+
+def _one(made: Imported) -> str:
+    if made.outcome == "known":
+        return f"is there already as {made.session!r}"
+    how = "continued" if made.outcome == "continued" else "imported as"
+    return f"{how} {made.session!r}: {_count(made.turns, 'turn')}, {_count(made.messages, 'message')}"
+
+
+def _summary(made: Sequence[Imported]) -> str:
+    written = [one for one in made if one.outcome != "known"]
+    said = []
+    for outcome, words in (("new", "imported"), ("continued", "continued"), ("known", "there already")):
+        count = sum(one.outcome == outcome for one in made)
+        if count:
+            said.append(f"{_count(count, 'session')} {words}")
+    if written:
+        turns, messages = (
+            sum(each) for each in zip(*((one.turns, one.messages) for one in written), strict=True)
+        )
+        said.append(f"{_count(turns, 'turn')} with {_count(messages, 'message')} written")
+    return ", ".join(said) or "nothing imported"
+
+
+def _harmless(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

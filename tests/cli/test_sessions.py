@@ -1,0 +1,221 @@
+"""`nexus sessions`: what each action prints, where, and with which exit code."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.conversation.message import Message
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.records import Counted, NewTurn
+from nexus_daemon.cli import main
+
+CHAT = [
+    {"role": "user", "content": "Is the disk full?"},
+    {"role": "assistant", "content": "The disk is full."},
+    {"role": "user", "content": "Empty it."},
+    {"role": "assistant", "content": "Done."},
+]
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+
+
+class Place:
+    """A folder and the ledger of a user, and what a command does there."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = root / "project"
+        self.folder.mkdir()
+        self.file = root / "chat.jsonl"
+        self.file.write_text("".join(json.dumps(one) + "\n" for one in CHAT))
+        self._root, self._capsys = str(root), capsys
+
+    def run(self, *arguments: str, code: int = 0) -> tuple[str, str]:
+        """Standard output and error of `nexus sessions`; times and the test's own folder left out."""
+        place = [] if arguments[0] == "salvage" or "--folder" in arguments else ["--folder", str(self.folder)]
+        assert main(["sessions", *arguments, *place]) == code
+        shown = self._capsys.readouterr()
+        out, err = (TIME.sub("<time>", text.replace(self._root, "")) for text in shown)
+        return out, err
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json")[0])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
+    monkeypatch.setenv("NEXUS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("NEXUS_HOME", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    return Place(tmp_path, capsys)
+
+
+@pytest.fixture
+def chat(place: Place) -> Place:
+    """With one session, `chat`."""
+    place.run("import", str(place.file))
+    return place
+
+
+def test_an_import_says_what_it_did(place: Place) -> None:
+    one = str(place.file)
+    assert place.run("import", one) == (
+        "/chat.jsonl: messages, imported as 'chat': 2 turns, 4 messages.\n",
+        "",
+    )
+    assert place.run("import", one, one) == (
+        "/chat.jsonl: messages, is there already as 'chat'.\n" * 2 + "2 sessions there already of 2 files.\n",
+        "",
+    )
+    with place.file.open("a") as file:
+        file.write('{"role": "user", "content": "Thanks."}\n')
+    out, _ = place.run("import", one)
+    assert out == "/chat.jsonl: messages, continued 'chat': 1 turn, 1 message.\n"
+
+
+def test_what_is_wrong_with_a_file_is_said_with_its_line(place: Place) -> None:
+    with place.file.open("a") as file:
+        file.write('{broken}\n{"role": "user", "content": "Thanks."}\n')
+    out, err = place.run("import", str(place.file), "/nowhere/x.jsonl", code=1)
+    assert "imported as 'chat': 3 turns, 5 messages" in out
+    assert err.startswith("nexus sessions: /chat.jsonl:5: ")
+    assert err.endswith("nexus sessions: /nowhere/x.jsonl does not exist.\n")
+
+
+def test_sessions_are_listed(chat: Place) -> None:
+    chat.run("fork", "chat", "other", "--turn", "1")
+    rows = [line.split() for line in chat.run("list")[0].splitlines() if line.strip(" ─")]
+    tokens = [one["tokens"] for one in chat.json("list")["sessions"]]
+    assert rows == [
+        ["session", "turns", "messages", "tokens", "changed", "forked", "from"],
+        ["other", "1", "2", str(tokens[0]), "<time>", "chat"],
+        ["chat", "2", "4", str(tokens[1]), "<time>"],
+        ["2", "sessions", "3", "6", str(sum(tokens))],
+    ]
+    listed = chat.json("list")["sessions"][0]
+    assert (listed["session"], listed["turns"], listed["messages"], listed["forkedFrom"]) == (
+        "other", 1, 2, "chat",
+    )  # fmt: skip
+
+
+def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -> None:
+    assert place.run("list") == ("", "nexus sessions: There are no sessions yet.\n")
+    place.run("import", str(place.file))
+    _, err = place.run("list", "--folder", str(tmp_path))
+    assert err == "nexus sessions:  has no sessions; 1 other folder has: see nexus sessions list --all.\n"
+    out, _ = place.run("list", "--all", "--folder", str(tmp_path))
+    assert "/project" in out
+
+
+def test_a_session_is_shown(chat: Place) -> None:
+    out, _ = chat.run("show", "chat")
+    assert [line.split()[0] for line in out.splitlines() if line] == [
+        "chat", "2", "turn", "user", "assistant", "turn", "user", "assistant",
+    ]  # fmt: skip
+    assert "Is the disk full?" in out
+    out, _ = chat.run("show", "chat", "--last", "1")
+    assert "… 1 earlier turn" in out and "Is the disk full?" not in out
+    told = chat.json("show", "chat")
+    assert [turn["seq"] for turn in told["turns"]] == [1, 2]
+    assert told["turns"][0]["messages"][0] == CHAT[0]
+
+
+def test_search_marks_what_matched(chat: Place) -> None:
+    assert chat.run("search", "disk", "full") == (
+        (
+            "chat, turn 1, assistant, <time>\n  The «disk» is «full».\n"
+            "chat, turn 1, user, <time>\n  Is the «disk» «full»?\n"
+        ),
+        "",
+    )
+    (hit,) = chat.json("search", '"disk is"')["hits"]
+    assert (hit["session"], hit["role"], hit["snippet"]) == ("chat", "assistant", "The «disk is» full.")
+    assert chat.run("search", "zebra")[1].startswith("nexus sessions: No message matches 'zebra' in /project")
+    assert chat.run("search", "!", code=2)[1] == "nexus sessions: The query '!' holds no word to look for.\n"
+
+
+def test_search_colours_what_matched_on_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    out, _ = chat.run("search", "disk is")
+    assert "\x1b[1;31mdisk\x1b[0m" in out and "«" not in out
+
+
+def test_an_export_never_overwrites(chat: Place, tmp_path: Path) -> None:
+    out, err = chat.run("export", "chat")
+    assert (len(out.splitlines()), err) == (3, "")
+    file = tmp_path / "out.jsonl"
+    _, err = chat.run("export", "chat", "-o", str(file))
+    assert err == "nexus sessions: 2 turns of 'chat' written to /out.jsonl.\n"
+    assert file.read_text() == out and file.stat().st_mode & 0o777 == 0o600
+    _, err = chat.run("export", "chat", "-o", str(file), "--format", "markdown", code=1)
+    assert "exists already" in err and file.read_text() == out
+    chat.run("export", "chat", "-o", str(file), "--format", "markdown", "--force")
+    assert file.read_text().startswith("# chat\n")
+    chat.run("export", "chat", "-o", str(tmp_path / "out.md"))
+    assert (tmp_path / "out.md").read_text() == file.read_text()
+    _, err = chat.run("export", "chat", "-o", "/nowhere/x.md", code=1)
+    assert "cannot be written" in err
+
+
+def test_an_export_is_imported_elsewhere(chat: Place, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    chat.run("export", "chat", "-o", str(file))
+    out, _ = chat.run("import", str(file), "--folder", str(tmp_path))
+    assert out == "/out.jsonl: a session of Nexus, imported as 'chat': 2 turns, 4 messages.\n"
+    assert chat.run("export", "chat", "--folder", str(tmp_path))[0] == file.read_text()
+
+
+def test_fork_rename_and_delete(chat: Place) -> None:
+    assert chat.run("fork", "chat", "a", "--turn", "1")[0] == "'a' shares 1 turn of 'chat'.\n"
+    assert "no turn 3" in chat.run("fork", "chat", "b", "--turn", "3", code=1)[1]
+    assert chat.run("rename", "a", "b")[0] == "'a' is 'b' now.\n"
+    assert "already" in chat.run("rename", "b", "chat", code=1)[1]
+    assert "give --yes" in chat.run("delete", "b", code=2)[1]
+    assert chat.run("delete", "b", "--yes")[0] == "'b' is deleted.\n"
+    assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
+
+
+def test_delete_asks_on_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["n\n", "y\n"])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin.readline", lambda: next(answers), raising=False)
+    assert chat.run("delete", "chat", code=1)[1].endswith("Nothing was deleted.\n")
+    assert chat.run("delete", "chat")[0] == "'chat' is deleted.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Chta", "Did you mean 'chat'?"), ("zzz", "It has 'chat'."), ("cha", "Did you mean 'chat'?")],
+)
+def test_an_unknown_session_is_said_with_those_near(chat: Place, name: str, said: str) -> None:
+    for action in (["show", name], ["export", name], ["fork", name, "x"], ["delete", name, "--yes"]):
+        _, err = chat.run(*action, code=1)
+        assert err == f"nexus sessions: There is no session {name!r} in /project. {said}\n"
+
+
+def test_names_and_texts_cannot_steer_a_terminal(chat: Place, tmp_path: Path) -> None:
+    ledger = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
+    said = Counted(Message("user", "\x1b]0;title\x07 escape"), 3)
+    ledger.append(str(chat.folder), "\x1b[31m", NewTurn(messages=(said,), counter="test"))
+    ledger.close()
+    for action in (["list"], ["search", "escape"], ["show", "\x1b[31m"]):
+        assert "\x1b" not in chat.run(*action)[0]
+
+
+def test_the_notice_of_the_ledger_is_said(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_context.ledger.sqlite.SqliteLedger.notice", "Nothing persists.")
+    assert chat.run("list")[1] == "nexus sessions: Nothing persists.\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["list", "--no"], ["show"], ["search"], ["show", "a", "--last", "0"]]
+)
+def test_wrong_usage(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["sessions", *arguments])
+    assert stopped.value.code == 2
