@@ -1,13 +1,14 @@
 # make run   the main job on the example workspace, through a real daemon
 # make test  everything that a test can say
 # make check format, lint, strict types, tests: what CI runs
-# make bench speed beside the npm JSON servers, conversations beside other libraries
+# make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database
+# make torture  the ledger under kill -9, power cuts, full and failing disks; needs root for some of it
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run test check lint types bench generate clean
+.PHONY: run test check lint types bench torture generate clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
@@ -27,6 +28,10 @@ types: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.conversation
+	$(BIN)/python -m benchmarks.ledger
+
+torture: $(STAMP)
+	$(BIN)/python -m tests.torture
 
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate

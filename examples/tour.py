@@ -1,13 +1,15 @@
 """The main job on the example workspace, spoken in LSP to a real daemon: what `make run` shows.
 
 A configuration is broken in the editor, its diagnostics appear at the place, the mend clears them, and the
-context is assembled with every token accounted for. Nothing in the workspace is written.
+context is assembled with every token accounted for. Nothing in the workspace is written, and nothing of the
+tour is kept.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +54,12 @@ class Editor:
     """As much of an LSP client as the tour needs: one request at a time, notifications kept."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3")}
+        self.state = tempfile.TemporaryDirectory(prefix="nexus-tour-")  # the tour's sessions are not yours
+        environment = {
+            **os.environ,
+            "NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3"),
+            "NEXUS_STATE": self.state.name,
+        }
         command = [sys.executable, "-m", "nexus_daemon", "serve"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -112,7 +119,9 @@ class Editor:
     def close(self) -> int:
         self.request("shutdown", None)
         self.send({"method": "exit"})
-        return self.process.wait(timeout=10)
+        code = self.process.wait(timeout=10)
+        self.state.cleanup()
+        return code
 
 
 def main() -> None:
@@ -133,7 +142,7 @@ def main() -> None:
     show_typing(console, editor)
     show_context(console, editor)
     code = editor.close()
-    console.print(f"[dim]The daemon ended with code {code}. Nothing was written.[/]")
+    console.print(f"[dim]The daemon ended with code {code}. Nothing in the workspace was written.[/]")
     sys.exit(code)
 
 

@@ -45,7 +45,7 @@ class Client:
         """Start the daemon if need be, and bring it this client's folders."""
         if self._daemon is None:
             self._daemon = self._start()
-            self._daemon.clients.add(self)
+            self._daemon.join(self)
             for uri, name in self._first_folders:
                 self.add_folder(uri, name)
         return self._daemon

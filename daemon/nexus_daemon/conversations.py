@@ -1,78 +1,93 @@
-"""The conversations of one folder, by session name. In memory only; the ledger will keep them.
+"""The conversations of one folder that are in memory, by session name. The ledger has them all.
 
-1. A session is there from its first message until it is cleared: one that holds no message is not kept.
-2. Whoever changes a session has it for himself, and gets it in the order in which he asked.
-3. A cleared session is a new one: the idempotency keys of its appends are forgotten with its messages.
+1. A conversation is here while it is used, and afterwards until it is the one that was not used for longest
+   and there are too many. One that the ledger does not have is let go at once.
+2. Who uses a conversation has it for himself, and gets it in the order in which he asked.
+3. It holds what the ledger holds (`following`). What only matters while the daemon lives is here alone: what
+   was sent last, what the user was warned of.
 """
 
 import asyncio
 import time
-import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nexus_context.cache import AssemblyCache, Statistics
-from nexus_context.conversation.message import Message
-from nexus_context.errors import RequestError
 from nexus_daemon import messages, protocol
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext
-    from nexus_context.manager import ContextManager
+    from nexus_context.ledger.records import Head
     from nexus_context.prefix import Prefix
 
 REMEMBERED_KEYS = 1_000
-MOST_SESSIONS = 1_000
+MOST_IN_MEMORY = 100
 WARNED_AT = (75, 90, 95)
 """Percent of the available tokens at which the user is told, once until it is compacted or cleared."""
 
 
-class Conversation:
-    """One session. `lock` keeps its changes in the order in which they were asked for.
+class Answer(msgspec.Struct, frozen=True):
+    """What an append came to: `session` is another one where it was forked."""
 
-    `users` counts who has it for changing or waits for that.
+    session: str
+    turn: str
+    forked: bool = False
+
+
+class Conversation:
+    """One session. `lock` keeps what is done with it in the order in which it was asked for.
+
+    `users` counts who has it or waits for it. `positions` are those of the messages that `manager` has
+    loaded; `head` is how far it has read, None where the ledger has no such session.
     """
 
-    def __init__(self) -> None:
-        self.manager = _manager()
+    def __init__(self, session: str) -> None:
+        from nexus_context.manager import ContextManager  # the first diagnostics need not wait for it
+
+        self.session = session
+        self.manager = ContextManager()
         self.lock = asyncio.Lock()
         self.users = 0
-        self.last_turn: str | None = None
+        self.head: Head | None = None
+        self.positions: list[int] = []
+        self.compaction: str | None = None  # the one in force
+        self.loaded: int | None = None  # tokens that were asked for when it was read; None: all
+        self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
-        self.warned = 0  # percent of the budget at which the user was last warned
+        self.warned: int | None = 0  # percent at which the user was last warned; None: in another life
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
-        self._answered: OrderedDict[str, str] = OrderedDict()
+        self._answered: OrderedDict[str, Answer] = OrderedDict()
 
-    def append(self, messages: Iterable[Message], key: str | None) -> str:
-        """Add messages as one turn and return the turn's id; a repeated key adds nothing."""
-        if key is not None and key in self._answered:
-            return self._answered[key]
-        if not len(self.manager):
-            self.manager = _manager(started=datetime.now().astimezone())
-        self.manager.add(messages)
-        self.assembled.invalidate()
-        turn = self.last_turn = uuid.uuid4().hex
+    @property
+    def last_turn(self) -> str | None:
+        return None if self.head is None else self.head.turn
+
+    def answer_to(self, key: str | None) -> Answer | None:
+        """What the append of that key came to, as far as it is remembered here."""
+        return None if key is None else self._answered.get(key)
+
+    def remember(self, key: str | None, answer: Answer) -> None:
         if key is not None:
-            self._answered[key] = turn
+            self._answered[key] = answer
             if len(self._answered) > REMEMBERED_KEYS:
                 self._answered.popitem(last=False)
-        return turn
 
     def warning(
-        self, session: str, folder: str, spent: protocol.TokenUsage, wanted: float
+        self, folder: str, spent: protocol.TokenUsage, wanted: float
     ) -> messages.ShowMessageParams | None:
         """What to tell the user at `wanted` percent of the budget: once for each threshold."""
-        reached = max((percent for percent in WARNED_AT if wanted >= percent), default=0)
-        if reached <= self.warned:
+        reached = threshold_at(wanted)
+        if reached <= (self.warned or 0):
             return None
         self.warned = reached
         said = (
-            f"Nexus: the conversation {session!r} of {folder} fills {wanted:g} % of what "
+            f"Nexus: the conversation {self.session!r} of {folder} fills {wanted:g} % of what "
             f"{spent.model or 'the model'} takes ({spent.available:,} tokens)."
         )
         what = (
@@ -85,79 +100,61 @@ class Conversation:
             message=f"{said} {what} nexus.session.compact makes room.",
         )
 
-    def undo(self, compaction: str | None) -> None:
-        """Take back a compaction: by id, or the last. RequestError where there is none."""
-        self.manager.undo_compaction(compaction)
-        self.kept_whole = True
-        self.changed()
-
     def changed(self) -> None:
         """What was sent before is another conversation now."""
         self.warned = 0
         self.assembled.invalidate()
 
-    def clear(self) -> None:
-        self.manager = _manager()
-        self.last_turn = self.last_prefix = None
+    def forget(self) -> None:
+        """It is another conversation, or none, from now on: nothing of this one is left."""
+        self.manager.clear_messages()
+        self.head = self.compaction = self.loaded = self.record = self.last_prefix = None
+        self.positions = []
         self.futile = self.kept_whole = False
         self.changed()
         self._answered.clear()
 
 
 class Conversations:
-    """The sessions of one folder."""
+    """The conversations of one folder that are in memory."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Conversation] = {}
+        self._by_name: OrderedDict[str, Conversation] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self.names())
-
-    def names(self) -> list[str]:
-        return sorted(name for name, one in self._by_name.items() if len(one.manager))
+        return len(self._by_name)
 
     def statistics(self) -> Statistics:
         """What the caches of all sessions were good for."""
         return sum((one.assembled.statistics() for one in self._by_name.values()), Statistics())
 
     def peek(self, session: str) -> Conversation:
-        """The session for reading; an empty one when it does not exist."""
+        """The conversation as it is in memory; an empty one where it is not."""
         known = self._by_name.get(session)
-        return Conversation() if known is None else known
+        return Conversation(session) if known is None else known
 
     @asynccontextmanager
-    async def changing(self, session: str, *, begin: bool = True) -> AsyncIterator[Conversation]:
-        """The session for changing, locked; afterwards it is kept if it holds a message.
-
-        One that does not exist is begun, or stands in for the session without being kept.
-
-        Raises
-        ------
-        RequestError
-            When it would be one session too many.
-
-        """
-        conversation = self.peek(session)
-        if begin and session not in self._by_name:
-            if len(self._by_name) >= MOST_SESSIONS:
-                raise RequestError(
-                    f"The folder has {MOST_SESSIONS} conversations, the most there may be; {session!r} was "
-                    "not begun. Clear one that is over (nexus/session/clear).",
-                    code="too-many-sessions",
-                )
-            self._by_name[session] = conversation
+    async def using(self, session: str) -> AsyncIterator[Conversation]:
+        """The conversation of a session, locked; it is kept in memory if the ledger has it."""
+        conversation = self._by_name.setdefault(session, self.peek(session))
+        self._by_name.move_to_end(session)
         conversation.users += 1
+        self._make_room()
         try:
             async with conversation.lock:
                 yield conversation
         finally:
             conversation.users -= 1
-            over = not conversation.users and not len(conversation.manager)
+            over = not conversation.users and conversation.head is None
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
 
+    def _make_room(self) -> None:
+        idle = [name for name, one in self._by_name.items() if not one.users]
+        for name in idle[: max(len(self._by_name) - MOST_IN_MEMORY, 0)]:
+            del self._by_name[name]
 
-def _manager(*, started: datetime | None = None) -> "ContextManager":
-    from nexus_context.manager import ContextManager  # the first diagnostics need not wait for it
 
-    return ContextManager(started=started)
+def threshold_at(percent: float) -> int:
+    """The highest of the thresholds that is reached; 0 below the first."""
+    return max((threshold for threshold in WARNED_AT if percent >= threshold), default=0)

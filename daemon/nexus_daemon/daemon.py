@@ -1,30 +1,38 @@
 """What all connections of one daemon share: folders, clients, the watcher, worker threads."""
 
 import asyncio
+import contextlib
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
 from nexus_daemon import messages, protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
+from nexus_daemon.ledger import Book, Change, Records
 from nexus_daemon.requests import wire
 from nexus_daemon.watcher import Watcher
 
 if TYPE_CHECKING:
-    from nexus_context.manager import ContextManager
+    from nexus_daemon.conversations import Conversation
+
+logger = logging.getLogger(__name__)
 
 WORKERS = 16
 QUIET_S = 0.05  # of no news before a context's cost is told: counting must not compete with the next edit
 PATIENCE_S = 0.5  # after which it is told all the same
+LOOK_S = 1.0  # between two looks at what other processes wrote into the ledger
+CLOSE_S = 1.0  # that the end waits for what is being written
 REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "compaction", "session", "tokens")
 """What can move a context; of several at once the first is told."""
 
@@ -60,10 +68,14 @@ class Daemon:
         self.folders = FolderTable(surroundings, self.executor, self._swapped)
         self.watcher = Watcher(self._watched_paths, self._disk_changed, self.executor)
         self.clients: set[Client] = set()
+        self.records = Records(surroundings.environ, self._session_changed_in_thread)
         self.started = time.monotonic()
         self._news: dict[Folder, _News] = {}
         self._telling: dict[Folder, asyncio.Task[None]] = {}
         self._jobs: set[asyncio.Future[Any]] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._noticed: str | None = None  # of the ledger, as it was told
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Run `job` in a worker thread; when cancelled, end when the thread has ended.
@@ -72,7 +84,15 @@ class Daemon:
         the first to count, estimates become exact: tell so.
         """
         known = loaded_encodings()
-        pending = self.executor.submit(partial(job, *args, **kwargs))
+        try:
+            return await self._result(self.executor.submit(partial(job, *args, **kwargs)))
+        finally:
+            if loaded_encodings() != known:
+                for folder in self.folders:
+                    self.announce(folder, "tokens")
+
+    async def _result(self, pending: Future[T]) -> T:
+        """What comes of a job of a thread; when cancelled, end when the thread has ended."""
         future = asyncio.wrap_future(pending)
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
@@ -83,14 +103,34 @@ class Daemon:
             except asyncio.CancelledError as error:
                 cancelled = error
                 pending.cancel()  # what waits for a free thread need not begin
-        if loaded_encodings() != known:
-            for folder in self.folders:
-                self.announce(folder, "tokens")
         if cancelled is not None:
             if not future.cancelled():
                 future.exception()  # looked at, else asyncio complains
             raise cancelled
         return future.result()
+
+    async def book(self, snapshot: Snapshot, folder: Folder | None = None) -> Book:
+        """The sessions of a folder, or the ledger as a whole; the first who asks has it opened.
+
+        The settings in force then say which ledger; another takes effect when the daemon starts anew.
+        """
+        if folder is not None and folder.book is not None:
+            return folder.book
+        if folder is None and self.records.ledger is not None:
+            return Book(self.records, self.records.ledger, "")
+        self._loop = asyncio.get_running_loop()
+        get = snapshot.effective.get
+        path = None if folder is None else folder.path
+        open_book = partial(self.records.open, path, path=get("/ledger/path"), url=get("/ledger/url"))
+        book = await self._result(self.records.submit(open_book))
+        if folder is not None:
+            folder.book = book
+        if self._looking is None:
+            self._looking = self._loop.create_task(self._look())
+            self._tell_notice()
+        if folder is not None and "main" in self.records.names(book.workspace):
+            self.announce(folder, "session")  # what it costs was told without its messages
+        return book
 
     def announce(self, folder: Folder, reason: str) -> None:
         """Tell every client what the folder's context costs now, once it is quiet.
@@ -113,6 +153,12 @@ class Daemon:
         """Show every user a message."""
         for client in self.clients:
             client.notify("window/showMessage", message)
+
+    def join(self, client: Client) -> None:
+        """A client has come."""
+        self.clients.add(client)
+        if self._noticed is not None:
+            client.notify("window/showMessage", _notice(self._noticed))
 
     def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
         """Take a client's folder in; its first snapshot is read at once."""
@@ -139,10 +185,14 @@ class Daemon:
         for news in self._news.values():
             news.timer.cancel()
         self._news.clear()
-        for task in (*self._telling.values(), *self._jobs):
+        looking = () if self._looking is None else (self._looking,)
+        for task in (*self._telling.values(), *self._jobs, *looking):
             task.cancel()
         await self.watcher.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
+        ended = self.records.close()
+        if ended is not None:
+            await asyncio.wait([asyncio.wrap_future(ended)], timeout=CLOSE_S)
 
     def _swapped(self, folder: Folder, old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:
         for client in self.clients:
@@ -174,14 +224,55 @@ class Daemon:
         snapshot = folder.snapshot
         if snapshot is None or folder.reload.cancelled:
             return
-        conversation = folder.conversations.peek("main")
         for client in tuple(self.clients):
             locate = Locator(snapshot.layers, client.position_encoding)
-            async with conversation.lock:
-                usage = await self.work(_usage_now, snapshot, conversation.manager, locate)
+            async with folder.conversations.using("main") as conversation:
+                usage = await self.work(_usage_now, snapshot, conversation, folder.book, locate)
             if client in self.clients and not folder.reload.cancelled:
                 params = protocol.ContextDidChange(folder.uri, snapshot.revision, news.reason, usage)
                 client.notify("nexus/context/didChange", params)
+
+    def _tell_notice(self) -> None:
+        """Show every user once what there is to know of the ledger."""
+        ledger = self.records.ledger
+        notice = None if ledger is None else ledger.notice
+        if notice is not None and notice != self._noticed:
+            self.show(_notice(notice))
+        self._noticed = notice
+
+    async def _look(self) -> None:
+        """Look now and then at what other processes wrote, while somebody listens."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self.clients:
+                try:
+                    await self._result(self.records.submit(self.records.look))
+                except RequestError as error:
+                    logger.warning("%s", error)
+                self._tell_notice()  # a damaged file may have been set aside since
+
+    def _session_changed_in_thread(self, change: Change) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._session_changed, change)
+
+    def _session_changed(self, change: Change) -> None:
+        """Tell every client of the folder what became of a session, and what the context costs now."""
+        for folder in self.folders:
+            if folder.book is None or folder.book.workspace != change.workspace:
+                continue
+            for client in self.clients & folder.owners.keys():
+                params = protocol.SessionDidChange(
+                    workspace_folder=folder.uri,
+                    session=change.session,
+                    reason=change.reason,
+                    by="self" if client is change.by else "other",
+                    turn=change.turn,
+                    former=change.former,
+                )
+                client.notify("nexus/session/didChange", params)
+            compacted = change.reason in ("compacted", "undone")
+            self.announce(folder, "compaction" if compacted else "session")
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:
@@ -199,10 +290,23 @@ class Daemon:
                     break
 
 
-def _usage_now(snapshot: Snapshot, manager: "ContextManager", locate: Locator) -> protocol.TokenUsage:
+def _notice(text: str) -> messages.ShowMessageParams:
+    return messages.ShowMessageParams(type=2, message=f"Nexus: {text}")
+
+
+def _usage_now(
+    snapshot: Snapshot, conversation: "Conversation", book: Book | None, locate: Locator
+) -> protocol.TokenUsage:
     """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
     from nexus_context import assembly  # the first diagnostics need not wait for it
 
+    if book is not None:
+        from nexus_daemon import following
+
+        try:
+            following.follow(conversation, book, snapshot, tokens=following.needed(snapshot))
+        except RequestError as error:  # what is in memory is told
+            logger.warning("%s", error)
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
-    return wire.usage(assembly.usage_of(snapshot, manager, counter=counter), locate)
+    return wire.usage(assembly.usage_of(snapshot, conversation.manager, counter=counter), locate)

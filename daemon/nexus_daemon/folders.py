@@ -11,9 +11,11 @@ import msgspec
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
 from nexus_context.prompt.environment import Environment
+from nexus_context.skills import SKILL_FILE
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert
 from nexus_daemon.conversations import Conversations
+from nexus_daemon.ledger import Book
 from nexus_daemon.reload import Prepare, Reload
 
 KEYSTROKE_CHARACTERS = 200_000
@@ -42,6 +44,7 @@ class Folder:
         self.name = name
         self.owners: dict[object, bool] = {}
         self.conversations = Conversations()
+        self.book: Book | None = None  # once a session was asked for
         self.watched: frozenset[str] = frozenset()
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
@@ -62,13 +65,22 @@ class Folder:
 
     def cares_about(self, path: str) -> bool:
         """Whether a change of `path` can change this folder's snapshot; any can before there is one."""
-        return self.reload.snapshot is None or path in self.watched
+        return self.reload.snapshot is None or self._watches(path)
 
     def may_read(self, path: str) -> bool:
         """Whether the folder reads a configuration file; before its first snapshot by where it lies."""
         if self.reload.snapshot is not None:
-            return path in self.watched
+            return self._watches(path)
         return _contains(self.path, path) or _contains(os.path.dirname(os.path.dirname(path)), self.path)
+
+    def _watches(self, path: str) -> bool:
+        """Whether a path is watched, or is in a directory of which all matters, or is a skill's there."""
+        if path in self.watched:
+            return True
+        above = os.path.dirname(path)
+        if os.path.basename(path) == SKILL_FILE:
+            above = os.path.dirname(above)
+        return above + os.sep in self.watched
 
 
 OnSwap = Callable[[Folder, Snapshot | None, Snapshot, frozenset[str]], None]

@@ -13,6 +13,7 @@
 import asyncio
 import logging
 import os
+import stat
 from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import Executor
 from typing import Any
@@ -157,7 +158,10 @@ async def _end(events: AsyncGenerator[Any, None], batch: asyncio.Future[Any], st
 
 
 def directories(paths: Iterable[str]) -> frozenset[Identity]:
-    """The directories to watch for `paths`: each one's own, else the nearest above it that exists."""
+    """The directories to watch for `paths`: each one's own, else the nearest above it that exists.
+
+    A path that ends with a separator stands for whatever is in that directory.
+    """
     found: dict[str, Identity | None] = {}
     for path in paths:
         directory = os.path.dirname(path)
@@ -175,6 +179,6 @@ def _identity(directory: str) -> Identity | None:
         status = os.stat(directory)
     except OSError:
         return None
-    if not os.path.isdir(directory):
+    if not stat.S_ISDIR(status.st_mode):
         return None
     return directory, status.st_dev, status.st_ino

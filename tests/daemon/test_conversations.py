@@ -1,132 +1,125 @@
-"""The sessions of a folder: begun by their first message, each turn once."""
+"""The conversations in memory: one user at a time, the ones that were used last, and what only they know."""
 
 import asyncio
-import re
 
 import pytest
 
-from nexus_context.conversation.message import Message
-from nexus_context.errors import RequestError
-from nexus_daemon.conversations import REMEMBERED_KEYS, Conversation, Conversations
+from nexus_context.ledger.records import Head
+from nexus_daemon import conversations, protocol
+from nexus_daemon.conversations import REMEMBERED_KEYS, Answer, Conversation, Conversations
 
 
-def check(*turns: tuple[str, str | None]) -> list[object]:
-    """Append one message a turn, each with its key; the contents that are held after the opening message."""
-    conversation = Conversation()
-    for content, key in turns:
-        conversation.append([Message("user", content)], key)
-    return [message.content for message in conversation.manager.messages[1:]]
+def check(*uses: tuple[str, bool]) -> list[str]:
+    """Use sessions one after the other, each there in the ledger or not; which are in memory afterwards."""
+
+    async def run() -> list[str]:
+        folder = Conversations()
+        for session, there in uses:
+            async with folder.using(session) as conversation:
+                conversation.head = Head("t", "t1", 1, 2) if there else None
+        return list(folder._by_name)
+
+    return asyncio.run(run())
 
 
 @pytest.mark.parametrize(
-    ("turns", "held"),
+    ("uses", "kept"),
     [
-        ([("a", None), ("a", None)], ["a", "a"]),
-        ([("a", "1"), ("a", "1")], ["a"]),
-        ([("a", "1"), ("b", "1")], ["a"]),
-        ([("a", "1"), ("b", "2"), ("c", "1")], ["a", "b"]),
-        ([("a", ""), ("b", "")], ["a"]),
         ([], []),
+        ([("a", True)], ["a"]),
+        ([("a", False)], []),
+        ([("a", True), ("b", True), ("a", True)], ["b", "a"]),
+        ([("a", True), ("a", False)], []),
+        ([("a", True), ("b", True), ("c", True), ("d", True)], ["b", "c", "d"]),
+        ([("a", True), ("b", True), ("c", True), ("a", True), ("d", True)], ["c", "a", "d"]),
     ],
 )
-def test_append(turns: list[tuple[str, str | None]], held: list[object]) -> None:
-    assert check(*turns) == held
+def test_the_ones_that_were_used_last_are_kept(
+    uses: list[tuple[str, bool]], kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "MOST_IN_MEMORY", 3)
+    assert check(*uses) == kept
 
 
-def test_a_repeated_key_is_answered_with_its_turn() -> None:
-    conversation = Conversation()
-    first = conversation.append([Message("user", "a")], "k")
-    assert conversation.append([Message("user", "a")], None) != first
-    assert conversation.append([Message("user", "a")], "k") == first
+def test_one_that_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "MOST_IN_MEMORY", 1)
+
+    async def run() -> None:
+        folder = Conversations()
+        async with folder.using("a") as first, folder.using("b"), folder.using("c"):
+            assert folder.peek("a") is first
+            assert len(folder) == 3
+        assert len(folder) == 0
+
+    asyncio.run(run())
+
+
+def test_who_waits_has_it_in_the_order_in_which_he_asked() -> None:
+    async def run() -> None:
+        folder = Conversations()
+        order: list[int] = []
+
+        async def use(number: int) -> None:
+            async with folder.using("x") as conversation:
+                order.append(number)
+                await asyncio.sleep(0)
+                conversation.head = None if number % 2 else Head("t")
+                assert order[-1] == number
+
+        await asyncio.gather(*map(use, range(6)))
+        assert order == list(range(6))
+        with pytest.raises(ZeroDivisionError):
+            async with folder.using("x"):
+                raise ZeroDivisionError
+        assert len(folder) == 0
+
+    asyncio.run(run())
+
+
+def test_reading_does_not_begin_a_conversation() -> None:
+    folder = Conversations()
+    assert folder.peek("x").manager.messages == []
+    assert len(folder) == 0
 
 
 def test_old_keys_are_forgotten() -> None:
-    conversation = Conversation()
-    first = conversation.append([], "first")
+    conversation = Conversation("x")
+    conversation.remember("first", Answer("x", "t1"))
+    conversation.remember(None, Answer("x", "t2"))
+    assert (conversation.answer_to("first"), conversation.answer_to(None)) == (Answer("x", "t1"), None)
     for number in range(REMEMBERED_KEYS):
-        conversation.append([], str(number))
-    assert conversation.append([], "first") != first
-    assert conversation.append([], str(REMEMBERED_KEYS - 1)) is not None
+        conversation.remember(str(number), Answer("x", "t3"))
+    assert conversation.answer_to("first") is None
+    assert conversation.answer_to("0") is not None
 
 
-def test_a_session_opens_with_its_start_and_again_after_clear() -> None:
-    conversation = Conversation()
-    for _ in range(2):
-        assert conversation.manager.messages == []
-        conversation.append([Message("user", "a")], None)
-        opening = conversation.manager.messages[0]
-        assert opening.role == "user"
-        assert re.fullmatch(r"\[Session started: .{16} \(local\)\]", str(opening.content))
-        conversation.clear()
+@pytest.mark.parametrize(
+    ("percents", "told"),
+    [
+        ([10, 74.9], []),
+        ([75, 80, 89.9], [75]),
+        ([76, 91, 90, 96, 120], [76, 91, 96]),
+        ([99], [99]),
+    ],
+)
+def test_each_threshold_is_told_once(percents: list[float], told: list[float]) -> None:
+    conversation = Conversation("x")
+    warnings = [conversation.warning("a", USAGE, percent) for percent in percents]
+    assert [float(one.message.split(" fills ")[1].split(" %")[0]) for one in warnings if one] == told
+    conversation.changed()
+    assert conversation.warning("a", USAGE, 99) is not None
 
 
-def test_reading_does_not_begin_a_session() -> None:
-    sessions = Conversations()
-    assert sessions.peek("x").manager.messages == []
-    assert (len(sessions), sessions.names()) == (0, [])
-
-
-def test_a_session_is_kept_while_it_holds_a_message() -> None:
-    async def run() -> None:
-        sessions = Conversations()
-        for session in ("x", "a", "a"):
-            async with sessions.changing(session) as begun:
-                assert sessions.peek(session) is begun
-                begun.append([Message("user", "hi")], "key")
-        assert (len(sessions), sessions.names()) == (2, ["a", "x"])
-        async with sessions.changing("x", begin=False) as cleared:
-            cleared.clear()
-        with pytest.raises(ZeroDivisionError):
-            async with sessions.changing("fails"):
-                raise ZeroDivisionError
-        assert sessions.names() == ["a"]
-        assert sessions.peek("x") is not cleared
-        assert list(sessions._by_name) == ["a"]
-        async with sessions.changing("x") as again:
-            assert again.append([Message("user", "hi")], "key") is not None
-            assert len(again.manager) == 2
-
-    asyncio.run(run())
-
-
-def test_who_waits_for_a_session_finds_it_after_it_was_cleared() -> None:
-    async def run() -> None:
-        sessions = Conversations()
-        order = []
-
-        async def change(content: str) -> None:
-            async with sessions.changing("x", begin=content != "") as session:
-                order.append(content)
-                await asyncio.sleep(0)
-                if content:
-                    session.append([Message("user", content)], None)
-                else:
-                    session.clear()
-
-        await asyncio.gather(*map(change, ["a", "", "b", "c"]))
-        assert order == ["a", "", "b", "c"]
-        assert [one.content for one in sessions.peek("x").manager.messages[1:]] == ["b", "c"]
-
-    asyncio.run(run())
-
-
-def test_there_is_an_end_to_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexus_daemon.conversations.MOST_SESSIONS", 2)
-
-    async def run() -> None:
-        sessions = Conversations()
-        for session in ("a", "b"):
-            async with sessions.changing(session) as begun:
-                begun.append([Message("user", "hi")], None)
-        with pytest.raises(RequestError, match=r"has 2 conversations, .* 'c' was not begun") as failed:
-            async with sessions.changing("c"):
-                pass
-        assert failed.value.code == "too-many-sessions"
-        for session in ("c", "a"):
-            async with sessions.changing(session, begin=False) as cleared:
-                cleared.clear()
-        async with sessions.changing("c") as begun:
-            begun.append([Message("user", "hi")], None)
-        assert sessions.names() == ["b", "c"]
-
-    asyncio.run(run())
+USAGE = protocol.TokenUsage(
+    model="m",
+    limit=10,
+    limit_known=True,
+    reserved=0,
+    available=10,
+    total=9,
+    remaining=1,
+    percent=90,
+    over=False,
+    counter=protocol.Counter("c", exact=True),
+    rows=[],
+)

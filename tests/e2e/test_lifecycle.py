@@ -238,13 +238,14 @@ def test_a_thread_that_hangs_does_not_keep_the_daemon(tmp_path: Path, polite: bo
         assert "Traceback" not in client.stderr
 
 
-def test_two_daemons_of_one_user_do_not_meet(tmp_path: Path) -> None:
+def test_two_daemons_of_one_user_share_what_was_said_and_nothing_else(tmp_path: Path) -> None:
     with Editor(tmp_path / "home") as one, Editor(tmp_path / "home") as two:
         tree = one.tree("//- /a/NEXUS.md\nA.\n")
         for editor in (one, two):
             editor.hello(tree.path("/a"))
         one.ask("session/append", tree.path("/a"), messages=[{"role": "user", "content": "hi"}])
-        assert two.ask("session/messages", tree.path("/a"))["messages"] == []
+        said = two.ask("session/messages", tree.path("/a"))["messages"]
+        assert said[1:] == [{"role": "user", "content": "hi"}]
         one.goodbye()
         assert two.request("nexus/status", {})["connections"] == 1
         two.goodbye()
@@ -252,8 +253,12 @@ def test_two_daemons_of_one_user_do_not_meet(tmp_path: Path) -> None:
 
 def test_nothing_is_written_where_the_user_works(editor: Editor) -> None:
     tree = editor.tree("//- /a/NEXUS.md\nA.\n")
-    before = sorted(path for path in editor.home.rglob("*"))
+    before = sorted(editor.home.rglob("*"))
     editor.hello(tree.path("/a"))
+    editor.layers(tree.path("/a"))
+    assert sorted(editor.home.rglob("*")) == before  # nor is a ledger begun that nobody needs
     editor.ask("context/assemble", tree.path("/a"), message="x")
     editor.goodbye()
-    assert sorted(path for path in editor.home.rglob("*")) == before
+    state = editor.home / "state"
+    assert sorted(path for path in editor.home.rglob("*") if state not in (path, *path.parents)) == before
+    assert [path.name for path in state.iterdir() if path.suffix == ".db"] == ["ledger.db"]

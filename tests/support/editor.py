@@ -27,7 +27,13 @@ T = TypeVar("T")
 
 def environ(home: Path) -> dict[str, str]:
     """The variables of a process whose user lives in `home`."""
-    return {"HOME": str(home), "NEXUS_HOME": str(home / ".nexus3"), "NO_COLOR": "1", "LANG": "C.UTF-8"}
+    return {
+        "HOME": str(home),
+        "NEXUS_HOME": str(home / ".nexus3"),
+        "NEXUS_STATE": str(home / "state"),
+        "NO_COLOR": "1",
+        "LANG": "C.UTF-8",
+    }
 
 
 class Editor(Client):

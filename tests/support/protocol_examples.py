@@ -29,15 +29,15 @@ INSTALLED = "/opt/nexus/nexus_context"
 STEADY: dict[str, Any] = {
     "assemblyMs": 1.5,
     "memory": 67_108_864,
-    "turn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
-    "parentTurn": "6f1d0b5c7e2a4893b1c09d8e7f6a5b4c",
     "prompt_cache_key": "9b1c2d3e4f5061728394a5b6c7d8e9f0",
     "prefixHash": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "uptime": 93.5,
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 COMPACTION = re.compile(r"[0-9a-f]{12}")
+THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
@@ -60,6 +60,7 @@ TURN = [
     },
     {"role": "tool", "toolCallId": "call_1", "content": "auth/sessions.py:41", "meta": {"ms": 12}},
 ]
+ANSWER = {"role": "assistant", "content": "Only open_session() calls sign()."}
 REVIEW = [
     message
     for number, module in enumerate(("tokens", "sessions", "passwords", "cookies", "audit", "limits"))
@@ -98,7 +99,13 @@ def record(home: Path) -> Examples:
 
 def environ(home: Path) -> dict[str, str]:
     """The variables that a daemon may look at."""
-    return {"HOME": str(home), "NEXUS_HOME": str(home / ".nexus3"), "TZ": "UTC", "TICKETS_TOKEN": ""}
+    return {
+        "HOME": str(home),
+        "NEXUS_HOME": str(home / ".nexus3"),
+        "NEXUS_STATE": str(home / ".local" / "state" / "nexus"),
+        "TZ": "UTC",
+        "TICKETS_TOKEN": "",
+    }
 
 
 class _Recorder:
@@ -130,7 +137,9 @@ class _Recorder:
         self.ask("nexus/context/preview", folder)
         self.ask("nexus/config/effective", folder)
         self.ask("nexus/session/append", {**main, "messages": TURN, "idempotencyKey": "turn-1"})
+        changed = self.told(self.service, "appended", "nexus/session/didChange")
         self.examples["notifications"]["nexus/context/didChange"] = self.told(self.service, "session")
+        self.examples["notifications"]["nexus/session/didChange"] = changed
         self.ask("nexus/session/messages", main)
         self.ask("nexus/context/usage", main)
         options = {"additionalTools": [SEARCH], "parameters": {"temperature": 0}}
@@ -147,6 +156,7 @@ class _Recorder:
         self.mistype('"ancestor_depth"', '"ancestor_dept"')
         self.ask("nexus/context/layers", folder)
         self.ask("nexus/session/clear", main)
+        self.ask_of_sessions(folder)
         review = {"workspaceFolder": self.service, "session": "review"}
         self.client.request("nexus/session/append", {**review, "messages": REVIEW})
         self.ask("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
@@ -154,6 +164,18 @@ class _Recorder:
         self.ask("nexus/session/undoCompaction", review)
         self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
+
+    def ask_of_sessions(self, folder: Json) -> None:
+        plan = {**folder, "session": "plan"}
+        self.ask("nexus/session/create", plan)
+        made = self.client.request("nexus/session/append", {**plan, "messages": TURN})
+        self.client.request("nexus/session/append", {**plan, "messages": [ANSWER]})
+        self.ask("nexus/session/fork", {**plan, "turn": made["turn"], "to": "another plan"})
+        self.ask("nexus/session/rename", {**folder, "session": "another plan", "to": "plan B"})
+        self.ask("nexus/session/list", folder)
+        self.ask("nexus/session/export", {**plan, "format": "markdown"})
+        self.ask("nexus/session/search", {**folder, "query": "callers -nobody"})
+        self.ask("nexus/session/delete", {**folder, "session": "plan B"})
 
     def ask(self, method: str, params: Json) -> None:
         result = self.client.request(method, params)
@@ -180,11 +202,11 @@ class _Recorder:
         opened = {"textDocument": {**document, "text": text.replace(right, wrong)}}
         self.client.notify("textDocument/didOpen", opened)
 
-    def told(self, uri: str, reason: str) -> Json:
+    def told(self, uri: str, reason: str, method: str = "nexus/context/didChange") -> Json:
         """The parameters of the next didChange about a folder for a reason."""
         seen = self.client.wait_for(
             lambda message: (
-                message.get("method") == "nexus/context/didChange"
+                message.get("method") == method
                 and (message["params"]["workspaceFolder"], message["params"]["reason"]) == (uri, reason)
             )
         )
@@ -193,6 +215,10 @@ class _Recorder:
 
 def steadier(home: Path) -> Callable[[Json], Json]:
     """A function that gives a value with everything in it that differs from run to run replaced."""
+    threads: dict[str, str] = {}
+
+    def thread(found: re.Match[str]) -> str:
+        return threads.setdefault(found[0], f"5b3c9f20a1d4e6{0x87 + 9 * len(threads):x}")
 
     def steady(value: Json) -> Json:
         if isinstance(value, dict):
@@ -204,7 +230,9 @@ def steadier(home: Path) -> Callable[[Json], Json]:
     def text_of(text: str) -> str:
         if COMPACTION.fullmatch(text):
             return "3f2a9c81d7e4"
+        text = THREAD.sub(thread, text)
         text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
+        text = INSTANT.sub("2026-11-20T12:00:00.000Z", text)
         return TIME.sub(NOON, text.replace(str(home), HOME).replace(PACKAGE, INSTALLED))
 
     return steady

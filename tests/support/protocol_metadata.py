@@ -100,9 +100,9 @@ METADATA = [
     ),
     Field(
         "activeSkills",
-        "array",
+        "array of string",
         None,
-        "always empty: no skills are known yet",
+        "names of the skills whose text is in the system prompt",
     ),
     Field(
         "contextJson",

@@ -24,7 +24,10 @@ from support.protocol_metadata import METADATA
 from support.protocol_source import Field, StructType, fields, structs_in
 
 PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
-NOTIFICATIONS: dict[str, StructType] = {"nexus/context/didChange": protocol.ContextDidChange}
+NOTIFICATIONS: dict[str, StructType] = {
+    "nexus/context/didChange": protocol.ContextDidChange,
+    "nexus/session/didChange": protocol.SessionDidChange,
+}
 MOST_LINES = 48
 WIDTH = 108
 # how much of an example is shown, from all to little: items of a list or of an object by JSON pointer,
@@ -55,27 +58,46 @@ JSONRPC = {
     failures.REQUEST_FAILED: "The request cannot be answered; `data` says why.",
 }
 CODES = {
+    "bad-argument": "an argument of a memory tool does not fit; the message names it",
+    "bad-message": "a message to an agent is incomplete or out of range; the message says where",
     "bad-option": "a limit of the request is too small, or a strategy is unknown; the message names it",
     "bad-parameter": "a model parameter of the request does not exist or is out of range",
     "bad-pin": "a pin is empty, has no message or is too large for the summary; the message names it",
+    "bad-session-name": "a conversation's new name is empty, too long or cannot be printed",
+    "bad-text": "a name holds characters that cannot be kept",
     "bad-tool": "a tool definition of the request has no name; the message says which",
     "context-overflow": "a provider's body would not fit the model, even with all else left out",
     "empty-append": "there is no message to append",
-    "folder-unreadable": "the folder could not be read at all",
     "folder-removed": "the folder left the workspace before the answer was ready",
+    "folder-unreadable": "the folder could not be read at all",
+    "head-moved": "another window went on with the conversation all the time; try again",
+    "history-not-loaded": "a library's caller asked for a part of a conversation that it has not loaded",
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
+    "ledger-busy": "another process holds the ledger for too long; nothing was written",
+    "ledger-closed": "the daemon is ending",
+    "ledger-corrupt": "the ledger was damaged; the message says what became of it",
+    "ledger-foreign": "the file is another program's database; it was not touched",
+    "ledger-full": "there is no room left on the ledger's disk; nothing was written",
+    "ledger-io": "the ledger's disk failed; nothing was written",
+    "ledger-newer": "the ledger is of a newer version of Nexus; it was not touched",
+    "ledger-read-only": "the ledger may not be written",
+    "ledger-url": "`ledger.url` is set; a ledger on a server is not possible yet",
     "no-gain": "a summary would not be smaller than what it replaces; nothing was compacted",
     "no-model": "a provider's body was asked for, and neither the request nor the settings name a model",
     "no-summary": "nobody wrote a summary; nothing was compacted",
-    "nothing-to-compact": "all messages are new, pinned or a summary already",
     "not-a-file-uri": "a URI does not start with `file:`",
     "not-a-workspace-folder": "the URI lies inside a workspace folder; only one itself is written to",
-    "too-many-sessions": "the folder has as many conversations as there may be",
+    "nothing-to-compact": "all messages are new, pinned or a summary already",
+    "session-exists": "there is a conversation of that name already",
     "unknown-compaction": "there is no such compaction to take back; the message lists those that there are",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
     "unknown-format": "no such format; the message lists them",
+    "unknown-session": "the folder has no such conversation",
+    "unknown-skill": "there is no such skill; the message lists those that there are",
+    "unknown-tool": "there is no such memory tool; the message lists those that there are",
+    "unknown-turn": "the conversation has no such turn",
     "unreadable": "a file to count is missing, too large or not text",
 }
 
@@ -315,7 +337,9 @@ parts are cut where a `…` says so.
   `utf-16`, and says so in `positionEncoding`.
 - **Folders.** `workspaceFolder` is the URI of a workspace folder or of anything inside one; the innermost
   folder that contains it answers. Folders come with `initialize` and `workspace/didChangeWorkspaceFolders`.
-- **Sessions.** `session` names a conversation of that folder; without it, `main` is meant.
+- **Sessions.** `session` names a conversation of that folder; without it, `main` is meant. Conversations are
+  kept in a ledger on the disk, which all windows and processes of a user share: what one of them appended is
+  there for the others' next request. It is opened when a conversation is first asked for.
 - **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the
   disk.
 - **Cancelling.** `$/cancelRequest` works for every request.
@@ -328,9 +352,12 @@ argument. For editors that cannot send requests of their own, `nexus.context.ass
 NOTIFIED = """\
 ## Notifications
 
-Two are LSP's own: `textDocument/publishDiagnostics`, and `window/showMessage` when an append brings a
-conversation to 75 % (information), 90 % or 95 % (warnings) of what the model takes: once each, until it is
-compacted, a compaction is undone, or it is cleared.
+Two are LSP's own: `textDocument/publishDiagnostics`, and `window/showMessage`. That comes when an append
+brings a conversation to 75 % (information), 90 % or 95 % (warnings) of what the model takes: once each, until
+it is compacted, a compaction is undone, or it is cleared. And it comes once, as a warning, when conversations
+cannot be kept, or a broken ledger was set aside.
+
+What another process does to a conversation is told, too, about a second later; of several changes the last.
 """
 ERRORS = """\
 ## Errors

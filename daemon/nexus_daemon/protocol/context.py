@@ -29,8 +29,9 @@ class AssembleOptions(Wire, frozen=True):
     reserve_tokens: int | None = None  # instead of the configured reserve
     # instead of the configured: `oldest_first`, `smart`, `middle_out`, `sliding`, `simple` or `recency`
     truncation_strategy: str | None = None
-    skip_skills: bool = False  # no skills; none are known yet
-    skill_filter: list[str] | None = None  # only these skills; none are known yet
+    skip_skills: bool = False  # true: no skills
+    skill_filter: list[str] | None = None  # only skills of these names, or patterns such as `git-*`
+    skills: list[str] = []  # names of skills to activate: their text is put into the system prompt
     sandbox: bool | None = None  # true: only tools that say of themselves that they only read
     permissions: list[str] | None = None  # patterns; a tool needs one that allows it
 
@@ -106,9 +107,13 @@ class Preview(Wire, frozen=True):
 class LayerFile(Sparse, frozen=True):
     """One file that a layer has or may have."""
 
-    kind: str  # `instructions`, `config`, `mcp` or `readme`
+    # `instructions`, `config`, `mcp`, `readme`, `skill`; of bootstrap files `agent`, `soul`, `identity`,
+    # `user-identity`, `context`
+    kind: str
     uri: str  # the file, also where it is missing
-    status: str  # `loaded`, `missing`, `stale`, `invalid`, `unreadable` or `too-large`
+    # `loaded`, `missing`, `stale`, `invalid`, `unreadable`, `too-large`, `shadowed` (a nearer layer has one),
+    # `excluded` (by the settings)
+    status: str
     tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
 
 

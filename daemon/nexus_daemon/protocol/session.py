@@ -1,9 +1,44 @@
-"""`nexus/session/*`: conversations."""
+"""`nexus/session/*`: conversations, as the ledger keeps them."""
+
+from typing import Any
 
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import SessionParams, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import SessionParams, Sparse, TokenUsage, Wire
+
+
+class CreateParams(SessionParams, frozen=True):
+    """A conversation to begin."""
+
+    agent: str | None = None  # who it is for; agents have no context of their own yet
+
+
+class SessionPlace(Wire, frozen=True):
+    """Where a conversation is."""
+
+    session: str  # the conversation
+    thread: str  # id of its line of turns; another one after it was cleared
+
+
+class SessionInfo(Sparse, frozen=True):
+    """One conversation. Turns, messages and tokens are all there are, compacted ones among them."""
+
+    session: str  # its name
+    thread: str  # id of its line of turns
+    turns: int  # how many; compactions and what took one back are turns, too
+    messages: int  # how many, those that it shares with other conversations among them
+    tokens: int  # of all of them, as they were counted when they came
+    created: str  # when, in ISO 8601
+    updated: str  # when it changed last
+    agent: str | None = None  # who it is for
+    forked_from: str | None = None  # the conversation that it was forked from
+
+
+class ListResult(Wire, frozen=True):
+    """The conversations of a folder."""
+
+    sessions: list[SessionInfo]  # those that changed last first
 
 
 class AppendParams(SessionParams, frozen=True, kw_only=True):
@@ -11,23 +46,99 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
 
     messages: list[Message]  # the messages of one turn, in order
     idempotency_key: str | None = None  # a repeated key adds nothing and returns the first turn's id
+    # the last turn that the client has seen, as `parentTurn` of an assembled context or `turn` of an append
+    # says it; null: none. If another window appended since, the messages go to a fork
+    parent_turn: str | msgspec.UnsetType | None = msgspec.UNSET
+    model: str | None = None  # who answered; none: the model of the last context that was assembled
+    event: dict[str, Any] | None = None  # what caused the turn; kept with it
 
 
-class AppendResult(Wire, frozen=True):
+class AppendResult(Sparse, frozen=True):
     """What the append came to."""
 
-    session: str  # the conversation
+    session: str  # the conversation that the messages are in: a new one, if `forked`
     turn: str  # id of what was appended
-    count: int  # messages that the session now holds
+    count: int  # messages that the session now holds since its last compaction
     usage: TokenUsage  # what the session now costs
+    forked: bool = False  # true: the conversation had gone on from `parentTurn`; this is a fork of it
 
 
-class MessagesResult(Wire, frozen=True):
-    """The messages of a conversation."""
+class MessagesParams(SessionParams, frozen=True):
+    """A conversation, or a page of it."""
+
+    limit: int | None = None  # at most so many messages, the last ones; none: all since the last compaction
+    before: int | None = None  # those before this position: `before` of the page that follows
+
+
+class MessagesResult(Sparse, frozen=True):
+    """The messages of a conversation since its last compaction."""
 
     session: str  # the conversation
     # oldest first; after a compaction the summary, a user's message, then what was kept
     messages: list[Message] | list[msgspec.Raw]
+    before: int | None = None  # for the page before this one; absent where there is none
+
+
+class ForkParams(SessionParams, frozen=True, kw_only=True):
+    """A conversation to go on with in two ways."""
+
+    to: str  # name of the new conversation
+    turn: str | None = None  # the last turn that both share; none: all there are
+
+
+class RenameParams(SessionParams, frozen=True, kw_only=True):
+    """A conversation and its new name."""
+
+    to: str  # a name that no conversation of the folder has
+
+
+class DeleteResult(Wire, frozen=True):
+    """What is gone."""
+
+    session: str  # the conversation
+
+
+class ExportParams(SessionParams, frozen=True):
+    """A conversation to write down."""
+
+    format: str = "jsonl"  # `jsonl`, which can be imported again, or `markdown`, to be read
+
+
+class ExportResult(Wire, frozen=True):
+    """A whole conversation as text, what was compacted too."""
+
+    session: str  # the conversation
+    format: str  # `jsonl` or `markdown`
+    text: str  # for a file
+
+
+class SearchParams(Wire, frozen=True, kw_only=True):
+    """What to look for."""
+
+    # all of these words; `"two words"` stand together, `word*` is a beginning, `-word` must not occur
+    query: str
+    workspace_folder: str | None = None  # only in this folder's conversations; none: everywhere
+    session: str | None = None  # only in this conversation
+    limit: int = 20  # at most so many, the best first
+
+
+class SearchHit(Wire, frozen=True):
+    """A message that was found."""
+
+    workspace_folder: str  # URI of its folder
+    session: str  # its conversation
+    turn: str  # id of its turn
+    seq: int  # number of that turn in its conversation, from 1
+    position: int  # number of the message, from 0
+    role: str  # who speaks
+    snippet: str  # the text around the words, each marked: `«word»`
+    created: str  # when, in ISO 8601
+
+
+class SearchResult(Wire, frozen=True):
+    """What was found."""
+
+    hits: list[SearchHit]  # best first
 
 
 class ClearResult(Wire, frozen=True):
@@ -93,3 +204,15 @@ class UndoResult(Wire, frozen=True):
 
     session: str  # the conversation
     usage: TokenUsage  # what it costs
+
+
+class SessionDidChange(Sparse, frozen=True):
+    """Sent to every client of a folder when one of its conversations is different from before."""
+
+    workspace_folder: str  # URI of the folder
+    session: str  # the conversation
+    # `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (is a new one)
+    reason: str
+    by: str  # `self`: this client asked for it; `other`: another client, or another process
+    turn: str | None = None  # the turn that was written, or the last one that there is
+    former: str | None = None  # the name before, of a renamed one

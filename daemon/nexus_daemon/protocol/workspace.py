@@ -25,7 +25,16 @@ class FolderStatus(Wire, frozen=True):
     layers: int  # number of its layers
     errors: int  # number of errors in its files
     warnings: int  # number of warnings
-    sessions: list[str]  # names of its conversations
+    sessions: list[str]  # names of its conversations; none while `ledger` is null
+
+
+class LedgerStatus(Wire, frozen=True):
+    """Where conversations are kept."""
+
+    path: str  # the file
+    persists: bool  # false: in memory only; `notice` says why
+    notice: str | None  # what the user should know of it
+    sessions: int  # number of conversations of the folders that are served
 
 
 class Status(Wire, frozen=True):
@@ -38,3 +47,4 @@ class Status(Wire, frozen=True):
     caches: dict[str, Any]  # what is kept in memory, by kind
     memory: int  # resident size, in bytes
     uptime: float  # seconds since the start
+    ledger: LedgerStatus | None  # null until a conversation is asked for

@@ -13,11 +13,12 @@ from nexus_daemon.version import __version__
 
 
 def status(daemon: Daemon) -> protocol.Status:
-    folders = [_folder(folder) for folder in daemon.folders]
+    folders = [_folder(daemon, folder) for folder in daemon.folders]
+    sessions = sum(len(folder.sessions) for folder in folders)
     return protocol.Status(
         version=__version__,
         folders=folders,
-        sessions=sum(len(folder.sessions) for folder in folders),
+        sessions=sessions,
         connections=len(daemon.clients),
         caches={
             "vocabularies": loaded_encodings(),
@@ -25,10 +26,18 @@ def status(daemon: Daemon) -> protocol.Status:
         },
         memory=_resident(),
         uptime=round(time.monotonic() - daemon.started, 3),
+        ledger=_ledger(daemon, sessions),
     )
 
 
-def _folder(folder: Folder) -> protocol.FolderStatus:
+def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
+    ledger = daemon.records.ledger
+    if ledger is None:
+        return None
+    return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
+
+
+def _folder(daemon: Daemon, folder: Folder) -> protocol.FolderStatus:
     snapshot = folder.snapshot
     problems = snapshot.problems if snapshot is not None else ()
     return protocol.FolderStatus(
@@ -38,7 +47,7 @@ def _folder(folder: Folder) -> protocol.FolderStatus:
         layers=len(snapshot.layers.layers) if snapshot is not None else 0,
         errors=sum(problem.severity == Severity.ERROR for problem in problems),
         warnings=sum(problem.severity == Severity.WARNING for problem in problems),
-        sessions=folder.conversations.names(),
+        sessions=[] if folder.book is None else daemon.records.names(folder.book.workspace),
     )
 
 

@@ -7,6 +7,7 @@
 3. A compaction that brought nothing, or not enough, is told and not tried again before a turn was below the
    threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
+5. What the conversation is, the ledger says (`following`). A compaction is in force once it is written there.
 """
 
 import time
@@ -22,25 +23,30 @@ from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.window import Budget
+from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
-from nexus_daemon import protocol
+from nexus_daemon import following, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
+from nexus_daemon.ledger import Book
 from nexus_daemon.requests import wire
 
 if TYPE_CHECKING:
-    from nexus_context.conversation.compaction.run import CompactionResult
+    from nexus_context.conversation.compaction.run import CompactionResult, Plan
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
+TRIES = 3
+"""Times that a compaction is planned anew because another window went on with the conversation."""
 
 
 def assemble(
     snapshot: Snapshot,
     conversation: Conversation,
+    book: Book,
     params: protocol.AssembleParams,
     folder: str,
     locate: Locator,
@@ -49,21 +55,23 @@ def assemble(
     began = time.perf_counter()
     now = datetime.now().astimezone()
     request = _request(params)
+    following.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
     context, cached = _assembled(snapshot, conversation, request, now)
     known: dict[str, Any] = {}
     compacted = False
     if _is_due(context, conversation, request):
-        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, context, now)
+        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, book, context, now)
         if compacted:
             context, cached = _assembled(snapshot, conversation, request, now)
             conversation.futile = context.metadata.get("compactionReason") == "token_limit"
             known["compaction"]["reached"] = not conversation.futile
     counter = costs.model_of(snapshot, request.options.model)[1]
     known["cache"] = wire.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
-    if request.message is not None:
-        conversation.last_prefix = context.prefix
     known["cached"] = cached
     known["contextJson"] = _record(snapshot, context)
+    if request.message is not None:
+        conversation.last_prefix = context.prefix
+    conversation.record = known["contextJson"]
     known["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
     result = wire.assembled(
         context,
@@ -80,6 +88,7 @@ def assemble(
 def compact(
     snapshot: Snapshot,
     conversation: Conversation,
+    book: Book,
     *,
     pins: list[str | int] = [],  # noqa: B006 (never changed)
     instructions: str | None = None,
@@ -87,12 +96,14 @@ def compact(
     now: datetime,
 ) -> Receipt:
     """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
+    following.follow(conversation, book, snapshot)
     fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
     spent = assembly.usage_of(snapshot, conversation.manager, now=now)
     budget = Budget(spent.available, sum(row.tokens for row in fixed.before))
     result = _compacted(
         snapshot,
         conversation,
+        book,
         fixed.counter,
         budget,
         reason="explicit",
@@ -108,6 +119,7 @@ def compact(
 def _compacted(
     snapshot: Snapshot,
     conversation: Conversation,
+    book: Book,
     counter: TokenCounter,
     budget: Budget,
     *,
@@ -117,22 +129,52 @@ def _compacted(
     instructions: str | None = None,
     overflow: bool = False,
 ) -> "CompactionResult":
+    """Plan a compaction and carry it out; planned anew if another window went on with the conversation."""
+    tries = TRIES
+    while True:
+        following.follow(conversation, book, snapshot)
+        plan = conversation.manager.plan_compaction(
+            counter,
+            budget,
+            settings=settings_of(snapshot.effective.get("/compaction") or {}),
+            reason=reason,
+            pins=pins,
+            instructions=instructions,
+            overflow=overflow,
+        )
+        tries -= 1
+        try:
+            return _carried_out(plan, conversation, book, counter, now)
+        except HeadMovedError:
+            if not tries:
+                raise
+
+
+def _carried_out(
+    plan: "Plan", conversation: Conversation, book: Book, counter: TokenCounter, now: datetime
+) -> "CompactionResult":
+    """The compaction, written and in force. HeadMovedError if the conversation went on meanwhile."""
     from nexus_context.conversation.compaction.extractive import extract  # rarely needed
     from nexus_context.conversation.compaction.run import finish
 
-    plan = conversation.manager.plan_compaction(
-        counter,
-        budget,
-        settings=settings_of(snapshot.effective.get("/compaction") or {}),
-        reason=reason,
-        pins=pins,
-        instructions=instructions,
-        overflow=overflow,
-    )
     result = finish(plan, extract(plan.request(), counter), counter=counter, made_at=now)
+    kept = (*plan.pinned, *range(plan.start, len(plan.messages)))
+    asked = following.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
+    done = book.compact(conversation.session, asked)
     conversation.manager.apply(result, counter)
-    conversation.changed()
+    following.compacted(conversation, done, kept, result.receipt.id)
     return result
+
+
+def _needed(snapshot: Snapshot, options: assembly.Options) -> int | None:
+    """Tokens of history that the request may look at; None: all."""
+    return following.needed(
+        snapshot,
+        model=options.model,
+        strategy=options.truncation_strategy,
+        max_tokens=options.max_context_tokens,
+        reserve=options.reserve_tokens,
+    )
 
 
 def _request(params: protocol.AssembleParams) -> assembly.Request:
@@ -189,7 +231,7 @@ def _awaits_answer(conversation: Conversation) -> bool:
 
 
 def _compact_if_it_helps(
-    snapshot: Snapshot, conversation: Conversation, context: AssembledContext, now: datetime
+    snapshot: Snapshot, conversation: Conversation, book: Book, context: AssembledContext, now: datetime
 ) -> tuple[dict[str, Any], bool]:
     """What became of it, for `metadata.compaction`, and whether the conversation changed."""
     spent = context.usage
@@ -201,7 +243,9 @@ def _compact_if_it_helps(
     counter = costs.model_of(snapshot, None)[1]
     budget = Budget(spent.available, fixed)
     try:
-        result = _compacted(snapshot, conversation, counter, budget, reason="token_limit", now=now)
+        result = _compacted(snapshot, conversation, book, counter, budget, reason="token_limit", now=now)
+    except LedgerError as error:  # nothing has changed; the next turn finds it due again
+        return {"reached": False, "problem": str(error)}, False
     except CompactionError as error:
         conversation.futile = True
         return {"reached": False, "problem": str(error)}, False

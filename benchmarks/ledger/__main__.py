@@ -1,0 +1,71 @@
+"""The ledger's speed, beside a bare database: `python -m benchmarks.ledger`."""
+
+import argparse
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import apsw
+from benchmarks.conversation.traces import ROOT
+from benchmarks.ledger import measures, report, runner, targets
+
+
+def main() -> int:
+    """Runs the measures; 0, or with --strict 1 if a target was missed or something was not measured."""
+    options = _options()
+    today = datetime.datetime.now().astimezone().date().isoformat()
+    title = f"{today} {options.name or ('ledger-quick' if options.quick else 'ledger')}"
+    facts = _facts(options.where) | {"load before": _load()}
+    outcome = runner.run(measures.QUICK if options.quick else measures.FULL, options.where)
+    facts["load after"] = _load()
+    verdicts = list(targets.verdicts(outcome))
+    text = report.markdown(title, facts, verdicts, outcome)
+    print(text)
+    options.results.mkdir(parents=True, exist_ok=True)
+    stem = options.results / title.replace(" ", "-")
+    stem.with_suffix(".md").write_text(text, encoding="utf-8")
+    stem.with_suffix(".json").write_bytes(report.as_json(title, facts, verdicts, outcome))
+    print(f"written to {stem}.md and .json", file=sys.stderr)
+    return 1 if options.strict and any(verdict.result != "pass" for verdict in verdicts) else 0
+
+
+def _facts(where: Path | None) -> dict[str, str]:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    commit = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=False)
+    place = ["df", "--output=fstype", str(where or tempfile.gettempdir())]
+    system = subprocess.run(place, capture_output=True, text=True, check=False).stdout.split()
+    return {
+        "CPU": next(names, platform.processor()),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "file system": system[-1] if system else "unknown",
+        "python": platform.python_version(),
+        "SQLite": apsw.sqlitelibversion(),
+        "commit": done.stdout.strip() or "none",
+    }
+
+
+def _load() -> str:
+    return " ".join(f"{value:.2f}" for value in os.getloadavg())
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few repetitions: does everything work?")
+    parser.add_argument("--strict", action="store_true", help="exit 1 if a target is missed")
+    parser.add_argument("--where", type=Path, help="a folder on the disk to measure [the temporary one]")
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "benchmarks/results", help="where the report goes"
+    )
+    parser.add_argument("--name", help="the report's name after the date [ledger]")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""The knowledge base of one folder: indexed on first need, kept fresh by the watcher, asked with a message.
+
+1. Nothing is opened, read or watched before the first query; a folder without paths never is.
+2. An index that is being made or brought up to date is waited for until PATIENCE_S after that began; then a
+   query is answered from what there is.
+3. One look at the disk at a time. What changes meanwhile leads to one more; QUIET_S are waited for the rest
+   of a burst.
+4. The directories with files are watched, MOST_WATCHED of them. Where that is not all, or not known to work,
+   a query after RESCAN_S has everything looked at, else one after RECHECK_S: news can be lost.
+5. Files are indexed as they are on the disk: unsaved text of an editor is not.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_context.config.merge import Provenance
+from nexus_context.errors import Problem
+from nexus_context.files import real_path
+from nexus_context.layers.model import Layers
+
+if TYPE_CHECKING:
+    from nexus_context.memory.knowledge import Index, Passage
+    from nexus_context.tokens import TokenCounter
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.1
+QUIET_S = 0.03
+MOST_WATCHED = 2_000
+RESCAN_S = 30.0
+RECHECK_S = 600.0
+
+
+class _Look(NamedTuple):
+    """What a look at the disk found; None where it did not look for it."""
+
+    problems: tuple[Problem, ...] | None = None
+    directories: tuple[str, ...] | None = None
+    names: frozenset[str] = frozenset()  # the directories, each with a separator at its end
+
+
+class Knowledge:
+    """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
+
+    `moved` is called on the loop when `watched()` or `problems` are others than before.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        executor: Executor,
+        *,
+        user_home: str,
+        environ: Mapping[str, str],
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.problems: tuple[Problem, ...] = ()
+        """What is wrong with the settings' paths; those of a look at the disk once there was one."""
+        self._folder = folder
+        self._executor = executor
+        self._user_home = user_home
+        self._environ = environ
+        self._moved = moved
+        self._layers: Layers | None = None
+        self._paths: list[Provenance] = []
+        self._index: Index | None = None
+        self._opening = threading.Lock()
+        self._begun = False
+        self._stop = threading.Event()
+        self._pending: set[str] | None = set()  # paths to be looked at; None: all
+        self._task: asyncio.Task[None] | None = None
+        self._since = 0.0  # when the task began (monotonic seconds)
+        self._directories: tuple[str, ...] = ()
+        self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
+        self._standing = False  # whether the watch of these directories is known to stand
+        self._looked = 0.0  # when all was looked at last (monotonic seconds)
+
+    def configure(self, layers: Layers) -> None:
+        """Take the settings of a new snapshot; files are looked at anew if others are meant."""
+        self._layers = layers
+        before, self._paths = self._paths, _paths(layers)
+        same = [(entry.layer, entry.value) for entry in before] == [
+            (entry.layer, entry.value) for entry in self._paths
+        ]
+        moved = any(
+            one.document is not other.document for one, other in zip(before, self._paths, strict=False)
+        )
+        if not same or (moved and self.problems):  # a problem has its place in the text
+            self._request(None)
+
+    def watched(self) -> Iterator[str]:
+        """The paths whose directories are to be watched; none before the first query.
+
+        Each ends with a separator: it stands for what is in that directory (`watcher.directories`).
+        """
+        return (os.path.join(directory, "") for directory in self._directories[:MOST_WATCHED])
+
+    def changed(self, paths: set[str] | None) -> None:
+        """What the watcher tells: these paths changed, or, None, anything may have since the watch stands."""
+        if not self._begun:
+            return
+        if paths is None:
+            self._standing = True
+            self._request(None)
+            return
+        mine = {
+            path
+            for path in paths
+            if os.path.join(os.path.dirname(path), "") in self._names or os.path.join(path, "") in self._names
+        }
+        if mine:
+            self._request(mine)
+
+    async def query(
+        self,
+        text: str,
+        counter: "TokenCounter",
+        *,
+        top_k: int | None = None,
+        max_tokens: int | None = None,
+    ) -> "list[Passage]":
+        """The passages that belong to a text, best first; the limits are those of the settings.
+
+        Never raises for anything that the files or the index may be.
+        """
+        layers = self._layers
+        if layers is None or not self._paths or not text.strip():
+            return []
+        self._begin()
+        if self._task is not None:
+            left = self._since + PATIENCE_S - time.monotonic()
+            await asyncio.wait([self._task], timeout=max(left, 0.0))
+        ask = partial(self._ask, layers, text, counter, top_k, max_tokens)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
+
+    async def close(self) -> None:
+        """End what is under way, after the file that is being looked at, and let go of the index."""
+        self._stop.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        index, self._index = self._index, None
+        if index is not None:
+            with contextlib.suppress(RuntimeError):  # the threads are ended already: so is the process soon
+                await asyncio.get_running_loop().run_in_executor(self._executor, index.close)
+
+    def _begin(self) -> None:
+        """Have everything looked at, for the first time or because it was long ago."""
+        whole = self._standing and len(self._directories) <= MOST_WATCHED
+        late = time.monotonic() - self._looked > (RECHECK_S if whole else RESCAN_S)
+        if not self._begun or (late and self._task is None):
+            self._begun = True
+            self._request(None)
+
+    def _request(self, paths: Iterable[str] | None) -> None:
+        if self._stop.is_set():
+            return
+        if paths is None:
+            self._pending = None
+        elif self._pending is not None:
+            self._pending.update(paths)
+        if self._task is None:
+            self._since = time.monotonic()
+            self._task = asyncio.get_running_loop().create_task(self._run(wait=self._looked > 0))
+
+    async def _run(self, *, wait: bool) -> None:
+        try:
+            while self._pending is None or self._pending:
+                if wait:
+                    await asyncio.sleep(QUIET_S)
+                wait = True
+                pending, self._pending = self._pending, set()
+                if self._begun and pending is None:
+                    self._looked = time.monotonic()
+                work = partial(self._look, self._layers, pending, begun=self._begun)
+                done = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+                if done is not None:
+                    self._found(done)
+        except Exception:  # a bug, or the threads are ended: the next query tries again
+            if not self._stop.is_set():
+                self._pending, self._looked = None, 0.0
+                logger.exception("bringing the knowledge base up to date failed")
+        finally:
+            self._task = None
+
+    def _found(self, look: "_Look") -> None:
+        before = self.problems, self._directories[:MOST_WATCHED]
+        if look.directories is not None:
+            self._standing = self._standing and look.names == self._names
+            self._directories, self._names = look.directories, look.names
+        if look.problems is not None:
+            self.problems = look.problems
+        if before != (self.problems, self._directories[:MOST_WATCHED]):
+            self._moved()
+
+    def _look(self, layers: Layers | None, pending: set[str] | None, *, begun: bool) -> "_Look | None":
+        """Look at the settings' paths and, once there was a query, at the files; in a worker thread."""
+        from nexus_context.memory.knowledge import IndexBusyError, refresh, settings_of
+
+        if layers is None:
+            return None
+        settings, problems = settings_of(layers, self._user_home)
+        if not begun:
+            return _Look(problems)
+        try:
+            done = refresh(self._opened(), settings, changed=pending, stopped=self._stop.is_set)
+        except IndexBusyError as error:
+            logger.debug("%s", error)
+            self._looked = 0.0  # the next query tries again
+            return None
+        for each in done.skipped:
+            logger.info("not indexed: %s: %s", each.path, each.reason)
+        if self._stop.is_set():
+            return None
+        if done.directories is None:
+            return _Look()
+        names = frozenset(os.path.join(directory, "") for directory in done.directories)
+        return _Look((*problems, *done.problems), done.directories, names)
+
+    def _ask(
+        self,
+        layers: Layers,
+        text: str,
+        counter: "TokenCounter",
+        top_k: int | None,
+        max_tokens: int | None,
+    ) -> "list[Passage]":
+        """Ask the index, in a worker thread."""
+        from nexus_context.memory.knowledge import query, settings_of
+
+        settings, _ = settings_of(layers, self._user_home)
+        return query(
+            self._opened(),
+            text,
+            counter,
+            top_k=settings.top_k if top_k is None else top_k,
+            max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
+            wanted=settings.covers,
+        )
+
+    def _opened(self) -> "Index":
+        """The index; in a worker thread."""
+        from nexus_context.memory.knowledge import Index, index_path
+
+        with self._opening:
+            if self._index is None:
+                self._index = Index(index_path(real_path(self._folder), self._environ))
+            return self._index
+
+
+def _paths(layers: Layers) -> list[Provenance]:
+    """The paths that the settings of a folder name."""
+    paths = layers.effective.get("/memory/knowledge/paths")
+    pointers = (f"/memory/knowledge/paths/{index}" for index in range(len(paths or ())))
+    return [
+        entry
+        for pointer in pointers
+        for entry in layers.effective.provenance.get(pointer, ())
+        if not entry.ignored
+    ]

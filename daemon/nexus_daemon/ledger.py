@@ -1,0 +1,239 @@
+"""The ledger behind all sessions: opened when one is first needed, written by one thread.
+
+1. Nothing of it is imported or opened before somebody asks for a session.
+2. Whatever is written is written in one thread, one thing after the other. Readers wait for nobody.
+3. What was written is told in the order in which it was, also where the request for it was cancelled. What
+   other processes wrote is looked for while somebody listens, and told as theirs.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:  # the first diagnostics need not wait for it
+    from nexus_context.ledger.records import Appended, Head, NewCompaction, NewTurn, Session
+    from nexus_context.ledger.store import Ledger
+
+Reason = Literal["created", "appended", "compacted", "undone", "cleared", "renamed", "deleted", "forked"]
+T = TypeVar("T")
+
+_KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What became of a session. `by` is who asked for it; None: another process wrote it."""
+
+    workspace: str
+    session: str
+    reason: Reason
+    turn: str | None = None
+    former: str | None = None  # of a renamed one: its name before
+    by: object = None
+
+
+class Records:
+    """The ledger of one daemon. `told` is called in the writer's thread.
+
+    `_heads` are the sessions as they were told last, by workspace and name. Only the writer's thread changes
+    them: so what this process writes is never taken for somebody else's.
+    """
+
+    def __init__(self, environ: Mapping[str, str], told: Callable[[Change], None]) -> None:
+        self.ledger: Ledger | None = None
+        self._environ = environ
+        self._told = told
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
+        self._heads: dict[str, dict[str, Head]] = {}
+        self._version: int | None = None
+
+    def submit(self, job: Callable[[], T]) -> "Future[T]":
+        """Have the writer's thread do a job."""
+        try:
+            return self._writer.submit(job)
+        except RuntimeError:
+            raise _ended() from None
+
+    def write(self, job: Callable[[], T]) -> T:
+        """Have the writer's thread do a job, and wait for it: in another thread that may block."""
+        try:
+            return self.submit(job).result()
+        except CancelledError:
+            raise _ended() from None
+
+    def open(self, folder: str | None, *, path: str | None, url: str | None) -> "Book":
+        """The book of a folder; the ledger is opened if it is not. In the writer's thread only."""
+        from nexus_context.ledger import open_ledger
+        from nexus_context.ledger.errors import LedgerError
+
+        if url is not None:
+            raise LedgerError(
+                "A ledger on a server (ledger.url) is not possible yet. Remove it from the global "
+                "config.json, or name a file there (ledger.path).",
+                code="ledger-url",
+            )
+        if self.ledger is None:
+            self.ledger = open_ledger(path, environ=self._environ)
+        workspace = "" if folder is None else os.path.realpath(folder)
+        if folder is not None and workspace not in self._heads:
+            self._heads[workspace] = {one.name: one.head for one in self.ledger.sessions(workspace)}
+        return Book(self, self.ledger, workspace)
+
+    def names(self, workspace: str) -> list[str]:
+        """The sessions of a workspace, as far as they are known: no disk is read."""
+        return sorted(self._heads.get(workspace, ()))
+
+    def look(self) -> None:
+        """Tell what other processes wrote since the last look. In the writer's thread only."""
+        ledger = self.ledger
+        if ledger is None or (version := ledger.version()) == self._version:
+            return
+        self._version = version
+        for workspace, known in list(self._heads.items()):
+            now = {one.name: one for one in ledger.sessions(workspace)}
+            for change in differences(workspace, known, now):
+                self._told(change if change.reason != "appended" else self._exactly(ledger, change))
+            self._heads[workspace] = {name: one.head for name, one in now.items()}
+
+    def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
+        """Note and tell what this process wrote. `before`: the head that it was written behind."""
+        known = self._heads.setdefault(change.workspace, {})
+        seen = known.get(change.session)
+        if change.former is not None:
+            known.pop(change.former, None)
+        if before is not None and before.seq and not _is_at(seen, before):
+            reason: Reason = "created" if seen is None else "appended"
+            self._told(Change(change.workspace, change.session, reason, before.turn))
+        if head is None:
+            known.pop(change.session, None)
+        else:
+            known[change.session] = head
+        self._told(change)
+
+    def close(self) -> "Future[None] | None":
+        """Close the ledger after what is being written; nothing is begun any more. None: it is closed."""
+        ledger, self.ledger = self.ledger, None
+        ended = None if ledger is None else self.submit(ledger.close)
+        self._writer.shutdown(wait=False)
+        return ended
+
+    def _exactly(self, ledger: "Ledger", change: Change) -> Change:
+        """A thread that went on: by what its last turn is."""
+        for turn in ledger.turns(change.workspace, change.session, last=1):
+            return msgspec.structs.replace(change, reason=_KINDS[turn.type])
+        return change
+
+
+class Book:
+    """The sessions of one folder in the ledger. Everything here may block: for worker threads.
+
+    `by` is who asks for what is written. All that can go wrong is a LedgerError, and nothing is half-written.
+    """
+
+    def __init__(self, records: Records, ledger: "Ledger", workspace: str, *, by: object = None) -> None:
+        self.ledger = ledger
+        self.workspace = workspace
+        self._records = records
+        self._by = by
+
+    def asked_by(self, client: object) -> "Book":
+        return Book(self._records, self.ledger, self.workspace, by=client)
+
+    def append(self, session: str, turn: "NewTurn") -> "Appended":
+        def job() -> "Appended":
+            done = self.ledger.append(self.workspace, session, turn)
+            if done.forked and not done.repeated:
+                self._wrote(done.session, "forked", done.head, turn=done.turn)
+            elif not done.repeated:
+                if not done.before.seq and done.session not in self._records.names(self.workspace):
+                    self._wrote(done.session, "created", done.before)
+                self._wrote(done.session, "appended", done.head, before=done.before, turn=done.turn)
+            return done
+
+        return self._records.write(job)
+
+    def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
+        def job() -> "Appended":
+            done = self.ledger.compact(self.workspace, session, compaction)
+            self._wrote(session, "compacted", done.head, before=done.before, turn=done.turn)
+            return done
+
+        return self._records.write(job)
+
+    def undo(self, session: str, compaction: str | None) -> "Appended":
+        def job() -> "Appended":
+            done = self.ledger.undo(self.workspace, session, compaction)
+            self._wrote(session, "undone", done.head, before=done.before, turn=done.turn)
+            return done
+
+        return self._records.write(job)
+
+    def create(self, session: str, agent: str | None) -> "Session":
+        return self._made(lambda: self.ledger.create(self.workspace, session, agent=agent), "created")
+
+    def clear(self, session: str) -> "Session":
+        return self._made(lambda: self.ledger.clear(self.workspace, session), "cleared")
+
+    def fork(self, session: str, to: str, turn: str | None) -> "Session":
+        return self._made(lambda: self.ledger.fork(self.workspace, session, to, turn=turn), "forked")
+
+    def rename(self, session: str, to: str) -> "Session":
+        return self._made(lambda: self.ledger.rename(self.workspace, session, to), "renamed", former=session)
+
+    def delete(self, session: str) -> None:
+        def job() -> None:
+            self.ledger.delete(self.workspace, session)
+            self._wrote(session, "deleted", None)
+
+        self._records.write(job)
+
+    def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
+        def job() -> "Session":
+            made = make()
+            self._wrote(made.name, reason, made.head, former=former)
+            return made
+
+        return self._records.write(job)
+
+    def _wrote(
+        self,
+        session: str,
+        reason: Reason,
+        head: "Head | None",
+        *,
+        before: "Head | None" = None,
+        turn: str | None = None,
+        former: str | None = None,
+    ) -> None:
+        change = Change(self.workspace, session, reason, turn, former, self._by)
+        self._records.wrote(change, head, before=before)
+
+
+def differences(workspace: str, known: "Mapping[str, Head]", now: "Mapping[str, Session]") -> list[Change]:
+    """What became of sessions since they were known. What a thread went on with is told as appended."""
+    gone = {head.thread: name for name, head in known.items() if name not in now}
+    changes = []
+    for name, session in now.items():
+        before, head = known.get(name), session.head
+        if before is None:
+            former = gone.pop(head.thread, None)
+            reason: Reason = "forked" if session.forked_from is not None else "created"
+            reason = "renamed" if former is not None else reason
+            changes.append(Change(workspace, name, reason, head.turn, former))
+        elif before.thread != head.thread:
+            changes.append(Change(workspace, name, "cleared", head.turn))
+        elif before.seq != head.seq:
+            changes.append(Change(workspace, name, "appended", head.turn))
+    return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
+
+
+def _is_at(seen: "Head | None", head: "Head") -> bool:
+    return seen is not None and (seen.thread, seen.seq) == (head.thread, head.seq)
+
+
+def _ended() -> Exception:
+    from nexus_context.ledger.errors import LedgerError
+
+    return LedgerError("The daemon is ending; nothing was written.", code="ledger-closed")

@@ -1,0 +1,245 @@
+"""The handlers of `nexus/session/*`: a conversation, locked, followed and changed by a job in a thread.
+
+See `handlers`. A session is followed before anything is said of it (`following`), so that what other windows
+wrote is there.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context.errors import RequestError
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import convert, protocol
+from nexus_daemon.following import Given
+from nexus_daemon.requests import used as jobs
+from nexus_daemon.requests.used import Used
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.records import Hit
+    from nexus_daemon.client import Client
+    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.folders import Folder
+
+LONGEST_NAME = 200  # characters
+
+
+@asynccontextmanager
+async def using(client: "Client", params: protocol.SessionParams) -> AsyncIterator[Used]:
+    """The conversation that a request is about, in the order in which they were asked for."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    async with folder.conversations.using(params.session) as conversation:
+        snapshot = await folder.current()
+        book = await client.daemon.book(snapshot, folder)
+        locate = convert.Locator(snapshot.layers, client.position_encoding)
+        yield Used(folder, conversation, snapshot, book.asked_by(client), locate)
+
+
+async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
+    """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
+    async with using(client, params) as used:
+        _check_name(params.session)
+        made = await client.daemon.work(used.book.create, params.session, params.agent)
+    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+
+
+async def session_list(client: "Client", params: protocol.FolderParams) -> protocol.ListResult:
+    """The conversations of a folder, those that changed last first, with their totals."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    book = await client.daemon.book(await folder.current(), folder)
+    found = await client.daemon.work(book.ledger.sessions, book.workspace)
+    return protocol.ListResult(
+        [
+            protocol.SessionInfo(
+                session=one.name,
+                thread=one.head.thread,
+                turns=one.head.seq,
+                messages=one.head.messages,
+                tokens=one.head.tokens,
+                created=one.created,
+                updated=one.updated,
+                agent=one.agent,
+                forked_from=one.forked_from,
+            )
+            for one in found
+        ]
+    )
+
+
+async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
+    """Add messages to a conversation, as one turn; an unknown session is begun.
+
+    When the reply is there, the turn is on the disk: it survives the end of the daemon and of the power. A
+    session opens with a message of Nexus that says when it began; `count` includes it.
+
+    Two windows may append to one conversation: their turns follow each other. One that wants its turn right
+    behind what it has seen says so with `parentTurn`; if it comes too late, its turn goes to a new
+    conversation that shares all turns up to there, `session` names it and `forked` is true.
+    """
+    if not params.messages:
+        raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
+    given = Given(
+        messages=params.messages,
+        key=params.idempotency_key,
+        parent=params.parent_turn,
+        model=params.model,
+        event=params.event,
+    )
+    async with using(client, params) as used:
+        answer, measured = await client.daemon.work(jobs.append, used, given)
+        if measured is not None:
+            told = used.conversation.warning(used.folder.name, measured.usage, measured.wanted)
+            if told is not None:
+                client.daemon.show(told)
+    if measured is None:
+        fork = protocol.SessionParams(params.workspace_folder, answer.session)
+        async with using(client, fork) as used:
+            measured = await client.daemon.work(jobs.measured, used)
+    return protocol.AppendResult(
+        session=answer.session,
+        turn=answer.turn,
+        count=measured.count,
+        usage=measured.usage,
+        forked=answer.forked,
+    )
+
+
+async def session_messages(client: "Client", params: protocol.MessagesParams) -> protocol.MessagesResult:
+    """The messages of a conversation since its last compaction; none where nothing was appended.
+
+    With `limit` a page of them: the last ones, or those before a position.
+    """
+    async with using(client, params) as used:
+        if params.limit is None and params.before is None:
+            encoded = await client.daemon.work(jobs.all_messages, used)
+            return protocol.MessagesResult(session=params.session, messages=encoded)
+        limit = params.limit
+        if limit is not None and limit < 1:
+            raise RequestError(f"`limit` is {limit}: it must be at least 1.", code="bad-option")
+        encoded, before = await client.daemon.work(jobs.page, used, limit, params.before)
+    return protocol.MessagesResult(session=params.session, messages=encoded, before=before)
+
+
+async def session_fork(client: "Client", params: protocol.ForkParams) -> protocol.SessionPlace:
+    """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
+    async with using(client, params) as used:
+        _check_name(params.to)
+        made = await client.daemon.work(used.book.fork, params.session, params.to, params.turn)
+    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+
+
+async def session_rename(client: "Client", params: protocol.RenameParams) -> protocol.SessionPlace:
+    """Give a conversation another name; it goes on as it was."""
+    async with using(client, params) as used:
+        _check_name(params.to)
+        made = await client.daemon.work(used.book.rename, params.session, params.to)
+        used.conversation.forget()
+    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+
+
+async def session_clear(client: "Client", params: protocol.SessionParams) -> protocol.ClearResult:
+    """Begin a conversation anew, without its messages and the idempotency keys of their appends.
+
+    What was said can still be found by a search, until the conversation is deleted.
+    """
+    async with using(client, params) as used:
+        spent = await client.daemon.work(jobs.clear, used)
+    return protocol.ClearResult(session=params.session, usage=spent)
+
+
+async def session_delete(client: "Client", params: protocol.SessionParams) -> protocol.DeleteResult:
+    """Remove a conversation for good, from the disk and from what is searched.
+
+    Turns that a fork shares stay there.
+    """
+    async with using(client, params) as used:
+        await client.daemon.work(used.book.delete, params.session)
+        used.conversation.forget()
+    return protocol.DeleteResult(session=params.session)
+
+
+async def session_compact(client: "Client", params: protocol.CompactParams) -> protocol.CompactResult:
+    """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
+
+    The summary is extractive: it picks from the conversation and needs no model. Where there is nothing to
+    replace, or nothing to gain, that is an error, and nothing changes.
+    """
+    async with using(client, params) as used:
+        receipt, spent = await client.daemon.work(jobs.compact, used, params)
+        reload_prompt(used.folder, used.snapshot)
+    made = msgspec.convert(receipt, protocol.Receipt, from_attributes=True)
+    return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
+
+
+async def session_undo_compaction(client: "Client", params: protocol.UndoParams) -> protocol.UndoResult:
+    """Put back the messages that a compaction replaced; what was appended since stays."""
+    async with using(client, params) as used:
+        spent = await client.daemon.work(jobs.undo, used, params.compaction)
+    return protocol.UndoResult(session=params.session, usage=spent)
+
+
+async def session_export(client: "Client", params: protocol.ExportParams) -> protocol.ExportResult:
+    """A whole conversation as text: every turn since it began, compactions and their receipts too."""
+    async with using(client, params) as used:
+        text = await client.daemon.work(jobs.export, used, params.format)
+    return protocol.ExportResult(session=params.session, format=params.format, text=text)
+
+
+async def session_search(client: "Client", params: protocol.SearchParams) -> protocol.SearchResult:
+    """Messages in which all words occur, in the conversations of a folder or in all there are, best first.
+
+    What was compacted or cleared is found, too. Upper and lower case and accents make no difference.
+    """
+    daemon = client.daemon
+    if params.workspace_folder is None:
+        book, workspace = await daemon.book(await _some_snapshot(daemon)), None
+    else:
+        folder = daemon.folders.at(params.workspace_folder)
+        book = await daemon.book(await folder.current(), folder)
+        workspace = book.workspace
+    found = await daemon.work(
+        book.ledger.search,
+        params.query,
+        workspace=workspace,
+        session=params.session,
+        limit=max(params.limit, 0),
+    )
+    uris = {one.book.workspace: one.uri for one in daemon.folders if one.book is not None}
+    return protocol.SearchResult([_hit(hit, uris) for hit in found])
+
+
+async def _some_snapshot(daemon: "Daemon") -> Snapshot:
+    """A snapshot with the user's own settings, which are the same in every folder."""
+    for folder in daemon.folders:
+        return await folder.current()
+    return await daemon.work(jobs.snapshot_of_nothing, daemon.folders.surroundings)
+
+
+def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
+    return protocol.SearchHit(
+        workspace_folder=uris.get(hit.workspace) or convert.path_to_uri(hit.workspace),
+        session=hit.session,
+        turn=hit.turn,
+        seq=hit.seq,
+        position=hit.position,
+        role=hit.role,
+        snippet=hit.snippet,
+        created=hit.created,
+    )
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise RequestError(
+            f"{name[:40]!r} is no name for a conversation: it must have 1 to {LONGEST_NAME} printable "
+            "characters.",
+            code="bad-session-name",
+        )
+
+
+def reload_prompt(folder: "Folder", snapshot: Snapshot) -> None:
+    """A compaction is the time to read the instruction files again."""
+    if snapshot.effective.get("/compaction/reload_prompt"):
+        folder.reload.request("instructions")

@@ -1,0 +1,149 @@
+"""A conversation that a request has for itself, and what requests do with it: in a thread that may block."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from nexus_context import snapshot as snapshots
+from nexus_context.conversation.compaction.receipt import Receipt
+from nexus_context.errors import RequestError
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import following, protocol
+from nexus_daemon.conversations import Answer, Conversation, threshold_at
+from nexus_daemon.convert import Locator
+from nexus_daemon.folders import Folder, Surroundings
+from nexus_daemon.following import Given
+from nexus_daemon.ledger import Book
+from nexus_daemon.requests import context, turns
+
+
+class Used(msgspec.Struct, frozen=True):
+    """A conversation, locked, and what belongs to it."""
+
+    folder: Folder
+    conversation: Conversation
+    snapshot: Snapshot
+    book: Book
+    locate: Locator
+
+    def follow(self) -> None:
+        """Read in what other windows wrote, as far as the next request can send it."""
+        tokens = following.needed(self.snapshot)
+        following.follow(self.conversation, self.book, self.snapshot, tokens=tokens)
+
+    def follow_all(self) -> None:
+        following.follow(self.conversation, self.book, self.snapshot)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What a conversation holds and costs; in percent how full the context would be, were nothing cut."""
+
+    count: int
+    usage: protocol.TokenUsage
+    wanted: float
+
+
+def measured(used: Used) -> Measured:
+    used.follow()
+    return _measured(used)
+
+
+def usage(used: Used) -> protocol.TokenUsage:
+    used.follow()
+    return context.usage(used.snapshot, used.conversation.manager, used.locate)
+
+
+def append(used: Used, given: Given) -> tuple[Answer, Measured | None]:
+    """What became of the turn, and what the conversation costs now; None where the turn went to a fork."""
+    used.follow()
+    conversation = used.conversation
+    if conversation.warned is None:  # what was reached before the daemon started was told then
+        conversation.warned = threshold_at(_measured(used).wanted)
+    answer = following.append(conversation, used.book, used.snapshot, given)
+    return answer, _measured(used) if answer.session == conversation.session else None
+
+
+def all_messages(used: Used) -> list[msgspec.Raw]:
+    used.follow_all()
+    return used.conversation.manager.encoded_in_pieces()
+
+
+def page(used: Used, limit: int | None, before: int | None) -> tuple[list[msgspec.Raw], int | None]:
+    """The last messages before a position, and the position of the first of them if there are more."""
+    used.follow()
+    first, last = _bounds(used.conversation, limit, before)
+    gap = used.conversation.manager.history.gap
+    if gap.messages and first <= gap.lead:
+        used.follow_all()
+        first, last = _bounds(used.conversation, limit, before)
+    shown = used.conversation.manager.history.encoded_slice(first, last)
+    return shown, used.conversation.positions[first] if 0 < first < last else None
+
+
+def clear(used: Used) -> protocol.TokenUsage:
+    used.follow()
+    known = used.conversation.head is not None
+    head = used.book.clear(used.conversation.session).head if known else None
+    used.conversation.forget()
+    used.conversation.head = head
+    return context.usage(used.snapshot, used.conversation.manager, used.locate)
+
+
+def compact(used: Used, asked: protocol.CompactParams) -> tuple[Receipt, protocol.TokenUsage]:
+    receipt = turns.compact(
+        used.snapshot,
+        used.conversation,
+        used.book,
+        pins=asked.pins,
+        instructions=asked.instructions,
+        overflow=asked.overflow,
+        now=datetime.now().astimezone(),
+    )
+    return receipt, context.usage(used.snapshot, used.conversation.manager, used.locate)
+
+
+def undo(used: Used, compaction: str | None) -> protocol.TokenUsage:
+    used.book.undo(used.conversation.session, compaction)
+    return usage(used)
+
+
+def export(used: Used, form: str) -> str:
+    from nexus_context.ledger import jsonl, markdown  # rarely needed
+
+    write = {"jsonl": jsonl.lines, "markdown": markdown.pieces}.get(form)
+    if write is None:
+        raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")
+    session = used.conversation.session
+    return "".join(write(session, used.book.ledger.turns(used.book.workspace, session)))
+
+
+def snapshot_of_nothing(around: Surroundings) -> Snapshot:
+    """The settings where no folder is open: the user's own."""
+    return snapshots.load(
+        around.user_home,
+        home=around.nexus_home,
+        user_home=around.user_home,
+        environment=around.environment,
+        overlays={},
+        environ=around.environ,
+    )
+
+
+def _measured(used: Used) -> Measured:
+    manager = used.conversation.manager
+    spent, wanted = context.measure(used.snapshot, manager, used.locate)
+    return Measured(len(manager), spent, wanted)
+
+
+def _bounds(conversation: Conversation, limit: int | None, before: int | None) -> tuple[int, int]:
+    """The indexes of a page. After a compaction the summary stands first, whatever its position is."""
+    positions: Sequence[int] = conversation.positions
+    least = 0 if conversation.compaction is None else 1
+    last = len(positions)
+    if before is not None:
+        last = bisect_left(positions, before, lo=least)
+        if least and before == positions[0]:
+            last = 0
+    return max(0, last - limit) if limit is not None else 0, last

@@ -1,0 +1,96 @@
+"""A daemon over a fixture with clients in memory: what it shares between them, step by step."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nexus_daemon.convert import path_to_uri
+from nexus_daemon.daemon import Daemon
+from nexus_daemon.folders import Surroundings
+from nexus_daemon.server import build
+from support.fixture import Fixture, write_fixture
+from support.folders import HOST
+from support.talk import HELLO, Message, Talk, call, tell
+
+GOOD = "{}"
+WRONG = '{"tools": {"summery": 1}}'
+CONFIG = "/a/.nexus3/config.json"
+FIXTURE = f"//- {CONFIG}\n{GOOD}\n//- /a/NEXUS.md\nA.\n//- /lone/.nexus3/config.json\n{GOOD}\n//- /home/x\n"
+TIMEOUT_S = 10.0
+
+Story = Callable[["Desk"], Awaitable[None]]
+
+
+class Desk:
+    """A daemon over a fixture; each client that comes in has said hello with the folder /a."""
+
+    def __init__(self, tree: Fixture) -> None:
+        self.tree = tree
+        state = {"NEXUS_STATE": tree.path("/state")}
+        self.daemon = Daemon(Surroundings(tree.path("/home/.nexus3"), tree.path("/home"), HOST, state))
+
+    def uri(self, path: str) -> str:
+        return path_to_uri(self.tree.path(path))
+
+    async def client(self, *folders: str) -> Talk:
+        talk = Talk(partial(build, lambda: self.daemon))
+        listed = [{"uri": self.uri(folder), "name": folder} for folder in folders or ("/a",)]
+        talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed}})
+        await asyncio.sleep(0)
+        for folder in tuple(self.daemon.folders):
+            await asyncio.wait_for(folder.current(), TIMEOUT_S)
+        return talk
+
+    async def ask(self, talk: Talk, message_id: int, method: str, **params: object) -> Any:
+        talk.send(call(message_id, method, {"workspaceFolder": self.uri("/a"), **params}))
+        return (await self.reply(talk, message_id)).get("result")
+
+    async def reply(self, talk: Talk, message_id: int) -> Message:
+        found: Message = await until(partial(replies, talk, message_id))
+        return found
+
+    def open(self, talk: Talk, path: str, text: str) -> None:
+        item = {"uri": self.uri(path), "languageId": "json", "version": 1, "text": text}
+        talk.send(tell("textDocument/didOpen", {"textDocument": item}))
+
+    def close(self, talk: Talk, path: str) -> None:
+        talk.send(tell("textDocument/didClose", {"textDocument": {"uri": self.uri(path)}}))
+
+    def shown(self, talk: Talk, path: str) -> list[str] | None:
+        """The codes that a client shows for a file; None where it was told nothing."""
+        uri = self.uri(path)
+        found = [one["params"]["diagnostics"] for one in published(talk) if one["params"]["uri"] == uri]
+        return [one["code"] for one in found[-1]] if found else None
+
+
+def replies(talk: Talk, message_id: int) -> list[Message]:
+    return [one for one in talk.writer.messages() if one.get("id") == message_id]
+
+
+def published(talk: Talk) -> list[Message]:
+    return [one for one in talk.writer.messages() if one.get("method", "").endswith("publishDiagnostics")]
+
+
+async def until(probe: Callable[[], list[Any]]) -> Any:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not (found := probe()):
+            await asyncio.sleep(0.005)
+    return found[-1]
+
+
+def tell_story(root: Path, story: Story) -> None:
+    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
+    complaints: list[Any] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+        desk = Desk(write_fixture(FIXTURE, root))
+        try:
+            await story(desk)
+        finally:
+            await asyncio.wait_for(desk.daemon.close(), TIMEOUT_S)
+
+    asyncio.run(run())
+    assert complaints == []
