@@ -219,3 +219,30 @@ def test_wrong_usage(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["sessions", *arguments])
     assert stopped.value.code == 2
+
+
+def test_a_broken_ledger_is_salvaged_into_the_one_in_use(chat: Place, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    broken = tmp_path / "ledger.db.broken-1"
+    data = bytearray((state / "ledger.db").read_bytes())
+    data[:100] = bytes(100)  # no header any more
+    broken.write_bytes(data)
+    chat.run("delete", "chat", "--yes")
+    out, err = chat.run("salvage", str(broken))
+    assert (out.splitlines()[0], err) == ("1 session with 2 turns brought over.", "")
+    assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
+    assert [turn["messages"][0]["role"] for turn in chat.json("show", "chat")["turns"]] == ["user", "user"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("nowhere.db", 2, "nowhere.db is no file"),
+        ("state/ledger.db", 2, "is the ledger in use"),
+        ("chat.jsonl", 1, "There is nothing in"),
+    ],
+)
+def test_what_cannot_be_salvaged_is_said(
+    chat: Place, tmp_path: Path, name: str, code: int, said: str
+) -> None:
+    assert said in chat.run("salvage", str(tmp_path / name), code=code)[1]

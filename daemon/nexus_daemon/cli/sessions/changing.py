@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from nexus_context import files
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
@@ -70,8 +71,28 @@ def _agreed(found: list[Session]) -> bool:
 
 
 def run_salvage(options: argparse.Namespace) -> int:
+    from nexus_context.ledger.salvage import salvage  # a reader of broken files: rarely needed
+
     path = absolute(options.broken)
     if not path.is_file():
         say(f"{options.broken} is no file; name the one that was set aside.")
         return 2
-    raise LedgerError(f"{path} cannot be salvaged by this version of Nexus.", code="ledger-corrupt")
+    with ledger_for(folder(".")) as ledger:
+        if files.real_path(str(path)) == files.real_path(ledger.location):
+            say(f"{options.broken} is the ledger in use; name the one that was set aside.")
+            return 2
+        saved = salvage(str(path), ledger)
+    if not saved.turns and not saved.direct:
+        say(f"There is nothing in {options.broken} that could be read as turns of a session.")
+        return 1
+    print(f"{_count(saved.sessions, 'session')} with {_count(saved.turns, 'turn')} brought over.")
+    if saved.damaged:
+        print(f"{_count(saved.damaged, 'message')} of them not quite as written.")
+    if saved.lost:
+        print(f"{_count(saved.lost, 'message')} could not be read.")
+    print(f"{options.broken} is as it was; nexus sessions list --all shows what there is now.")
+    return 0
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
