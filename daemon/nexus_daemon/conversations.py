@@ -1,7 +1,8 @@
 """The conversations of one folder that are in memory, by session name. The ledger has them all.
 
 1. A conversation is here while it is used, and afterwards until it is the one that was not used for longest
-   and there are too many. One that the ledger does not have is let go at once.
+   and there are too many. One that the ledger does not have is let go at once, unless messages of agents
+   were delivered with its first turn.
 2. Who uses a conversation has it for himself, and gets it in the order in which he asked.
 3. It holds what the ledger holds (`following`). What only matters while the daemon lives is here alone: what
    was sent last, what the user was warned of.
@@ -21,7 +22,7 @@ from nexus_daemon import messages, protocol
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext
-    from nexus_context.ledger.records import Head
+    from nexus_context.ledger.records import DirectMessage, Head
     from nexus_context.prefix import Prefix
 
 REMEMBERED_KEYS = 1_000
@@ -58,6 +59,7 @@ class Conversation:
         self.loaded: int | None = None  # tokens that were asked for when it was read; None: all
         self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
+        self.delivered: dict[tuple[Any, ...], list[DirectMessage]] = {}  # with the last request that had any
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
         self.warned: int | None = 0  # percent at which the user was last warned; None: in another life
@@ -110,6 +112,7 @@ class Conversation:
         self.manager.clear_messages()
         self.head = self.compaction = self.loaded = self.record = self.last_prefix = None
         self.positions = []
+        self.delivered = {}
         self.futile = self.kept_whole = False
         self.changed()
         self._answered.clear()
@@ -135,7 +138,7 @@ class Conversations:
 
     @asynccontextmanager
     async def using(self, session: str) -> AsyncIterator[Conversation]:
-        """The conversation of a session, locked; it is kept in memory if the ledger has it."""
+        """The conversation of a session, locked; it is kept in memory if there is something to keep."""
         conversation = self._by_name.setdefault(session, self.peek(session))
         self._by_name.move_to_end(session)
         conversation.users += 1
@@ -145,7 +148,7 @@ class Conversations:
                 yield conversation
         finally:
             conversation.users -= 1
-            over = not conversation.users and conversation.head is None
+            over = not (conversation.users or conversation.head or conversation.delivered)
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
 

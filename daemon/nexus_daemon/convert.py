@@ -7,8 +7,9 @@
 """
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from nexus_context.errors import Problem, Span
@@ -137,6 +138,12 @@ def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
 # ---------------------------------------------------------------- values of the library
 
 
+class _Texts(NamedTuple):
+    """Texts by path, for a locator."""
+
+    texts: Mapping[str, str]
+
+
 class Locator:
     """Places of one snapshot's files, as a client names them.
 
@@ -149,6 +156,10 @@ class Locator:
         self._indexes: dict[str, LineIndex] = {}
         self._counted: dict[str, int] = {}
         self._other: tuple[str, LineIndex] | None = None
+
+    def beside(self, texts: Mapping[str, str]) -> "Locator":
+        """A locator that knows other files, too; the snapshot's own texts count where it has them."""
+        return Locator(_Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding)
 
     def uri(self, path: str) -> str:
         return path_to_uri(path)

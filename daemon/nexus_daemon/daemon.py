@@ -65,14 +65,20 @@ class Daemon:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
-        self.folders = FolderTable(surroundings, self.executor, self._swapped)
+        self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
         self.watcher = Watcher(self._watched_paths, self._disk_changed, self.executor)
+        self.knowledge_watcher = Watcher(self._knowledge_paths, self._knowledge_changed, self.executor)
         self.clients: set[Client] = set()
-        self.records = Records(surroundings.environ, self._session_changed_in_thread)
+        self.records = Records(
+            surroundings.environ,
+            partial(self._in_loop, self._session_changed),
+            partial(self._in_loop, self._messaged),
+        )
         self.started = time.monotonic()
         self._news: dict[Folder, _News] = {}
         self._telling: dict[Folder, asyncio.Task[None]] = {}
         self._jobs: set[asyncio.Future[Any]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._noticed: str | None = None  # of the ledger, as it was told
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,12 +86,17 @@ class Daemon:
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Run `job` in a worker thread; when cancelled, end when the thread has ended.
 
-        So a lock that is held around it is not free while the thread is still at work. Where the job was
-        the first to count, estimates become exact: tell so.
+        So a lock that is held around it is not free while the thread is still at work.
         """
+        with self.counting():
+            return await self._result(self.executor.submit(partial(job, *args, **kwargs)))
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[None]:
+        """Where what is done meanwhile was the first to count, estimates become exact: tell so."""
         known = loaded_encodings()
         try:
-            return await self._result(self.executor.submit(partial(job, *args, **kwargs)))
+            yield
         finally:
             if loaded_encodings() != known:
                 for folder in self.folders:
@@ -170,6 +181,10 @@ class Daemon:
             for client in self.clients:
                 client.swap(folder, None)
             self.watcher.refresh()
+            closing = asyncio.get_running_loop().create_task(folder.knowledge.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            self.knowledge_watcher.refresh()
 
     def leave(self, client: Client) -> None:
         """A client has gone, and takes its folders and unsaved texts along."""
@@ -189,14 +204,20 @@ class Daemon:
         for task in (*self._telling.values(), *self._jobs, *looking):
             task.cancel()
         await self.watcher.close()
+        await self.knowledge_watcher.close()
+        loop = asyncio.get_running_loop()
+        self._closing |= {loop.create_task(folder.knowledge.close()) for folder in self.folders}
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=CLOSE_S)
         self.executor.shutdown(wait=False, cancel_futures=True)
         ended = self.records.close()
         if ended is not None:
             await asyncio.wait([asyncio.wrap_future(ended)], timeout=CLOSE_S)
 
     def _swapped(self, folder: Folder, old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:
+        folder.knowledge.configure(new.layers)
         for client in self.clients:
-            client.swap(folder, new)
+            client.swap(folder, folder.snapshot)
         if old is None or old.layers.watch != new.layers.watch:
             for client in self.clients:
                 client.adopt()
@@ -251,10 +272,11 @@ class Daemon:
                     logger.warning("%s", error)
                 self._tell_notice()  # a damaged file may have been set aside since
 
-    def _session_changed_in_thread(self, change: Change) -> None:
+    def _in_loop(self, tell: Callable[..., None], *about: Any) -> None:
+        """Call something on the loop, from the writer's thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._session_changed, change)
+                self._loop.call_soon_threadsafe(tell, *about)
 
     def _session_changed(self, change: Change) -> None:
         """Tell every client of the folder what became of a session, and what the context costs now."""
@@ -273,6 +295,34 @@ class Daemon:
                 client.notify("nexus/session/didChange", params)
             compacted = change.reason in ("compacted", "undone")
             self.announce(folder, "compaction" if compacted else "session")
+
+    def _messaged(self, workspace: str, agent: str) -> None:
+        """Tell every client of the folder that a message waits for an agent."""
+        for folder in self.folders:
+            if folder.book is not None and folder.book.workspace == workspace:
+                params = protocol.AgentDidChange(folder.uri, agent, "message")
+                for client in self.clients & folder.owners.keys():
+                    client.notify("nexus/agent/didChange", params)
+
+    def _knowledge_moved(self, folder: Folder) -> None:
+        """A knowledge base has other directories or problems: watch those, and tell these.
+
+        While another snapshot is on its way, that will tell them.
+        """
+        if any(folder.knowledge.watched()):
+            self.knowledge_watcher.start()
+        self.knowledge_watcher.refresh()
+        if not folder.reload.under_way and not folder.reload.cancelled:
+            for client in self.clients:
+                client.swap(folder, folder.snapshot)
+
+    def _knowledge_paths(self) -> Iterator[str]:
+        for folder in self.folders:
+            yield from folder.knowledge.watched()
+
+    def _knowledge_changed(self, paths: set[str] | None) -> None:
+        for folder in self.folders:
+            folder.knowledge.changed(paths)
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:

@@ -15,6 +15,7 @@ from nexus_context.skills import SKILL_FILE
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert
 from nexus_daemon.conversations import Conversations
+from nexus_daemon.knowledge import Knowledge
 from nexus_daemon.ledger import Book
 from nexus_daemon.reload import Prepare, Reload
 
@@ -36,6 +37,7 @@ class Folder:
 
     `owners` are who brought it: true where they listed it, false where it is the folder of a lone file.
     `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with.
+    `knowledge` asks nothing of the disk before it is asked itself.
     """
 
     def __init__(self, uri: str, path: str, *, name: str) -> None:
@@ -48,20 +50,26 @@ class Folder:
         self.watched: frozenset[str] = frozenset()
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
+        self.knowledge: Knowledge
 
     @property
     def snapshot(self) -> Snapshot | None:
-        return self.reload.snapshot
+        """The snapshot, with what was found wrong where the files of the knowledge base were looked for."""
+        made, more = self.reload.snapshot, self.knowledge.problems
+        if made is None or not more:
+            return made
+        return msgspec.structs.replace(made, problems=(*made.problems, *more))
 
     async def current(self) -> Snapshot:
         """The snapshot with every change that was noticed so far."""
         await self.reload.settled()
-        if self.reload.snapshot is None:
+        snapshot = self.snapshot
+        if snapshot is None:
             raise RequestError(
                 f"The folder {self.uri} could not be read; the daemon's log says why.",
                 code="folder-unreadable",
             )
-        return self.reload.snapshot
+        return snapshot
 
     def cares_about(self, path: str) -> bool:
         """Whether a change of `path` can change this folder's snapshot; any can before there is one."""
@@ -84,21 +92,30 @@ class Folder:
 
 
 OnSwap = Callable[[Folder, Snapshot | None, Snapshot, frozenset[str]], None]
+OnMove = Callable[[Folder], None]
 
 
 class FolderTable:
     """Every folder of this daemon. Lives on the event loop.
 
     Folders and unsaved texts belong to whoever brought them, and go with the last one who did. `overlays`
-    has one text a path: of several owners' texts the one that was set last.
+    has one text a path: of several owners' texts the one that was set last. `on_move` is called when a
+    folder's knowledge base has other directories or problems than before.
     """
 
-    def __init__(self, surroundings: Surroundings, executor: Executor, on_swap: OnSwap) -> None:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        executor: Executor,
+        on_swap: OnSwap,
+        on_move: OnMove = lambda _: None,
+    ) -> None:
         self.surroundings = surroundings
         self.overlays: dict[str, str] = {}
         self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
         self._on_swap = on_swap
+        self._on_move = on_move
         self._folders: dict[str, Folder] = {}
 
     def __iter__(self) -> Iterator[Folder]:
@@ -117,6 +134,13 @@ class FolderTable:
                 return None
             folder = self._folders[key] = Folder(uri, path, name=name or Path(path).name)
             folder.reload = Reload(self._preparer(folder), self._swapper(folder), self._executor)
+            folder.knowledge = Knowledge(
+                path,
+                self._executor,
+                user_home=self.surroundings.user_home,
+                environ=self.surroundings.environ,
+                moved=partial(self._on_move, folder),
+            )
             folder.reload.request("folder")
         folder.owners[owner] = folder.owners.get(owner, False) or listed
         return folder

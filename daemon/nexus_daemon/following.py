@@ -12,6 +12,7 @@ Everything here blocks on the disk: for worker threads, while the conversation i
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -33,8 +34,10 @@ FRONT_CUTTING = ("oldest_first", "smart", "sliding", "recency", "simple")
 """Ways of cutting that send the beginning and the end of a history: what lies between need not be read."""
 SPARE = 1.25
 """Times the tokens that a request can send are read."""
-TRIES = 4
-"""Times that twice as much is read because a turn, or results that are shortened, reach further back."""
+TRIES = 5
+"""Times that it is read, each time twice as much: a turn, or results that are shortened, may reach further
+back. What the user asked longer ago than that is not sent with what came of it.
+"""
 LEAST_READ = 8_000
 """Tokens that are read at least: what belongs together may be longer than a small window."""
 LOOKED_BACK = 8  # turns in which the last query is looked for: compactions and undos are few
@@ -212,7 +215,7 @@ def _held(
         )
         conversation.positions = [held.position for held in history.messages]
         conversation.head = history.head
-        if tokens is None or _covers(conversation.manager.history, counter, int(tokens / SPARE)):
+        if tokens is None or _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
             break
     return history
 

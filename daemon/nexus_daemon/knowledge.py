@@ -21,6 +21,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from nexus_context.config.merge import Provenance
 from nexus_context.errors import Problem
 from nexus_context.files import real_path
@@ -70,7 +72,7 @@ class Knowledge:
         self._environ = environ
         self._moved = moved
         self._layers: Layers | None = None
-        self._paths: list[Provenance] = []
+        self._paths: dict[_Name, Provenance] = {}
         self._index: Index | None = None
         self._opening = threading.Lock()
         self._begun = False
@@ -84,16 +86,14 @@ class Knowledge:
         self._looked = 0.0  # when all was looked at last (monotonic seconds)
 
     def configure(self, layers: Layers) -> None:
-        """Take the settings of a new snapshot; files are looked at anew if others are meant."""
+        """Take the settings of a new snapshot; files are looked at anew if others are meant.
+
+        Costs next to nothing where the paths are the same: problems move with the text around them.
+        """
         self._layers = layers
         before, self._paths = self._paths, _paths(layers)
-        same = [(entry.layer, entry.value) for entry in before] == [
-            (entry.layer, entry.value) for entry in self._paths
-        ]
-        moved = any(
-            one.document is not other.document for one, other in zip(before, self._paths, strict=False)
-        )
-        if not same or (moved and self.problems):  # a problem has its place in the text
+        self.problems = _moved(self.problems, before, self._paths)
+        if before.keys() != self._paths.keys():
             self._request(None)
 
     def watched(self) -> Iterator[str]:
@@ -132,7 +132,7 @@ class Knowledge:
         Never raises for anything that the files or the index may be.
         """
         layers = self._layers
-        if layers is None or not self._paths or not text.strip():
+        if layers is None or not self._paths or not text.strip() or self._stop.is_set():
             return []
         self._begin()
         if self._task is not None:
@@ -169,7 +169,8 @@ class Knowledge:
             self._pending.update(paths)
         if self._task is None:
             self._since = time.monotonic()
-            self._task = asyncio.get_running_loop().create_task(self._run(wait=self._looked > 0))
+            asked = self._begun and not self._looked  # somebody waits for the first look
+            self._task = asyncio.get_running_loop().create_task(self._run(wait=not asked))
 
     async def _run(self, *, wait: bool) -> None:
         try:
@@ -180,10 +181,11 @@ class Knowledge:
                 pending, self._pending = self._pending, set()
                 if self._begun and pending is None:
                     self._looked = time.monotonic()
-                work = partial(self._look, self._layers, pending, begun=self._begun)
+                layers = self._layers
+                work = partial(self._look, layers, pending, begun=self._begun)
                 done = await asyncio.get_running_loop().run_in_executor(self._executor, work)
-                if done is not None:
-                    self._found(done)
+                if done is not None and layers is not None:
+                    self._found(done, _paths(layers))
         except Exception:  # a bug, or the threads are ended: the next query tries again
             if not self._stop.is_set():
                 self._pending, self._looked = None, 0.0
@@ -191,13 +193,14 @@ class Knowledge:
         finally:
             self._task = None
 
-    def _found(self, look: "_Look") -> None:
+    def _found(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
+        """Take what was found with these paths in the settings."""
         before = self.problems, self._directories[:MOST_WATCHED]
         if look.directories is not None:
             self._standing = self._standing and look.names == self._names
             self._directories, self._names = look.directories, look.names
         if look.problems is not None:
-            self.problems = look.problems
+            self.problems = _moved(look.problems, paths, self._paths)
         if before != (self.problems, self._directories[:MOST_WATCHED]):
             self._moved()
 
@@ -256,13 +259,34 @@ class Knowledge:
             return self._index
 
 
-def _paths(layers: Layers) -> list[Provenance]:
+_Name = tuple[str, str, int]
+"""Of a path in the settings: its layer, its text, and how often that layer named it before."""
+
+
+def _paths(layers: Layers) -> dict[_Name, Provenance]:
     """The paths that the settings of a folder name."""
+    found: dict[_Name, Provenance] = {}
     paths = layers.effective.get("/memory/knowledge/paths")
-    pointers = (f"/memory/knowledge/paths/{index}" for index in range(len(paths or ())))
-    return [
-        entry
-        for pointer in pointers
-        for entry in layers.effective.provenance.get(pointer, ())
-        if not entry.ignored
-    ]
+    for index in range(len(paths or ())):
+        for entry in layers.effective.provenance.get(f"/memory/knowledge/paths/{index}", ()):
+            if not entry.ignored:
+                layer, text, number = entry.layer, str(entry.value), 0
+                while (layer, text, number) in found:
+                    number += 1
+                found[layer, text, number] = entry
+    return found
+
+
+def _moved(
+    problems: tuple[Problem, ...], before: Mapping[_Name, Provenance], now: Mapping[_Name, Provenance]
+) -> tuple[Problem, ...]:
+    """The problems of these paths where the paths stand now; without those of paths that are gone."""
+    if not problems or all(now.get(name) is entry for name, entry in before.items()):
+        return problems
+    places = {(entry.path, entry.span): now.get(name) for name, entry in before.items()}
+    moved = ((problem, places.get((problem.path, problem.span))) for problem in problems)
+    return tuple(
+        msgspec.structs.replace(problem, path=entry.path, span=entry.span)
+        for problem, entry in moved
+        if entry is not None
+    )

@@ -7,15 +7,24 @@
 """
 
 import os
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
-    from nexus_context.ledger.records import Appended, Head, NewCompaction, NewTurn, Session
+    from nexus_context.ledger.records import (
+        Appended,
+        DirectMessage,
+        Head,
+        NewCompaction,
+        NewTurn,
+        Session,
+    )
     from nexus_context.ledger.store import Ledger
+    from nexus_context.memory.levels import Levels
 
 Reason = Literal["created", "appended", "compacted", "undone", "cleared", "renamed", "deleted", "forked"]
 T = TypeVar("T")
@@ -35,19 +44,28 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Records:
-    """The ledger of one daemon. `told` is called in the writer's thread.
+    """The ledger of one daemon. `told` is called in the writer's thread; so is `messaged`, with the workspace
+    and the agent that a direct message was written for.
 
     `_heads` are the sessions as they were told last, by workspace and name. Only the writer's thread changes
     them: so what this process writes is never taken for somebody else's.
     """
 
-    def __init__(self, environ: Mapping[str, str], told: Callable[[Change], None]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        told: Callable[[Change], None],
+        messaged: Callable[[str, str], None] = lambda *_: None,
+    ) -> None:
         self.ledger: Ledger | None = None
+        self.messaged = messaged
+        self._levels: Levels | None = None
         self._environ = environ
         self._told = told
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
         self._heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
+        self._making = threading.Lock()
 
     def submit(self, job: Callable[[], T]) -> "Future[T]":
         """Have the writer's thread do a job."""
@@ -80,6 +98,15 @@ class Records:
         if folder is not None and workspace not in self._heads:
             self._heads[workspace] = {one.name: one.head for one in self.ledger.sessions(workspace)}
         return Book(self, self.ledger, workspace)
+
+    def levels(self, ledger: "Ledger") -> "Levels":
+        """What is remembered of the ledger's sessions: one for all who ask. In a thread that may block."""
+        with self._making:
+            if self._levels is None:
+                from nexus_context.memory.levels import Levels
+
+                self._levels = Levels(ledger)
+            return self._levels
 
     def names(self, workspace: str) -> list[str]:
         """The sessions of a workspace, as far as they are known: no disk is read."""
@@ -141,6 +168,11 @@ class Book:
     def asked_by(self, client: object) -> "Book":
         return Book(self._records, self.ledger, self.workspace, by=client)
 
+    @property
+    def levels(self) -> "Levels":
+        """What is remembered of all sessions."""
+        return self._records.levels(self.ledger)
+
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
             done = self.ledger.append(self.workspace, session, turn)
@@ -188,6 +220,19 @@ class Book:
             self._wrote(session, "deleted", None)
 
         self._records.write(job)
+
+    def send(self, message: "DirectMessage") -> None:
+        """Keep a direct message for its agent."""
+
+        def job() -> None:
+            self.ledger.send(message)
+            self._records.messaged(message.workspace, message.target)
+
+        self._records.write(job)
+
+    def delivered(self, ids: Iterable[str]) -> None:
+        """These direct messages wait no more."""
+        self._records.write(lambda: self.ledger.delivered(ids))
 
     def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
         def job() -> "Session":

@@ -45,6 +45,11 @@ class Reload:
         self._running = False
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
+    @property
+    def under_way(self) -> bool:
+        """Whether another snapshot is on its way."""
+        return self._running
+
     def request(self, reason: str, path: str | None = None) -> None:
         """Ask for a rebuild; returns at once. What is asked before the loop's next turn is one rebuild.
 

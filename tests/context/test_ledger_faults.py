@@ -197,17 +197,47 @@ def test_a_damaged_index_of_words_is_made_anew(path: Path) -> None:
         assert history(ledger) == "u1 a1"
 
 
+BAD_TEXT = (
+    "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET"
+    " sql = CAST(replace(CAST(sql AS BLOB), 'toolset', x'746fef6c736574') AS TEXT) WHERE name = 'turn'"
+)
+
+
 @pytest.mark.parametrize(
     "damage",
-    ["ALTER TABLE turn RENAME toolset TO toolsit", "DROP TABLE counter", "DROP TABLE found"],
+    ["ALTER TABLE turn RENAME toolset TO toolsit", BAD_TEXT, "DROP TABLE counter", "DROP TABLE found"],
 )
 def test_a_damaged_schema_is_set_aside(path: Path, damage: str) -> None:
+    changed(path, damage)
     with ledger_in(path) as ledger:
-        changed(path, damage)
         refused("ledger-corrupt", append, ledger, "u2")
         assert "broken-" in str(ledger.notice)
         append(ledger, "u3")
         assert history(ledger) == "u3"
+
+
+def test_a_damaged_index_of_sessions_is_made_anew(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_session_1'"
+    page = connection.execute(sql).get
+    connection.close()
+    assert isinstance(page, int)
+    at = (page - 1) * 4096
+    overwritten(path, at, path.read_bytes()[at : at + 4096].replace(b"main", b"mbin"))
+    with ledger_in(path) as ledger:
+        refused("ledger-corrupt", append, ledger, "u2")
+        assert "made anew" in str(ledger.notice)
+        append(ledger, "u2")
+        assert history(ledger) == "u1 a1 u2"
+
+
+def test_a_thread_that_seems_shorter_than_it_is_is_not_written_over(path: Path) -> None:
+    with ledger_in(path) as ledger:
+        changed(path, "UPDATE thread SET seq = 0, messages = 0")
+        refused("ledger-corrupt", append, ledger, "u2")
+        refused("ledger-corrupt", history, ledger)
+        refused("ledger-corrupt", ledger.turns, FOLDER, "main")
+        append(ledger, "u2", "other")
 
 
 def test_turns_that_are_missing_are_not_said_to_be_deleted(path: Path) -> None:

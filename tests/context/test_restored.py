@@ -55,16 +55,14 @@ def lead_of(messages: Sequence[Message]) -> int:
 
 
 def tail_of(messages: Sequence[Message], budget: Budget) -> int:
-    """The last turn from which on there are twice as many tokens as fit; of a result, what is kept of it."""
+    """The last turn from which on there are more tokens than fit; of a result, what is kept of it."""
     most = int(budget.room * LARGEST_NEW)
     kept = [
         min(tokens, most) if message.role == "tool" else tokens
         for message, tokens in zip(messages, sizes(messages), strict=True)
     ]
     behind = [*accumulate(reversed(kept))][::-1]
-    return max(
-        (at for at in History(messages).grouping.turns if behind[at] >= 2 * budget.available), default=0
-    )
+    return max((at for at in History(messages).grouping.turns if behind[at] > budget.available), default=0)
 
 
 def check(view: View) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
@@ -286,6 +287,50 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
         check(two)
 
 
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(["say", "say", "say", "long", "compact", "undo", "clear", "delete", "usage", "all"]),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("answers", [1, 6, 12, 30])
+@pytest.mark.parametrize("role", ["assistant", "tool"])
+def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
+    role: str, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "LEAST_READ", 0)
+    with windows(3) as (writer, part, whole):
+        long_talk(writer, 60, words=60)
+        writer.say("Do all of this.")
+        for number in range(answers):  # one long turn, of which little may be read at first
+            call = ToolCall(f"c{number}", "run", {})
+            if role == "tool":
+                result = Message("tool", "word " * 300, tool_call_id=call.id)
+                jobs.append(writer.used, Given([Message("assistant", None, (call,)), result]))
+            else:
+                jobs.append(writer.used, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
+        whole.used.follow_all()
+        sent = [turns.assemble(*asked(window, strategy="oldest_first"))[0] for window in (part, whole)]
+        assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
+        part_sent, whole_sent = (msgspec.json.encode(one.history) for one in sent)
+        assert part_sent == whole_sent
+        assert sent[0].usage == sent[1].usage
+
+
+def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
+    with windows(2) as (one, two):
+        for window in (one, two, one):
+            window.conversation = Conversation("main")  # has looked before the others wrote
+            given_now = Given([Message("user", "x")])
+            following.append(window.conversation, window.book, window.snapshot, given_now)
+            check(window)
+        assert one.held() == two.held()
+        assert [str(one).startswith("[Session started") for one in one.held()] == [True, False, False, False]
+
+
 def page_of(window: Window, limit: int, before: int | None = None) -> Any:
     return jobs.page(window.used, limit, before)
 
@@ -315,15 +360,6 @@ def test_pages_together_are_the_whole(limit: int, compacted: bool, monkeypatch: 
             assert page_of(fresh, limit, fresh.conversation.positions[0]) == ([], None)
         finally:
             fresh.close()
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.integers(0, 1),
-        st.sampled_from(["say", "say", "say", "long", "compact", "undo", "clear", "delete", "usage", "all"]),
-    ),
-    max_size=25,
-)
 
 
 @given(STEPS)

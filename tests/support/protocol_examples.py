@@ -37,6 +37,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 COMPACTION = re.compile(r"[0-9a-f]{12}")
+MESSAGE = re.compile(r"[0-9a-f]{32}")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 NOON = "2026-11-20 12:00"
 
@@ -146,6 +147,7 @@ class _Recorder:
         turn = {"message": QUESTION, "event": {"platform": "editor"}, "format": "openai", "options": options}
         self.ask("nexus/context/assemble", {**main, **turn})
         readme = path_to_uri(str(self.config.with_name("NEXUS.md")))
+        self.ask_agents(folder)
         self.ask("nexus/tokens/count", {"texts": [QUESTION, ""], "uris": [readme], "model": "gpt-4.1"})
         self.ask("nexus/status", {})
         self.command("nexus.tokens.count", {"texts": [QUESTION], "encoding": "cl100k_base"})
@@ -164,6 +166,15 @@ class _Recorder:
         self.ask("nexus/session/undoCompaction", review)
         self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
+
+    def ask_agents(self, folder: Json) -> None:
+        said = {"source": "planner", "target": "reviewer", "content": "sign() is frozen until Friday."}
+        self.ask("nexus/agent/message", {**folder, **said, "priority": 0.9, "ttlSeconds": 3600})
+        told = self.told(self.service, "message", "nexus/agent/didChange")
+        self.examples["notifications"]["nexus/agent/didChange"] = told
+        self.ask("nexus/agent/messages", {**folder, "agent": "reviewer"})
+        call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
+        self.ask("nexus/memory/query", {**folder, "session": "review", **call})
 
     def ask_of_sessions(self, folder: Json) -> None:
         plan = {**folder, "session": "plan"}
@@ -230,6 +241,8 @@ def steadier(home: Path) -> Callable[[Json], Json]:
     def text_of(text: str) -> str:
         if COMPACTION.fullmatch(text):
             return "3f2a9c81d7e4"
+        if MESSAGE.fullmatch(text):
+            return "8c1d5e0f3a7b4926b0c4d8e2f6a1937c"
         text = THREAD.sub(thread, text)
         text = MOMENT.sub("2026-11-20T12:00:00+00:00", text)
         text = INSTANT.sub("2026-11-20T12:00:00.000Z", text)

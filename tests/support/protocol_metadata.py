@@ -105,6 +105,15 @@ METADATA = [
         "names of the skills whose text is in the system prompt",
     ),
     Field(
+        "memory",
+        "object",
+        "null",
+        "what is remembered, where there is anything: `included` and `dropped`, the labels of what was put "
+        "before the user's message and of what there was no room for; `tokens`; `shortened?`, labels of what "
+        "is sent shortened; `messages?`, ids of messages of agents that were delivered; `failures?`, what "
+        "could not be asked, and why",
+    ),
+    Field(
         "contextJson",
         "object",
         None,

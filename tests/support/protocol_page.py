@@ -27,6 +27,7 @@ PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
 NOTIFICATIONS: dict[str, StructType] = {
     "nexus/context/didChange": protocol.ContextDidChange,
     "nexus/session/didChange": protocol.SessionDidChange,
+    "nexus/agent/didChange": protocol.AgentDidChange,
 }
 MOST_LINES = 48
 WIDTH = 108

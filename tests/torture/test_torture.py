@@ -10,14 +10,14 @@ from torture.figures import Figure, Outcome, table
 FAULTS: dict[str, tuple[Callable[[int], Outcome], int]] = {
     "kills": (kills.run, 6),
     "power": (power.run, 4),
-    "crash": (crash.run, 30),
+    "crash": (crash.run, 24),
     "full": (full.run, 1),
     "failing": (failing.run, 4),
     "readonly": (readonly.run, 1),
     "windows": (windows.run, 100),
     "clock": (clock.run, 20),
     "newer": (newer.run, 1),
-    "damage": (damage.run, 18),
+    "damage": (damage.run, 9),
 }
 
 

@@ -45,6 +45,8 @@ def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> L
             f"The disk failed with the ledger {path} ({detail}); {outcome}. Check the disk and try again.",
             code="ledger-io",
         )
+    if isinstance(error, apsw.ConstraintError):  # what we write fits what is there, unless that is damaged
+        return damaged(path, None, error)
     if is_corrupt(error):
         return LedgerError(
             f"The ledger {path} was damaged ({detail}); {outcome}. Try again: what could not be mended was "

@@ -57,6 +57,8 @@ class _Opening:
             self.notice = soundness.mend(self.path, file) or self.notice
         except OSError as error:
             raise refused(error, self.path) from error
+        except apsw.Error as error:
+            raise failure(error, self.path, "it was not looked through") or error from error
 
     def _put_right(self, file: File | None, error: apsw.Error) -> None:
         """Set a ledger aside that cannot be opened."""

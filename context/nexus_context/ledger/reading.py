@@ -25,7 +25,8 @@ from nexus_context.ledger.lineage import (
 )
 from nexus_context.ledger.records import Head, Held, History, Turn
 from nexus_context.ledger.rows import SELECTED, DamagedError, message_of, optional_value, value_of
-from nexus_context.ledger.sql import row
+from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sql import row, value
 from nexus_context.ledger.writing import state
 
 BATCH = 200
@@ -72,7 +73,7 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     known = sessions.find(connection, workspace, session)
     if known is None:
         return None
-    parts = segments(connection, known.thread)
+    parts = whole(connection, known)
     in_force, undone = state(connection, known)
     if in_force is not None:
         lead = _compacted(connection, parts, known.head, in_force)
@@ -97,6 +98,14 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
         gap_messages=lead.messages - len(read),
         gap_tokens=lead.tokens - sum(held.tokens for held in read),
     )
+
+
+def whole(connection: apsw.Connection, known: Place) -> list[Segment]:
+    """The segments of a session's thread. DamagedError where there is more than it says."""
+    behind = (known.thread << SHIFT) + known.seq, (known.thread + 1) << SHIFT
+    if value(connection, "SELECT 1 FROM turn WHERE id > ? AND id < ? LIMIT 1", *behind):
+        raise DamagedError(f"it has {known.seq} turns, and more are there")
+    return segments(connection, known.thread)
 
 
 def since(connection: apsw.Connection, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:

@@ -19,9 +19,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_message = msgspec.json.Decoder(Message).decode
 _SAID_APART = "\n"
-_WORD = (1 << 32) - 1
 _set = msgspec.structs.force_setattr
-_ROLES = ("user", "assistant", "tool", "system")
+_ROLES = frozenset(("user", "assistant", "tool", "system"))
 _POSITION = (1 << 32) - 1
 
 
@@ -68,7 +67,7 @@ def message_of(
 ) -> Message:
     """The message of a row of SELECTED, without its counter. DamagedError for one that was not written so."""
     # `_checksum`, written out: long histories are read while somebody waits
-    found = crc32(said, (number + 3 * turn + 5 * tokens + 7 * (length or 0)) & _WORD)
+    found = crc32(said, number + turn + tokens + (length or 0))
     if data is not None:
         found = crc32(data, found)
     if found != crc or role not in _ROLES:
@@ -141,7 +140,7 @@ def _builtins(message: Message) -> dict[str, Any]:
 def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
     content = message.content
     if message.role not in _ROLES:
-        raise ValueError(f"A message has the role {message.role!r}; there are {', '.join(_ROLES)}.")
+        raise ValueError(f"A message has the role {message.role!r}; there are {', '.join(sorted(_ROLES))}.")
     if not isinstance(content, str) or not _encodable(content):
         return message.role, None, searchable(message), _message_text(message)
     if message == Message(message.role, content):
@@ -154,7 +153,7 @@ def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
 def _checksum(
     number: int, turn: int, tokens: int, length: int | None, said: bytes, data: bytes | None
 ) -> int:
-    crc = crc32(said, (number + 3 * turn + 5 * tokens + 7 * (length or 0)) & _WORD)
+    crc = crc32(said, number + turn + tokens + (length or 0))  # of the sum its last 32 bits count
     return crc if data is None else crc32(data, crc)
 
 

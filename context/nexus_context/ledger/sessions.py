@@ -35,6 +35,7 @@ LEFT JOIN session AS origin ON origin.id = session.forked_from
 """
 
 
+_THERE = "SELECT 1 FROM session NOT INDEXED WHERE workspace = ? AND name = ?"
 _NAMED = " WHERE session.workspace = ? AND session.name = ?"
 
 
@@ -67,7 +68,12 @@ class Place(NamedTuple):
 
 def find(connection: apsw.Connection, workspace: str, session: str) -> Place | None:
     found = row(connection, _PLACE + _NAMED, workspace, session)
-    return None if found is None else Place(*found)
+    if found is not None:
+        return Place(*found)
+    # nobody may begin a session anew because an index is damaged; there are not many sessions
+    if row(connection, _THERE, workspace, session):
+        raise apsw.CorruptError("the index of sessions misses one")
+    return None
 
 
 def place(connection: apsw.Connection, workspace: str, session: str) -> Place:
@@ -83,8 +89,8 @@ def place_of(connection: apsw.Connection, session: int) -> Place:
 
 
 def one(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
-    found = row(connection, _SESSION + _NAMED, workspace, session)
-    return None if found is None else _session(found)
+    known = find(connection, workspace, session)
+    return None if known is None else there(connection, workspace, session)
 
 
 def there(connection: apsw.Connection, workspace: str, session: str) -> Session:

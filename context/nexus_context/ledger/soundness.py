@@ -2,7 +2,7 @@
 
 1. What a file is, is read from its header, through SQLite's own files: nothing is made beside it, and no lock
    that this process holds on it is lost.
-2. A damaged index of words is made anew. Any other damage: the ledger is set aside, and stays as it was.
+2. A damaged index is made anew. Any other damage: the ledger is set aside, and stays as it was.
 3. What lies beside a database is moved before it, so that it never comes to lie beside another one.
 """
 
@@ -56,13 +56,13 @@ def mend(path: str, damaged: File | None) -> str | None:
             try:
                 if _sound(connection):
                     return None
-                connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
+                connection.execute("REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
                 if _sound(connection):
-                    return f"The index of words of the ledger {path} was damaged and was made anew."
+                    return f"An index of the ledger {path} was damaged and was made anew; nothing is lost."
             finally:
                 connection.close()
         except apsw.Error as error:
-            if not is_corrupt(error):
+            if not is_corrupt(error) and not isinstance(error, apsw.ConstraintError):
                 raise
         return _set_aside(path)
 
@@ -89,7 +89,7 @@ def _set_aside(path: str) -> str:
 
 
 def _sound(connection: apsw.Connection) -> bool:
-    if connection.execute("PRAGMA quick_check(1)").get != "ok":
+    if connection.execute("PRAGMA integrity_check(1)").get != "ok":
         return False
     if version_of(connection) < VERSION:
         return True
@@ -97,6 +97,8 @@ def _sound(connection: apsw.Connection) -> bool:
     try:
         migrate(fresh)
         return _schema(fresh) == _schema(connection)
+    except UnicodeDecodeError:
+        return False
     finally:
         fresh.close()
 

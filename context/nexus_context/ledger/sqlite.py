@@ -132,7 +132,7 @@ class SqliteLedger:
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         with self._connections.reading(session) as connection:
             known = sessions.place(connection, workspace, session)
-            parts = segments(connection, known.thread)
+            parts = reading.whole(connection, known)
         first = 0 if last is None else max(0, known.seq - last)
         return self._turns(parts, session, first, known.seq)
 

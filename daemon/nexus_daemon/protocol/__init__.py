@@ -19,6 +19,16 @@ from nexus_daemon.protocol.context import (
     Preview,
     SkippedLayer,
 )
+from nexus_daemon.protocol.memory import (
+    AgentDidChange,
+    AgentMessage,
+    AgentMessageParams,
+    AgentMessageResult,
+    AgentMessagesParams,
+    AgentMessagesResult,
+    MemoryQueryParams,
+    MemoryQueryResult,
+)
 from nexus_daemon.protocol.session import (
     AppendParams,
     AppendResult,
@@ -67,6 +77,12 @@ from nexus_daemon.protocol.workspace import FolderStatus, InitResult, LedgerStat
 
 __all__ = [
     "METHODS",
+    "AgentDidChange",
+    "AgentMessage",
+    "AgentMessageParams",
+    "AgentMessageResult",
+    "AgentMessagesParams",
+    "AgentMessagesResult",
     "AppendParams",
     "AppendResult",
     "AssembleOptions",
@@ -99,6 +115,8 @@ __all__ = [
     "Location",
     "Lost",
     "McpServer",
+    "MemoryQueryParams",
+    "MemoryQueryResult",
     "MessagesParams",
     "MessagesResult",
     "NoParams",
@@ -147,6 +165,9 @@ METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/session/undoCompaction": (UndoParams, UndoResult),
     "nexus/session/export": (ExportParams, ExportResult),
     "nexus/session/search": (SearchParams, SearchResult),
+    "nexus/memory/query": (MemoryQueryParams, MemoryQueryResult),
+    "nexus/agent/message": (AgentMessageParams, AgentMessageResult),
+    "nexus/agent/messages": (AgentMessagesParams, AgentMessagesResult),
     "nexus/tokens/count": (CountParams, CountResult),
     "nexus/workspace/init": (FolderParams, InitResult),
     "nexus/status": (NoParams, Status),

@@ -34,12 +34,15 @@ class AssembleOptions(Wire, frozen=True):
     skills: list[str] = []  # names of skills to activate: their text is put into the system prompt
     sandbox: bool | None = None  # true: only tools that say of themselves that they only read
     permissions: list[str] | None = None  # patterns; a tool needs one that allows it
+    # true: offers the memory tools too; `nexus/memory/query` runs their calls
+    memory_tools: bool = False
 
 
 class AssembleParams(SessionParams, frozen=True):
     """A folder, a conversation and the turn to assemble."""
 
-    agent: str | None = None  # given back as it came; agents have no context of their own yet
+    # who is asked: the messages that wait for this agent are delivered with the turn
+    agent: str | None = None
     # what the user says: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line

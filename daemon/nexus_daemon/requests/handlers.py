@@ -1,14 +1,17 @@
 """The handlers of the `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
 
 A method's handler has its name: `nexus/context/assemble` is `context_assemble`; those of `nexus/session/*`
-are in `sessions`. A session's lock is taken before anything is waited for: requests about it are answered in
-the order in which they came. It is free again when the thread has ended that works on the session
-(`Daemon.work`), cancelled or not.
+are in `sessions`, those of `nexus/memory/*` and `nexus/agent/*` in `agents`. A session's lock is taken before
+anything is waited for: requests about it are answered in the order in which they came. It is free again when
+the thread has ended that works on the session (`Daemon.work`), cancelled or not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nexus_context import assembly
+from nexus_context.assembly.event import takes_memory
+from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
 from nexus_context.snapshot import Snapshot
@@ -16,6 +19,7 @@ from nexus_daemon import convert, protocol
 from nexus_daemon.requests import context, tokens, turns
 from nexus_daemon.requests import status as daemon_status
 from nexus_daemon.requests import used as jobs
+from nexus_daemon.requests.agents import agent_message, agent_messages, memory_query
 from nexus_daemon.requests.sessions import (
     reload_prompt,
     session_append,
@@ -35,14 +39,18 @@ from nexus_daemon.requests.sessions import (
 from nexus_daemon.scaffold import scaffold
 
 if TYPE_CHECKING:
+    from nexus_context.memory.knowledge import Passage
     from nexus_daemon.client import Client
 
 __all__ = [
+    "agent_message",
+    "agent_messages",
     "config_effective",
     "context_assemble",
     "context_layers",
     "context_preview",
     "context_usage",
+    "memory_query",
     "session_append",
     "session_clear",
     "session_compact",
@@ -72,10 +80,17 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     compaction that did not help, until a turn was below the threshold, or after one that was undone, until
     one is asked for.
 
+    A turn is put together with what is remembered: before what the user says stand messages that wait for the
+    `agent`, the newest messages of the conversation where its history does not show them, and passages of
+    the files of `memory.knowledge` that belong to the message. They take what room is left, and are left out
+    first.
+
     What does not fit is cut from the history for this request. An unknown format, a parameter that does not
     exist or is out of range, and a body that would not fit the model are errors.
     """
     async with using(client, params) as used:
+        request = turns.request_of(params)
+        passages = await _passages(client, used, request)
         result, compacted = await client.daemon.work(
             turns.assemble,
             used.snapshot,
@@ -84,6 +99,7 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
             params,
             used.folder.uri,
             used.locate,
+            passages=passages,
         )
         if compacted:
             reload_prompt(used.folder, used.snapshot)
@@ -137,6 +153,15 @@ async def workspace_init(client: "Client", params: protocol.FolderParams) -> pro
 async def status(client: "Client", _: protocol.NoParams) -> protocol.Status:
     """What the daemon holds: folders, sessions, clients, memory."""
     return daemon_status.status(client.daemon)
+
+
+async def _passages(client: "Client", used: jobs.Used, request: assembly.Request) -> "Sequence[Passage]":
+    """What the files of the knowledge base say about the message."""
+    if request.message is None or not takes_memory(request):
+        return ()
+    _, counter = assembly.model_of(used.snapshot, request.options.model)
+    with client.daemon.counting():
+        return await used.folder.knowledge.query(text_of(request.message), counter)
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

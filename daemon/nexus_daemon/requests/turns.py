@@ -8,10 +8,13 @@
    threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
 5. What the conversation is, the ledger says (`following`). A compaction is in force once it is written there.
+6. What is remembered (`remembered`) takes only what room is left, and is no reason to compact.
 """
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,10 +35,11 @@ from nexus_daemon import following, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.ledger import Book
-from nexus_daemon.requests import wire
+from nexus_daemon.requests import remembered, wire
 
 if TYPE_CHECKING:
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
+    from nexus_context.memory.knowledge import Passage
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
@@ -50,24 +54,35 @@ def assemble(
     params: protocol.AssembleParams,
     folder: str,
     locate: Locator,
+    *,
+    passages: "Sequence[Passage]" = (),
 ) -> tuple[protocol.Assembled, bool]:
-    """The result, and whether the conversation was compacted for it."""
+    """The result, and whether the conversation was compacted for it. `passages` belong to the message."""
     began = time.perf_counter()
     now = datetime.now().astimezone()
-    request = _request(params)
+    request = request_of(params)
     following.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
-    context, cached = _assembled(snapshot, conversation, request, now)
+    gathered = partial(
+        remembered.gathered, snapshot, conversation, book, request, agent=params.agent, passages=passages
+    )
+    found = gathered()
+    context, cached = _assembled(snapshot, conversation, request, found, now)
     known: dict[str, Any] = {}
     compacted = False
     if _is_due(context, conversation, request):
         known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, book, context, now)
         if compacted:
-            context, cached = _assembled(snapshot, conversation, request, now)
+            found = gathered()
+            context, cached = _assembled(snapshot, conversation, request, found, now)
             conversation.futile = context.metadata.get("compactionReason") == "token_limit"
             known["compaction"]["reached"] = not conversation.futile
     counter = costs.model_of(snapshot, request.options.model)[1]
     known["cache"] = wire.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
     known["cached"] = cached
+    memory = context.metadata.get("memory", {})
+    failures = [*found.failures, *remembered.delivered(conversation, book, found, memory.get("messages", ()))]
+    if failures:
+        known["memory"] = memory | {"failures": failures}
     known["contextJson"] = _record(snapshot, context)
     if request.message is not None:
         conversation.last_prefix = context.prefix
@@ -78,7 +93,7 @@ def assemble(
         snapshot,
         params,
         folder,
-        locate,
+        remembered.with_files(locate, found.items),
         metadata=context.metadata | known,
         parent_turn=conversation.last_turn,
     )
@@ -177,8 +192,9 @@ def _needed(snapshot: Snapshot, options: assembly.Options) -> int | None:
     )
 
 
-def _request(params: protocol.AssembleParams) -> assembly.Request:
+def request_of(params: protocol.AssembleParams) -> assembly.Request:
     options = params.options or protocol.AssembleOptions()
+    """What is asked for."""
     return assembly.Request(
         message=_message(params.message),
         event=params.event,
@@ -195,17 +211,22 @@ def _message(given: str | list[Any] | Message | None) -> Message | None:
 
 
 def _assembled(
-    snapshot: Snapshot, conversation: Conversation, request: assembly.Request, now: datetime
+    snapshot: Snapshot,
+    conversation: Conversation,
+    request: assembly.Request,
+    found: remembered.Found,
+    now: datetime,
 ) -> tuple[AssembledContext, bool]:
     """The context, and whether it was assembled before."""
     told = texts.moment(now, snapshot.effective.get("/context/datetime") or {})
     encoded = msgspec.json.encode(request)
-    key = (snapshot.revision, conversation.manager.revision, tuple(told.values()), encoded)
+    items = tuple(found.items)
+    key = (snapshot.revision, conversation.manager.revision, tuple(told.values()), encoded, items)
     if len(encoded) <= LARGEST_KEY:
         known = conversation.assembled.get(key)
         if known is not None:
             return known, True
-    context = assembly.assemble(snapshot, conversation.manager, request, now=now)
+    context = assembly.assemble(snapshot, conversation.manager, request, now=now, memory=items)
     if len(encoded) <= LARGEST_KEY:
         conversation.assembled.put(key, context)
     return context, False
@@ -235,7 +256,7 @@ def _compact_if_it_helps(
 ) -> tuple[dict[str, Any], bool]:
     """What became of it, for `metadata.compaction`, and whether the conversation changed."""
     spent = context.usage
-    fixed = spent.total - context.view.tokens
+    fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
     threshold = snapshot.effective.get("/compaction/threshold")
     if fixed >= threshold * spent.available:
         conversation.futile = True
@@ -254,6 +275,7 @@ def _compact_if_it_helps(
 
 def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:
     """What a ledger keeps of the context of a turn."""
+    memory = context.metadata.get("memory")
     return {
         "revision": snapshot.revision,
         "model": context.model,
@@ -262,4 +284,4 @@ def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:
         "truncated": context.metadata["truncated"],
         "tools": list(context.prefix.tool_names),
         "parameters": {name: parameter.value for name, parameter in context.parameters.items()},
-    }
+    } | ({} if memory is None else {"memory": memory})

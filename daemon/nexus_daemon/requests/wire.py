@@ -67,7 +67,7 @@ def assembled(
         role="unified",
         workspace_path=context.workspace_path,
         metadata=metadata,
-        problems=problems(locate, context.problems),
+        problems=problems(locate, snapshot.problems),
         request=context.request,
         parent_turn=parent_turn,
         source_event=event if isinstance(event, str) else None,

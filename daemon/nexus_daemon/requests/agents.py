@@ -1,0 +1,112 @@
+"""The handlers of `nexus/memory/*` and `nexus/agent/*`: memory as tools, and messages between agents.
+
+See `handlers`. A message is written like a turn: when the reply is there, it is on the disk.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from nexus_context.errors import RequestError
+from nexus_daemon import protocol
+from nexus_daemon.requests import remembered
+from nexus_daemon.requests.sessions import using
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.records import DirectMessage
+    from nexus_daemon.client import Client
+    from nexus_daemon.ledger import Book
+
+MOST_LISTED = 200
+"""Messages of one list."""
+
+
+async def memory_query(client: "Client", params: protocol.MemoryQueryParams) -> protocol.MemoryQueryResult:
+    """Run a call of a memory tool, for whoever runs a model's calls (`options.memoryTools` offers them).
+
+    Without a `session_id` among the arguments, L2 and L3 are those of `session`; L4 is of all others. A
+    session that does not exist has nothing. An argument that does not fit is an error that names it.
+    """
+    async with using(client, params) as used:
+        text = await client.daemon.work(
+            remembered.answer, used.book, used.snapshot, params.session, params.tool, params.arguments
+        )
+    return protocol.MemoryQueryResult(text)
+
+
+async def agent_message(client: "Client", params: protocol.AgentMessageParams) -> protocol.AgentMessageResult:
+    """Leave a message for an agent of the folder.
+
+    It waits until a turn of that agent is assembled: a `nexus/context/assemble` with its name as `agent`, and
+    with a `message` or an `event`. There it stands before what the user says, the highest priority first, and
+    with that it is delivered: no later turn has it. The same request again, while the conversation has not
+    gone on, is given it again, in case the model did not answer. What there was no room for waits for the
+    next turn, and so does what is beyond 20 messages.
+    """
+    book = await _book(client, params)
+    return protocol.AgentMessageResult(await client.daemon.work(_send, book, params))
+
+
+async def agent_messages(
+    client: "Client", params: protocol.AgentMessagesParams
+) -> protocol.AgentMessagesResult:
+    """What waits for an agent, at most 200 messages. Looking delivers nothing."""
+    book = await _book(client, params)
+    found = await client.daemon.work(
+        book.ledger.inbox,
+        book.workspace,
+        params.agent,
+        now=time.time(),
+        node=params.node,
+        limit=MOST_LISTED,
+    )
+    return protocol.AgentMessagesResult([_message(one) for one in found])
+
+
+async def _book(client: "Client", params: protocol.FolderParams) -> "Book":
+    folder = client.daemon.folders.at(params.workspace_folder)
+    return await client.daemon.book(await folder.current(), folder)
+
+
+def _send(book: "Book", params: protocol.AgentMessageParams) -> str:
+    """Write the message; returns its id."""
+    from nexus_context.memory import direct  # rarely needed
+
+    try:
+        message = direct.make(
+            workspace=book.workspace,
+            source=params.source,
+            target=params.target,
+            content=params.content,
+            now=time.time(),
+            priority=params.priority,
+            ttl=params.ttl_seconds,
+            node=params.node,
+            task=params.task,
+            metadata=params.metadata,
+            session=params.session,
+            id=params.id,
+        )
+    except RequestError as error:
+        said = str(error)
+        if not said.startswith("ttl "):
+            raise
+        raise RequestError(said.replace("ttl", "ttlSeconds", 1), code=error.code) from None
+    book.send(message)
+    return message.id
+
+
+def _message(one: "DirectMessage") -> protocol.AgentMessage:
+    return protocol.AgentMessage(
+        id=one.id,
+        source=one.source,
+        target=one.target,
+        content=one.content,
+        priority=one.priority,
+        created=datetime.fromtimestamp(one.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+        ttl_seconds=one.ttl,
+        node=one.node,
+        task=one.task,
+        metadata=one.metadata,
+        session=one.session,
+    )
