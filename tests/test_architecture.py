@@ -36,6 +36,7 @@ ORDER = [
     "prefix",
     "cache",
     "assembly",
+    "agents",
     "loader",
     "init",
 ]

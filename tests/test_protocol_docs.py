@@ -133,12 +133,15 @@ def sketch(value: Examples | Any) -> Any:
 
 
 def refusals() -> list[str]:
-    """The `code` of every RequestError of library and daemon, and of what derives from it."""
+    """The `code` of every RequestError of library and daemon, and of what derives from it.
+
+    Those of `agents/` are of the library and the command line only: no request starts an agent yet.
+    """
     found = []
     for package in ("context", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree) if path.parent.name != "cli" else ():
+            for node in ast.walk(tree) if path.parent.name not in ("cli", "agents") else ():
                 if isinstance(node, ast.Call) and _raises(node.func):
                     found += [
                         word.value.value

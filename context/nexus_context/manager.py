@@ -16,9 +16,9 @@ from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_ro
 from nexus_context.conversation import given
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.view import View
+from nexus_context.conversation.view import View, overflow
 from nexus_context.conversation.window import Budget, Policy, Window
-from nexus_context.errors import ContextOverflowError, RequestError
+from nexus_context.errors import RequestError
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message, counter_for, get_token_counter, resolve
 from nexus_context.tools import check_tool, tool_rows
@@ -321,14 +321,19 @@ class ContextManager:
 
     # ------------------------------------------------------------ for assembly
 
-    def view(self, counter: TokenCounter, policy: Policy, budget: Budget, *, limit: int) -> View:
-        """What of the messages fits `budget`. `limit` tells model windows apart: each has its own cut."""
+    def view(
+        self, counter: TokenCounter, policy: Policy, budget: Budget, *, limit: int, looking: bool = False
+    ) -> View:
+        """What of the messages fits `budget`. `limit` tells model windows apart: each has its own cut.
+
+        `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
+        """
         key = (counter.name, policy, limit)
         window = self._windows.pop(key, None) or Window(self._history, counter, policy)
         self._windows[key] = window  # the one used last is the last
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
-        return window.fit(budget)
+        return window.look(budget) if looking else window.fit(budget)
 
     def history_tokens(self, counter: TokenCounter) -> int:
         """Tokens of all messages. Only messages that this counter has not seen yet are counted."""
@@ -377,24 +382,3 @@ class ContextManager:
                 rows.insert(0, UsageRow("system", "system prompt", tokens, self._counter.exact))
             self._fixed = tuple(rows)
         return self._fixed
-
-
-def overflow(view: View, available: int) -> ContextOverflowError:
-    """The error for a view that does not fit, in words."""
-    count = len(view.messages())
-    what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
-    if not count:
-        what = "the conversation is empty"
-    elif count == 1:
-        what = f"the newest message takes {view.tokens:,} tokens"
-    elif view.anchor is None:
-        what = f"the newest {count} messages, which belong together, take {view.tokens:,} tokens"
-    left = f"{view.room:,} of {available:,} are left for the conversation"
-    if view.room <= 0:
-        left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
-    if not available:
-        left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
-    return ContextOverflowError(
-        f"The context does not fit: {what}, and {left}. Shorten the message, the system prompt or the tools, "
-        "or choose a model with a larger window."
-    )

@@ -11,11 +11,12 @@ from datetime import datetime
 
 import msgspec
 
-from nexus_context.config.merge import Effective
+from nexus_context.config.merge import Effective, replaced
 from nexus_context.errors import Problem
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.layers.read import Surroundings, open_layers, with_reading
 from nexus_context.layers.recheck import recheck
+from nexus_context.prompt.blocks import Standing
 from nexus_context.prompt.contents import Contents, gather
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.render import Prompt, render, tiled
@@ -57,23 +58,30 @@ def load(
     changed: Collection[str] | None = None,
     now: datetime | None = None,
     agent: str | None = None,
+    standing: Standing | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
     `home` is the global directory, `user_home` the user's home directory, `overlays` unsaved text by
     absolute path. `changed` are the only paths whose unsaved text or file can have changed since `previous`;
     None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`. `agent` is
-    the name of the agent that the prompt is for: `AGENT.<agent>.md` is its definition where a layer has one.
+    the name of the agent that the prompt is for: `AGENT.<agent>.md` is its definition where a layer has one;
+    `standing` is what it has from other agents.
     """
-    if previous is not None and previous.agent == agent and changed is not None and len(changed) == 1:
+    alone = standing is None and previous is not None and previous.agent == agent
+    if alone and previous is not None and changed is not None and len(changed) == 1:
         (path,) = changed
         typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
         if typed is not None:
             return typed
     around = Surroundings(home, user_home, overlays, environ, agent=agent)
     opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
-    contents = gather(opened, reading, user_home, environ)
+    if standing is not None:
+        opened = _granted(opened, standing)
+    contents = gather(opened, reading, user_home, environ, standing)
     layers = with_reading(opened, reading)
+    if standing is not None:
+        layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
     facts = Facts(window=_window(layers.effective, None), now=now)
     prompt = render(layers, contents, environment=environment, facts=facts)
     problems = (*layers.problems, *contents.problems)
@@ -173,6 +181,12 @@ def active_skills(
     only = None if skill_filter is None else tuple(skill_filter)
     facts = Facts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
     return activated(snapshot.layers, facts)
+
+
+def _granted(layers: Layers, standing: Standing) -> Layers:
+    """The layers with the servers and settings that the agent was granted in place of the folder's."""
+    effective = replaced(layers.effective, "agent", standing.settings)
+    return msgspec.structs.replace(layers, servers=standing.servers, effective=effective)
 
 
 def _window(effective: Effective, requested: str | None) -> int | None:

@@ -8,8 +8,9 @@
    by a name with a dot, only what is allowed; with `only`, which a request sets, the same of all tools.
 3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
    `annotations.readOnlyHint`).
-4. What is not offered is told, with the reason.
-5. A definition without a name is refused: nobody could call it, and two of them would replace one another.
+4. An agent's tools are those that it and each agent above it were given, by name or pattern.
+5. What is not offered is told, with the reason.
+6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +27,17 @@ Tool = dict[str, Any]
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None."""
+    """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None.
+
+    `named` are lists of patterns of names: a tool is offered if each list has one for it.
+    """
 
     disabled: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     sandbox: bool = False
+    named: tuple[tuple[str, ...], ...] = ()
 
 
 class Selection(NamedTuple):
@@ -101,6 +106,8 @@ def _tokens(tool: Tool, counter: TokenCounter) -> int:
 def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
     if _matches(name, rules.disabled):
         return "disabled"
+    if not all(_matches(name, patterns) for patterns in rules.named):
+        return "not among the agent's tools"
     given = tool.get("permissions")
     needs = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
     says = bool(needs) or "." in name

@@ -72,9 +72,14 @@ def fixed_part(
 
 
 def fitted(
-    snapshot: Snapshot, conversation: ContextManager, fixed: Fixed, options: Options
+    snapshot: Snapshot,
+    conversation: ContextManager,
+    fixed: Fixed,
+    options: Options,
+    *,
+    looking: bool = False,
 ) -> tuple[View, TokenUsage]:
-    """What of the conversation fits, and what all of it costs."""
+    """What of the conversation fits, and what all of it costs. `looking`: nothing is sent."""
     get = snapshot.effective.get
     empty = _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
     policy = Policy(
@@ -85,7 +90,11 @@ def fitted(
         identifier_tokens=get("/context/identifier_tokens"),
     )
     view = conversation.view(
-        fixed.counter, policy, Budget(empty.available, empty.total), limit=empty.limit - empty.reserved
+        fixed.counter,
+        policy,
+        Budget(empty.available, empty.total),
+        limit=empty.limit - empty.reserved,
+        looking=looking,
     )
     return view, spent(snapshot, fixed, view, options)
 
@@ -138,6 +147,7 @@ def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
         allow=tuple(get("/permissions/allow")),
         only=None if options.permissions is None else tuple(options.permissions),
         sandbox=bool(options.sandbox),
+        named=() if (standing := snapshot.contents.standing) is None else standing.tools,
     )
 
 

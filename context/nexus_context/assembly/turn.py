@@ -26,8 +26,8 @@ from nexus_context.assembly.memory import place
 from nexus_context.assembly.request import AssembledContext, Options, Request, check
 from nexus_context.budget import TokenUsage
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
-from nexus_context.conversation.view import View
-from nexus_context.manager import ContextManager, overflow
+from nexus_context.conversation.view import View, overflow
+from nexus_context.manager import ContextManager
 from nexus_context.memory.item import Item
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
@@ -115,7 +115,7 @@ def measure(
     """`usage_of`, and in percent how full the context would be had nothing been cut for this request."""
     request = Request()
     fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
-    view, spent = costs.fitted(snapshot, conversation, fixed, request.options)
+    view, spent = costs.fitted(snapshot, conversation, fixed, request.options, looking=True)
     return spent, _wanted(spent, view)
 
 

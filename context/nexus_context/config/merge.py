@@ -9,7 +9,7 @@
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -99,6 +99,24 @@ def merge(layers: Sequence[ConfigLayer]) -> Effective:
         if len(chain) > 1:  # what is not allowed or does not count was noted first
             chain.sort(key=lambda entry: order.get(entry.layer, -1))
     return Effective(values, {pointer: tuple(chain) for pointer, chain in provenance.items()})
+
+
+def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> Effective:
+    """The settings with some, by the JSON pointers of members of sections, as `layer` has them.
+
+    What has the same value already keeps its provenance; with nothing to replace it is the same object.
+    """
+    different = {pointer: value for pointer, value in settings.items() if effective.get(pointer) != value}
+    if not different:
+        return effective
+    values = dict(effective.values)
+    inside = tuple(f"{pointer}/" for pointer in different)
+    provenance = {at: chain for at, chain in effective.provenance.items() if not at.startswith(inside)}
+    for pointer, value in different.items():
+        section, name = (str(step) for step in parse_pointer(pointer))
+        values[section] = {**(values.get(section) or {}), name: value}
+        provenance[pointer] = (Provenance(layer, None, (section, name), value, wins=True),)
+    return Effective(values, provenance)
 
 
 def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

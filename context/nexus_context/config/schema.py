@@ -1,13 +1,14 @@
 """The settings of `config.json`: one model a section, from which schema and reference are generated.
 
-With `kinds` the one module that imports pydantic. At run time files are checked against the generated schema
-(`check.py`), so only library users who want a typed `Config` pay for the import.
+With `kinds` and `agent_schema` the only module that imports pydantic. At run time files are checked against
+the generated schema (`check.py`), so only library users who want a typed `Config` pay for the import.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from nexus_context.config.agent_schema import Agent
 from nexus_context.config.kinds import (
     MAX_TOKENS,
     Count,
@@ -18,7 +19,6 @@ from nexus_context.config.kinds import (
     Pattern,
     ProviderName,
     Ratio,
-    Role,
     Section,
     Strategy,
     Text,
@@ -292,42 +292,6 @@ class Memory(Section):
     )
 
 
-class AgentPermissions(Section):
-    """What one agent may do; never more than its parent."""
-
-    level: Level | None = Field(
-        default=None, description="What the agent may do; unset, what its parent may."
-    )
-    allow: list[Pattern] = Field(
-        default=[],
-        description=(
-            "Actions that are allowed, as patterns; ignored in a workspace file that allows more than the "
-            "global `permissions.allow`."
-        ),
-    )
-    deny: list[Pattern] = Field(default=[], description="Actions that are refused, as patterns.")
-
-
-class Agent(Section):
-    """A named subagent."""
-
-    cwd: Text | None = Field(
-        default=None,
-        description="The agent's directory, relative to the folder; its context is loaded from there.",
-    )
-    role: Role | None = Field(
-        default=None, description="What the agent is: `manager`, `worker` or `unified`."
-    )
-    task: Text | None = Field(default=None, description="What the agent is to do.")
-    model: Text | None = Field(default=None, description="The agent's model; unset, the parent's.")
-    tools: list[Pattern] | None = Field(
-        default=None, description="The tools the agent is offered, by name or pattern; unset, the parent's."
-    )
-    permissions: AgentPermissions = Field(
-        default_factory=AgentPermissions, description="What the agent may do; never more than its parent."
-    )
-
-
 class ModelLimits(Section):
     """Limits of one model, where the registry has none or wrong ones."""
 
@@ -380,11 +344,9 @@ class Config(Section):
     permissions: Permissions = Field(default_factory=Permissions, description="What agents may do.")
     tools: Tools = Field(default_factory=Tools, description="Tools that the model is offered.")
     skills: Skills = Field(default_factory=Skills, description="Skills (SKILL.md) that the model is told of.")
-    memory: Memory = Field(
-        default_factory=Memory, description="What is remembered beyond the history. No effect yet."
-    )
+    memory: Memory = Field(default_factory=Memory, description="What is remembered beyond the history.")
     agents: Annotated[dict[str, Agent], BeforeValidator(without_comments)] = Field(
-        default={}, description="Named subagents. No effect yet."
+        default={}, description="Named subagents, which are started by name."
     )
     models: Annotated[dict[str, ModelLimits], BeforeValidator(without_comments)] = Field(
         default={},

@@ -108,7 +108,7 @@ def _more_allowed(
         return found
     for place, permissions in places:
         patterns = _texts(permissions.get("allow"))
-        more = next((pattern for pattern in patterns if not _covered(pattern, allowed)), None)
+        more = next((pattern for pattern in patterns if not allowed_by(pattern, allowed)), None)
         if more is not None:
             message = (
                 f'"allow" is ignored here: it allows {mend.quoted(more)}, which the global file does not. '
@@ -118,7 +118,7 @@ def _more_allowed(
     return found
 
 
-def _covered(pattern: str, allowed: Sequence[str]) -> bool:
+def allowed_by(pattern: str, allowed: Sequence[str]) -> bool:
     """Whether one of these patterns is the same, or ends in the only `*` and stands for all it can mean."""
     return any(
         pattern == wide or (wide.find("*") == len(wide) - 1 and pattern.startswith(wide[:-1]))

@@ -4,6 +4,8 @@ The marker says how many tokens are left out. The result's end is kept because t
 how they ended. Deterministic: the same result and limit give the same text.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
@@ -52,3 +54,15 @@ def _made(
     shown = f"{head}\n{marker.format(tokens=left_out)}\n{end}"
     made = msgspec.structs.replace(message, content=shown)
     return made, count_message(counter, shown, message.tool_calls)
+
+
+def water_level(sizes: Sequence[int], budget: int) -> int:
+    """The size to which the largest of `sizes` (descending) come down so that they sum to `budget`."""
+    rest = sum(sizes)
+    for count, size in enumerate(sizes, start=1):
+        rest -= size
+        following = sizes[count] if count < len(sizes) else 0
+        level = (budget - rest) // count
+        if level >= following:
+            return max(level, LEAST)
+    return LEAST

@@ -8,6 +8,7 @@ from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.repair import Repair, Traced, traced
 from nexus_context.conversation.truncation import Strategy
+from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
 
 _USED_TWICE = "The id of a tool call was used before; it is sent under a name of its own."
@@ -123,3 +124,24 @@ class View(msgspec.Struct, frozen=True):
 def _named(message: Message, renamed: Message) -> Message:
     """The message, which may be shortened, with the ids of `renamed`."""
     return msgspec.structs.replace(message, tool_calls=renamed.tool_calls, tool_call_id=renamed.tool_call_id)
+
+
+def overflow(view: View, available: int) -> ContextOverflowError:
+    """The error for a view that does not fit, in words."""
+    count = len(view.messages())
+    what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
+    if not count:
+        what = "the conversation is empty"
+    elif count == 1:
+        what = f"the newest message takes {view.tokens:,} tokens"
+    elif view.anchor is None:
+        what = f"the newest {count} messages, which belong together, take {view.tokens:,} tokens"
+    left = f"{view.room:,} of {available:,} are left for the conversation"
+    if view.room <= 0:
+        left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+    if not available:
+        left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
+    return ContextOverflowError(
+        f"The context does not fit: {what}, and {left}. Shorten the message, the system prompt or the tools, "
+        "or choose a model with a larger window."
+    )

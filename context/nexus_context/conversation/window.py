@@ -8,7 +8,7 @@
    results only, each once. When the newest group alone does not fit, its largest results are shortened.
 4. What still does not fit is sent nowhere: `View.over` says so, for the caller to refuse.
 5. A cut made for a request becomes the conversation's when the conversation goes on from there. Until then
-   every request cuts for itself: looking at a long draft changes nothing.
+   every request cuts for itself: a long draft changes nothing. Who only looks proposes nothing.
 6. The cost of a request does not grow with the history: only what is new, and what a cut removes, is read.
 7. Where only the beginning and the end of the history are loaded, the cut lies behind the gap, even if what
    is loaded would fit: what is not loaded counts as cut. Not with `middle_out`, which looks at all.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.conversation import truncation
-from nexus_context.conversation.clamp import LEAST, clamped
+from nexus_context.conversation.clamp import LEAST, clamped, water_level
 from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
-
 
 LARGEST_SUMMARY = 0.5
 """Share of the room that a summary of earlier messages may take to be kept."""
@@ -116,27 +115,34 @@ class Window:
         self._settled = _Cut()
         self._proposed = self._settled
         self._front = _Front(self._settled, None, 0, {})  # of the cut that was looked at last
-        self._seen = 0  # messages that the last request saw
-        self._settled_seen = 0  # messages that the settled cut has seen
+        self._seen = 0  # messages that were there when last somebody looked
+        self._settled_seen = self._proposed_seen = 0  # messages that these cuts have seen
         self._tried: dict[Budget, _Fit] = {}  # for budgets, since the conversation went on
 
     def fit(self, budget: Budget) -> View:
         """What fits the budget. It is over the budget only where nothing more can be done."""
+        made = self._made(budget)
+        self._proposed, self._proposed_seen = made.cut, len(self._history)
+        return self._view(made, budget, self._history.sums(self._counter))
+
+    def look(self, budget: Budget) -> View:
+        """What `fit` would give, for who sends nothing."""
+        return self._view(self._made(budget), budget, self._history.sums(self._counter))
+
+    def _made(self, budget: Budget) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()
         size = len(self._history)
         if size > self._seen:  # the conversation went on from the last request
-            self._settled, self._settled_seen = self._proposed, self._seen
+            self._settled, self._settled_seen = self._proposed, self._proposed_seen
             self._seen = size
             self._tried.clear()
-        sums = self._history.sums(self._counter)
-        tried = self._tried.get(budget) if self._tried else None
-        if tried is None:
-            tried = self._tried[budget] = self._try(budget, sums)
+        made = self._tried.get(budget) if self._tried else None
+        if made is None:
+            made = self._tried[budget] = self._try(budget, self._history.sums(self._counter))
             if len(self._tried) > TRIED:
                 del self._tried[next(iter(self._tried))]
-        self._proposed = tried.cut
-        return self._view(tried, budget, sums)
+        return made
 
     def _try(self, budget: Budget, sums: Sequence[int]) -> _Fit:
         """The cut that a request of this budget makes."""
@@ -342,7 +348,7 @@ class Window:
             for index in range(cut.start, len(self._history))
             if self._history.messages[index].role == "tool"
         }
-        limit = _water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over)
+        limit = water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over)
         return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
 
     def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
@@ -385,15 +391,3 @@ def _index(unread: int) -> "IdentifierIndex":
     made = IdentifierIndex()
     made.messages = unread
     return made
-
-
-def _water_level(sizes: Sequence[int], budget: int) -> int:
-    """The size to which the largest of `sizes` (descending) come down so that they sum to `budget`."""
-    rest = sum(sizes)
-    for count, size in enumerate(sizes, start=1):
-        rest -= size
-        following = sizes[count] if count < len(sizes) else 0
-        level = (budget - rest) // count
-        if level >= following:
-            return max(level, LEAST)
-    return LEAST

@@ -18,6 +18,7 @@ import msgspec
 from nexus_context import files
 from nexus_context.config.merge import ConfigLayer, Effective
 from nexus_context.files import JSON_LIMIT
+from nexus_context.layers.agents import agent_problems
 from nexus_context.layers.bootstrap import find_bootstrap
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
@@ -88,6 +89,7 @@ def open_layers(
         around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
     )
     servers, mcp_files = find_servers(reading, places, effective, environ=around.environ, which=search)
+    reading.problems.extend(agent_problems(reading, effective, places, servers))
     counts = [
         place if own or mcp or config is not None or not (place.optional or place.name == DEFAULTS) else None
         for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)

@@ -26,9 +26,11 @@ from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import within
+from nexus_context.prompt.blocks import Block, Generation, Section, Standing, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
 from nexus_context.prompt.imports import Imports, Refusal, expand, take
+from nexus_context.prompt.inheritance import divided
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
 
@@ -36,30 +38,12 @@ DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
 
 
-class Block(msgspec.Struct, frozen=True):
-    """One file of a layer as it stands in the prompt; `pieces` are not empty."""
-
-    kind: Kind
-    layer: Layer
-    path: str
-    pieces: tuple[Piece, ...]
-
-
-class Section(msgspec.Struct, frozen=True):
-    """A custom section of `context.sections`. `path` and `span` are where it is defined."""
-
-    name: str
-    priority: int
-    layer: str
-    path: str
-    span: Span
-    pieces: tuple[Piece, ...]
-
-
 class Contents(msgspec.Struct, frozen=True):
     """The files' part of the prompt and what is wrong with it.
 
     `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
+    Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
+    as far as they are in this agent's prompt, and `sections` has the ones above, too.
     """
 
     bootstrap: tuple[Block, ...]
@@ -67,13 +51,25 @@ class Contents(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...]
     problems: tuple[Problem, ...]
     credentials: tuple[Credential, ...] = ()
+    standing: Standing | None = None
+    above: tuple[Generation, ...] = ()
 
 
-def gather(layers: Layers, reading: Reading, user_home: str, environ: Mapping[str, str]) -> Contents:
+def gather(
+    layers: Layers,
+    reading: Reading,
+    user_home: str,
+    environ: Mapping[str, str],
+    standing: Standing | None = None,
+) -> Contents:
     """Read what the layers' bootstrap and instruction files import, and the files of custom sections."""
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
     files = _prompt_files(layers)
+    above: tuple[Generation, ...] = ()
+    if standing is not None:
+        files, above, imports.inherited = divided(files, standing, reading.real_path)
+        imports.included.update(imports.inherited)
     waiting = {reading.real_path(file.path) for _, file in files}
     imports.included.update(waiting)
     blocks = []
@@ -86,7 +82,7 @@ def gather(layers: Layers, reading: Reading, user_home: str, environ: Mapping[st
         if pieces:
             blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
     persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
-    sections = _sections(layers, imports)
+    sections = _sections(layers, imports) if standing is None else _all_sections(layers, imports, standing)
     for path in imports.dropped.difference(imports.texts, before):
         reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
     reading.watch.update(imports.refused)
@@ -96,7 +92,7 @@ def gather(layers: Layers, reading: Reading, user_home: str, environ: Mapping[st
     hidden = [problem for path, text in texts for problem in hidden_text(path, text)]
     problems = (*imports.problems, *secrets, *hidden, *_skill_problems(layers, reading))
     rest = tuple(blocks[len(persona) :])
-    return Contents(persona, rest, sections, problems, credentials(layers, environ))
+    return Contents(persona, rest, sections, problems, credentials(layers, environ), standing, above)
 
 
 def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
@@ -143,6 +139,19 @@ _LITERAL = (
 def _secrets(text: str) -> tuple[Span, ...]:
     """Remembered: all files but the one that is edited are the same on every keystroke."""
     return secrets_in_text(text)
+
+
+def _all_sections(layers: Layers, imports: Imports, standing: Standing) -> tuple[Section, ...]:
+    """The agent's own sections and those of the agents above it, each definition once."""
+    if standing.text is not None:
+        return ()
+    above = standing.sections
+    inherited = {imports.real_path(path) for path in set(paths_of(above))}
+    imports.inherited.update(inherited)
+    imports.included.update(inherited)
+    known = {(section.path, section.span) for section in above}
+    own = _sections(layers, imports)
+    return (*(section for section in own if (section.path, section.span) not in known), *above)
 
 
 def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
@@ -200,6 +209,8 @@ def _section_pieces(
     span = document.span((*origin.pointer, "file"))
     layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
     path, refusal = _section_path(layer, imports, str(value.get("file")))
+    if refusal is None and imports.real_path(path) in imports.inherited:
+        return []
     if refusal is None and imports.real_path(path) in imports.included:
         message = "The section's file is left out: that file is in the prompt already. Remove the section."
         code = "prompt.section-file"

@@ -46,8 +46,9 @@ class Imports:
     """The imports of one prompt, of all its instruction files.
 
     `read` returns a file's text, unsaved text first; `user_home` is what `~` stands for. `included` are the
-    real paths that are in the prompt, `texts` what was read for it, by path; `dropped` are paths that were
-    read and not used, `refused` ones that are there and must not be read. All grow with each `expand`.
+    real paths that are in the prompt, of them `inherited` those through another agent; `texts` is what was
+    read for it, by path; `dropped` are paths that were read and not used, `refused` ones that are there and
+    must not be read. All grow with each `expand`.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -55,6 +56,7 @@ class Imports:
         self.real_path = real_path
         self.user_home = user_home
         self.included: set[str] = set()
+        self.inherited: set[str] = set()
         self.texts: dict[str, str] = {}
         self.dropped: set[str] = set()
         self.refused: set[str] = set()
@@ -243,6 +245,8 @@ def _repetition(imports: Imports, importer: _Importer, real: str) -> Refusal | N
     if real in importer.stack:
         why = "that file imports this one, so it is not included again. Remove one of the two imports"
         return Refusal("cycle", why)
+    if real in imports.inherited:
+        return Refusal("repeated", "")
     if real in imports.included:
         why = "that file is in the prompt already and is not included twice. Remove this import"
         return Refusal("repeated", why)

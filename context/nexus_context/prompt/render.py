@@ -15,12 +15,13 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import capabilities, sections, skills
+from nexus_context.prompt import agents, capabilities, sections, skills
 from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.sections import Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
+OWN = 20_000  # of an agent below others: before everything that it has from them
 AGENT = 1000
 PERSONA = 900
 CONTEXT = 800
@@ -29,6 +30,7 @@ CAPABILITIES = 600
 SKILLS = 500
 ADDITIONAL = 300
 ENVIRONMENT = 200
+ROLE = 150
 DATE = 100
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -38,7 +40,8 @@ class Fragment(msgspec.Struct, frozen=True):
     """A range of the prompt and where it came from.
 
     `section` is the kind of a bootstrap file (agent, soul, identity, user-identity, context), or layers,
-    capabilities, skills, additional, environment, active, mcp, date or custom; `title` its heading.
+    capabilities, skills, additional, environment, active, mcp, date, custom, subagent (what an agent has of
+    its own, and of those between it and the folder) or role; `title` its heading.
     `path` is None for text of the request. `source` is a range of the file's text. If `verbatim`, the
     prompt's text is that range with its line ends as `\\n`; else it is made from what stands there, and
     an empty range stands for a place or the file as a whole.
@@ -71,15 +74,18 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         sections.active(effective, facts),
         sections.mcp_servers(layers.servers),
     ]
+    base = agents.folder_files(contents)
     found = [
-        (AGENT, sections.bootstrap(contents, "agent")),
-        (PERSONA, sections.bootstrap(contents, "soul", "identity", "user-identity")),
-        (CONTEXT, sections.bootstrap(contents, "context")),
-        (LAYERED, sections.layered(contents)),
+        *((OWN, group) for group in agents.configurations(contents)),
+        (AGENT, sections.bootstrap(base, "agent")),
+        (PERSONA, sections.bootstrap(base, "soul", "identity", "user-identity")),
+        (CONTEXT, sections.bootstrap(base, "context")),
+        (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
         (SKILLS, skills.section(layers, facts)),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
+        (ROLE, agents.role(contents.standing)),
         (DATE, sections.date(effective, facts.now)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]

@@ -15,7 +15,8 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Span
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
-from nexus_context.prompt.contents import Block, Contents, Section
+from nexus_context.prompt.blocks import Block, Generation, Section
+from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.texts import Piece
 
@@ -60,7 +61,7 @@ def glued(groups: Iterable[list[Part]], separator: str) -> list[Part]:
     return parts
 
 
-def layered(contents: Contents) -> list[Part]:
+def layered(contents: Contents | Generation) -> list[Part]:
     """`# System Configuration` and the files of each layer under the layer's heading."""
     groups: list[list[Part]] = []
     for _, blocks in groupby(contents.blocks, key=lambda block: id(block.layer)):
@@ -72,9 +73,9 @@ def layered(contents: Contents) -> list[Part]:
     return glued([[heading], *groups], "\n\n")
 
 
-def bootstrap(contents: Contents, *kinds: Kind) -> list[Part]:
+def bootstrap(contents: Contents | Generation, *kinds: Kind) -> list[Part]:
     """The bootstrap files of some kinds, each under its heading; nothing of kinds that no layer has."""
-    return glued((_bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
+    return glued((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
 
 def additional(text: str | None) -> list[Part]:
@@ -144,25 +145,26 @@ def custom(section: Section) -> list[Part]:
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})
     pieces = texts.retraced(filled, "custom", section.path, Span(section.span.start, section.span.start))
-    return _by_file("custom", section.layer, section.name, section.path, pieces)
+    return by_file("custom", section.layer, section.name, section.path, pieces)
 
 
 def _block(block: Block, *, headed: bool) -> list[Part]:
     path, layer = block.path, block.layer
     text, title = _heading(layer, path)
-    pieces = [*text, Piece("\n", path), *_sourced(block)] if headed else _sourced(block)
-    return _by_file("layers", layer.name, title, path, pieces)
+    pieces = [*text, Piece("\n", path), *sourced(block)] if headed else sourced(block)
+    return by_file("layers", layer.name, title, path, pieces)
 
 
-def _bootstrap_file(block: Block) -> list[Part]:
+def bootstrap_file(block: Block) -> list[Part]:
+    """A bootstrap file under the heading of its kind."""
     name = f"bootstrap_{block.kind}"
     heading = texts.retraced(texts.fill(name, {}), name, block.path)
     title = texts.text(name).lstrip("# ")
-    pieces = [*heading, Piece("\n", block.path), *_sourced(block)]
-    return _by_file(block.kind, block.layer.name, title, block.path, pieces)
+    pieces = [*heading, Piece("\n", block.path), *sourced(block)]
+    return by_file(block.kind, block.layer.name, title, block.path, pieces)
 
 
-def _sourced(block: Block) -> list[Piece]:
+def sourced(block: Block) -> list[Piece]:
     """The text of a file after a line that says where it stands."""
     path = [Piece(_shown(block.path), block.path)]
     filled = texts.fill("source", {"path": path, "content": block.pieces})
@@ -181,7 +183,7 @@ def _heading(layer: Layer, path: str) -> tuple[list[Piece], str]:
     return pieces, title
 
 
-def _by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Piece]) -> list[Part]:
+def by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Piece]) -> list[Part]:
     """Parts of the file's own text and of what it imports, which has the imported file in its title."""
     parts = []
     for origin, run in groupby(pieces, key=lambda piece: piece.path):

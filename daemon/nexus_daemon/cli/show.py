@@ -1,6 +1,7 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
-With --messages, what it would be sent of a conversation, what is cut and why.
+With --messages, what it would be sent of a conversation, what is cut and why. With --agent, the same for an
+agent that the folder could start.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_daemon import protocol
+from nexus_daemon.cli import show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import context, wire
@@ -67,6 +69,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         default="text",
         help="json: the result of nexus/context/assemble; openai, anthropic: a body to send (default: text)",
     )
+    show_agents.arguments(command)
     group = command.add_argument_group("a conversation")
     group.add_argument(
         "--messages",
@@ -91,8 +94,11 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"nexus show: {options.path} does not exist.\n")
         return 2
     snapshot = read(folder)
-    _warn(snapshot, options)
     try:
+        snapshot, other = show_agents.seen(snapshot, options)
+        _warn(snapshot, options)
+        if other is not None:
+            return show_agents.print_difference(snapshot, other, options.model)
         if options.messages is not None:
             return _show_messages(snapshot, folder, options)
         if options.conversation is not None or options.no_folder:

@@ -1,0 +1,111 @@
+"""An agent: its folder as it sees it, its conversation, and what it was granted."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from nexus_context.agents.permissions import Permissions
+from nexus_context.assembly import usage_of
+from nexus_context.budget import TokenUsage
+from nexus_context.manager import ContextManager
+from nexus_context.prompt.blocks import MANAGER, UNIFIED, WORKER
+from nexus_context.prompt.render import Prompt
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter
+
+ROLES = (MANAGER, WORKER, UNIFIED)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What an agent is asked to be; None leaves it to `agents` of config.json, then to the parent.
+
+    `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns; `permissions`
+    has level, allow and deny; `parameters` are model parameters.
+    """
+
+    id: str
+    folder: str | None = None
+    role: str | None = None
+    task: str | None = None
+    parent: str | None = None
+    system_prompt: str | None = None
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    permissions: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] | None = None
+
+
+class Agent:
+    """One agent. What it was asked to be stays; `snapshot` and `permissions` follow the files.
+
+    `parent` is None for the workspace folder's own agent, whose depth is 0; `children` are the names of
+    those that live. `session` names its conversation in the ledger.
+    """
+
+    __slots__ = (
+        "children",
+        "conversation",
+        "depth",
+        "notice",
+        "parameters",
+        "parent",
+        "permissions",
+        "snapshot",
+        "tools",
+        "wanted",
+    )
+
+    def __init__(self, wanted: Wanted, *, parent: "Agent | None", snapshot: Snapshot) -> None:
+        self.wanted = wanted
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.children: list[str] = []
+        self.snapshot = snapshot
+        self.permissions = Permissions()
+        self.tools: tuple[tuple[str, ...], ...] = ()
+        self.parameters: dict[str, Any] = {}
+        self.conversation = ContextManager()
+        self.notice: str | None = None
+        """What is wrong with the agent's folder since it was started."""
+
+    @property
+    def id(self) -> str:
+        """The agent's name, one of its kind in its workspace folder."""
+        return self.wanted.id
+
+    @property
+    def session(self) -> str:
+        """The name of its conversation in the ledger."""
+        return "main" if self.parent is None else f"agent:{self.id}"
+
+    @property
+    def folder(self) -> str:
+        """The absolute path that the agent works in."""
+        return self.snapshot.folder
+
+    @property
+    def role(self) -> str:
+        """manager, worker or unified."""
+        return self.wanted.role or UNIFIED
+
+    @property
+    def task(self) -> str | None:
+        """What it is to do."""
+        return self.wanted.task
+
+    @property
+    def model(self) -> str | None:
+        """The model that its requests are for, unless they name another."""
+        name = self.snapshot.effective.get("/provider/model")
+        return name if isinstance(name, str) else None
+
+    @property
+    def prompt(self) -> Prompt:
+        """Its system prompt with the source of every character."""
+        return self.snapshot.prompt
+
+    def usage(self, *, counter: TokenCounter | None = None, now: datetime | None = None) -> TokenUsage:
+        """What its next request would cost before its own message (`assembly.usage_of`)."""
+        return usage_of(self.snapshot, self.conversation, counter=counter, now=now)

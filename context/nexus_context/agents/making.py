@@ -1,0 +1,155 @@
+"""What a new agent has: from what is asked, what config.json says of its name, its parent and its folder.
+
+1. What is asked counts before `agents.<name>` of the settings, that before what the parent has.
+2. Its model is the one that it was asked to have, else the one that its parent was, else that of its own
+   folder's settings, else its parent's.
+3. Permissions and tools only narrow (`permissions`, `patterns`).
+4. It has no MCP server but those of its parent that a pattern of its `tools` names: `github.*`,
+   `mcp__github__*` or `*`. Its own folder's servers are not started for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context import parameters as model_parameters
+from nexus_context.agents import permissions
+from nexus_context.agents.agent import ROLES, Agent, Wanted
+from nexus_context.agents.patterns import matches, overlap
+from nexus_context.config import mend
+from nexus_context.config.check import check_value
+from nexus_context.config.mcp import McpServer
+from nexus_context.errors import RequestError
+from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
+from nexus_context.prompt.contents import Contents
+from nexus_context.snapshot import Snapshot
+
+
+def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
+    """What is asked, with what the settings say of this name where it is silent.
+
+    Raises RequestError for an unknown role.
+    """
+    given = configured or {}
+    tools = given.get("tools") if wanted.tools is None else wanted.tools
+    own = {key: value for key, value in (given.get("permissions") or {}).items() if value}
+    made = msgspec.structs.replace(
+        wanted,
+        role=wanted.role or given.get("role") or WORKER,
+        task=wanted.task if wanted.task is not None else given.get("task"),
+        parent=wanted.parent or given.get("parent"),
+        model=wanted.model or given.get("model"),
+        tools=None if tools is None else tuple(tools),
+        permissions=own if wanted.permissions is None else wanted.permissions,
+    )
+    if made.role not in ROLES:
+        raise RequestError(
+            f"Agent {wanted.id!r}: unknown role {made.role!r}. Roles: {', '.join(ROLES)}.", code="agent-role"
+        )
+    return made
+
+
+def granted(agent: Agent, base: Snapshot) -> Standing:
+    """What the agent has from those above it and by its folder's settings, which is noted in it, too.
+
+    Raises RequestError for what its parent could not give.
+    """
+    wanted, parent = agent.wanted, agent.parent
+    if parent is None:
+        raise ValueError("the workspace folder's own agent is granted nothing")
+    narrow = permissions.asked(agent.id, parent.permissions, wanted.permissions or {})
+    agent.permissions = permissions.narrowed(narrow, permissions.of(base.effective))
+    agent.tools = _tools(wanted, parent)
+    agent.parameters = {**parent.parameters, **_parameters(wanted)}
+    above = () if wanted.system_prompt is not None else generations(parent.snapshot.contents)
+    sections = () if wanted.system_prompt is not None else parent.snapshot.contents.sections
+    texts = parent.snapshot.layers.texts
+    paths = {*paths_of(blocks_of(above)), *paths_of(sections)}
+    return Standing(
+        agent=agent.id,
+        role=agent.role,
+        task=wanted.task,
+        reports_to=parent.id,
+        text=wanted.system_prompt,
+        above=above,
+        sections=sections,
+        texts={path: texts[path] for path in paths if path in texts},
+        tools=agent.tools,
+        servers=_servers(wanted, parent.snapshot.layers.servers),
+        settings=_settings(agent, parent, base),
+    )
+
+
+def generations(contents: Contents) -> tuple[Generation, ...]:
+    """The files of a prompt, by the agents that they came with, the nearest first: what a child has of it."""
+    standing = contents.standing
+    if standing is None:
+        return (Generation(None, contents.bootstrap, contents.blocks),)
+    if standing.text is not None:
+        return (Generation(standing.agent, text=standing.text),)
+    return (Generation(standing.agent, contents.bootstrap, contents.blocks), *contents.above)
+
+
+def model_asked(agent: Agent) -> str | None:
+    """The model that the agent, or the nearest agent above it, was asked to have."""
+    above: Agent | None = agent
+    while above is not None:
+        if above.wanted.model:
+            return above.wanted.model
+        above = above.parent
+    return None
+
+
+def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
+    may = agent.permissions
+    settings: dict[str, Any] = {
+        "/permissions/level": may.level,
+        "/permissions/allow": list(may.allow),
+        "/permissions/deny": list(may.deny),
+    }
+    model = model_asked(agent) or base.effective.get("/provider/model") or parent.model
+    return settings if model is None else {**settings, "/provider/model": model}
+
+
+def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
+    if wanted.tools is None:
+        return parent.tools
+    wrong = check_value("/tools/disabled", list(wanted.tools))
+    if wrong:
+        raise RequestError(f"Agent {wanted.id!r}, tools: {wrong}", code="agent-tools")
+    for pattern in wanted.tools:
+        if not all(any(overlap(pattern, one) for one in has) for has in parent.tools):
+            own = parent.tools[-1]
+            has = mend.listed([mend.quoted(one) for one in own]) if own else "none"
+            raise RequestError(
+                f"Agent {wanted.id!r} cannot be given the tool {mend.quoted(pattern)}: its parent "
+                f"{parent.id!r} has {has}. Choose among those.",
+                code="agent-tools",
+            )
+    return (*parent.tools, wanted.tools)
+
+
+def _parameters(wanted: Wanted) -> dict[str, Any]:
+    given = {name: value for name, value in (wanted.parameters or {}).items() if value is not None}
+    for name, value in given.items():
+        model_parameters.check(name, value, f"agent {wanted.id!r}")
+    return given
+
+
+def _servers(wanted: Wanted, parents: Sequence[McpServer]) -> tuple[McpServer, ...]:
+    """The parent's servers that the agent was granted."""
+    if not wanted.tools:
+        return ()
+    named = [pattern for tool in wanted.tools for pattern in _server_patterns(tool)]
+    return tuple(server for server in parents if server.shadowed_by is None and matches(server.name, named))
+
+
+def _server_patterns(tool: str) -> list[str]:
+    """The patterns of server names that a pattern of tools names: what stands before the tool's own name."""
+    if tool == "*":
+        return ["*"]
+    if tool.startswith("mcp__"):
+        return [tool.removeprefix("mcp__").partition("__")[0]]
+    server, dot, _ = tool.rpartition(".")
+    return [server] if dot else []

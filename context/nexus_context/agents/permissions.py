@@ -1,0 +1,89 @@
+"""What an agent may do: never more than the agent above it, and never more than its own folder says.
+
+1. Levels, widest first: yolo, trusted, sandboxed, worker. The narrowest of parent, folder and request counts.
+2. What one of them denies is denied.
+3. An empty `allow` allows everything. Of two lists what both allow stays; a pattern of which that cannot be
+   told is left out.
+4. A request that asks for more than the parent has is refused; a folder that says more is not heeded.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.agents.patterns import NOTHING, covered
+from nexus_context.config import mend
+from nexus_context.config.check import check_value
+from nexus_context.config.merge import Effective
+from nexus_context.config.scope import LEVELS
+from nexus_context.errors import RequestError
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """A level, and patterns of what is allowed (none: everything) and denied."""
+
+    level: str = "trusted"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+def of(effective: Effective) -> Permissions:
+    """The permissions that a folder's settings give."""
+    get = effective.get
+    return Permissions(
+        get("/permissions/level"), tuple(get("/permissions/allow")), tuple(get("/permissions/deny"))
+    )
+
+
+def narrowed(parent: Permissions, other: Permissions) -> Permissions:
+    """What both allow."""
+    level = min(parent.level, other.level, key=LEVELS.index)
+    deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
+    return Permissions(level, _both(parent.allow, other.allow), deny)
+
+
+def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permissions:
+    """What a request asks for, the parent's where it is silent.
+
+    Raises RequestError for what is no permission, and for more than the parent has.
+    """
+    unknown = set(wanted) - {"level", "allow", "deny"}
+    for key in sorted(unknown):
+        raise RequestError(
+            f"Agent {agent!r}: there is no permission {key!r}. Give level, allow or deny.",
+            code="agent-permissions",
+        )
+    for key, value in wanted.items():
+        wrong = None if value is None else check_value(f"/permissions/{key}", _listed(value))
+        if wrong:
+            raise RequestError(f"Agent {agent!r}, permissions.{key}: {wrong}", code="agent-permissions")
+    level = wanted.get("level") or parent.level
+    if LEVELS.index(level) > LEVELS.index(parent.level):
+        raise RequestError(
+            f'Agent {agent!r} may not have the level "{level}": its parent has "{parent.level}". Ask for '
+            f'"{parent.level}" or less, or widen permissions.level of the parent.',
+            code="agent-permissions",
+        )
+    allow = tuple(wanted.get("allow") or ())
+    more = next((one for one in allow if parent.allow and not covered(one, parent.allow)), None)
+    if more is not None:
+        raise RequestError(
+            f"Agent {agent!r} may not be allowed {mend.quoted(more)}: its parent is not. Ask for what is "
+            f"within {mend.listed([mend.quoted(one) for one in parent.allow])}.",
+            code="agent-permissions",
+        )
+    deny = tuple(dict.fromkeys((*parent.deny, *(wanted.get("deny") or ()))))
+    return Permissions(level, allow or parent.allow, deny)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    if not one or not other:
+        return (*one, *other)
+    kept = [pattern for pattern in one if covered(pattern, other)]
+    kept += [pattern for pattern in other if covered(pattern, one)]
+    return tuple(dict.fromkeys(kept)) or NOTHING

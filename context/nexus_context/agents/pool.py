@@ -1,0 +1,297 @@
+"""The live agents of one workspace folder.
+
+1. Each agent has a snapshot of its own directory, made from what its parent's has: the parent's come first.
+2. A name is one agent's as long as that lives. What is disposed takes its children along.
+3. Agents in one directory share its texts: all are made from one base, which nobody sees.
+4. What cannot be is refused before anything is changed, with what to do instead.
+"""
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.agents import permissions
+from nexus_context.agents.agent import Agent, Wanted
+from nexus_context.agents.making import completed, granted
+from nexus_context.agents.places import directory
+from nexus_context.config import mend
+from nexus_context.errors import RequestError
+from nexus_context.files import is_dir
+from nexus_context.layers.agents import MAIN, configured_directory
+from nexus_context.layers.bootstrap import agent_file
+from nexus_context.prompt.blocks import UNIFIED, WORKER
+from nexus_context.snapshot import Snapshot, load
+
+MAX_DEPTH = 5
+"""How many agents deep the children of a workspace folder go."""
+MAX_AGENTS = 64
+"""How many agents of a workspace folder live at a time."""
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What snapshots are loaded with besides the folder: see `snapshot.load`."""
+
+    home: str
+    user_home: str
+    overlays: Mapping[str, str]
+    environ: Mapping[str, str]
+
+
+class AgentPool:
+    """The agents of one workspace folder. Safe for several threads: one change at a time.
+
+    `main` is the folder's own agent, the parent of those that name none. It is not in the list.
+    """
+
+    def __init__(self, folder: Snapshot, around: Around, *, roots: Sequence[str] = ()) -> None:
+        """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them."""
+        self.around = around
+        self.roots = tuple(roots) or (folder.folder,)
+        self.main = Agent(Wanted(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
+        self.main.permissions = permissions.of(folder.effective)
+        self._agents: dict[str, Agent] = {}
+        self._bases: dict[str, Snapshot] = {}
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def __contains__(self, agent_id: str) -> bool:
+        return agent_id in self._agents
+
+    def list(self) -> tuple[Agent, ...]:
+        """The live agents, parents before their children."""
+        with self._lock:
+            return tuple(self._agents.values())
+
+    def get(self, agent_id: str) -> Agent:
+        """The live agent of a name, or `main`. RequestError unknown-agent names those that there are."""
+        found = self.main if agent_id == MAIN else self._agents.get(agent_id)
+        if found is None:
+            meant = mend.meant(agent_id, self._agents)
+            known = ", ".join((MAIN, *self._agents))
+            hint = f" Did you mean {meant!r}?" if meant else ""
+            raise RequestError(
+                f"There is no agent {agent_id!r} in {self.main.folder}.{hint} Agents: {known}.",
+                code="unknown-agent",
+            )
+        return found
+
+    def spawn(
+        self,
+        agent_id: str,
+        cwd: str | None = None,
+        role: str | None = None,
+        task: str | None = None,
+        parent: str | None = None,
+        system_prompt: str | None = None,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        permissions: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Agent:
+        """Start an agent in a directory, absolute or relative to the workspace folder.
+
+        What is not given comes from `agents.<agent_id>` of the settings, then from the parent; without
+        either an agent is a worker in its parent's directory. Raises RequestError for what cannot be:
+        agent-id, agent-exists, unknown-agent, agent-cwd, agent-role, agent-depth, agent-count,
+        agent-permissions, agent-tools, bad-parameter.
+        """
+        wanted = _wanted(
+            agent_id, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters
+        )
+        with self._lock:
+            if agent_id in self._agents or agent_id == MAIN:
+                raise RequestError(
+                    f"There is an agent {agent_id!r} in {self.main.folder} already. Choose another name, or "
+                    "dispose of that one.",
+                    code="agent-exists",
+                )
+            if len(self._agents) >= MAX_AGENTS:
+                raise RequestError(
+                    f"{self.main.folder} has {MAX_AGENTS} live agents, the most that it may have. Dispose of "
+                    "one.",
+                    code="agent-count",
+                )
+            made = self._made(wanted)
+            self._agents[agent_id] = made
+            if made.parent is not None:
+                made.parent.children.append(agent_id)
+            return made
+
+    def view_as(
+        self,
+        agent_id: str | None = None,
+        cwd: str | None = None,
+        role: str | None = None,
+        task: str | None = None,
+        parent: str | None = None,
+        system_prompt: str | None = None,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        permissions: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Agent:
+        """The agent that `spawn` would start, which is not started. Its name may be another's, or none."""
+        name = agent_id or "agent"
+        wanted = _wanted(name, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters)
+        with self._lock:
+            return self._made(wanted)
+
+    def dispose(self, agent_id: str) -> tuple[str, ...]:
+        """End an agent and all below it; their names, children before their parents."""
+        with self._lock:
+            agent = self.get(agent_id)
+            if agent is self.main:
+                raise RequestError(f"{MAIN!r} is the folder's own agent. Name another.", code="unknown-agent")
+            gone = [name for child in tuple(agent.children) for name in self.dispose(child)]
+            if agent.parent is not None:
+                agent.parent.children.remove(agent_id)
+            del self._agents[agent_id]
+            if all(other.folder != agent.folder for other in self._agents.values()):
+                self._bases.pop(agent.folder, None)
+            return (*gone, agent_id)
+
+    def refresh(
+        self, folder: Snapshot, *, around: Around | None = None, changed: Collection[str] | None = None
+    ) -> tuple[Agent, ...]:
+        """Load all agents again, as files are now; those that see something else.
+
+        `folder` is the workspace folder's present snapshot. `changed` are the only paths that can have
+        changed; None: any may have. An agent whose parent can no longer give what it has keeps what it had,
+        and says so in its `notice`.
+        """
+        with self._lock:
+            self.around = around or self.around
+            self.main.snapshot = folder
+            self.main.permissions = permissions.of(folder.effective)
+            for path, base in tuple(self._bases.items()):
+                self._bases[path] = self._loaded(path, base, changed)
+            return tuple(agent for agent in self._agents.values() if self._renew(agent))
+
+    def check_message(self, sender: str, target: str) -> None:
+        """Raise RequestError, code agent-message, unless one agent may send the other a message.
+
+        A worker reports to its parent, and speaks to its own children; others speak to everyone.
+        """
+        one, other = self.get(sender), self.get(target)
+        if one is other:
+            raise RequestError(
+                f"Agent {sender!r} cannot send itself a message. Name another.", code="agent-message"
+            )
+        if one.role == WORKER and other is not one.parent and other.parent is not one:
+            reports_to = MAIN if one.parent is None else one.parent.id
+            raise RequestError(
+                f"Worker {sender!r} reports to {reports_to!r} only. Send it there.", code="agent-message"
+            )
+
+    def _made(self, wanted: Wanted) -> Agent:
+        if agent_file(wanted.id) is None:
+            raise RequestError(
+                f"{wanted.id!r} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or `-`, the "
+                "first no `.` or `-`.",
+                code="agent-id",
+            )
+        effective = self.main.snapshot.effective
+        configured = (effective.get("/agents") or {}).get(wanted.id)
+        wanted = completed(wanted, configured)
+        parent = self.get(wanted.parent or MAIN)
+        _check_below(wanted, parent)
+        given = wanted.folder
+        if given is None:
+            given = configured_directory(self.main.snapshot.layers, wanted.id) or parent.folder
+        path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
+        agent = Agent(wanted, parent=parent, snapshot=self._base(path))
+        agent.snapshot = msgspec.structs.replace(self._seen(agent), revision=1)
+        return agent
+
+    def _seen(self, agent: Agent) -> Snapshot:
+        """The agent's directory as it is for the agent."""
+        base = self._base_of(agent)
+        around = self.around
+        return load(
+            base.folder,
+            home=around.home,
+            user_home=around.user_home,
+            environment=base.environment,
+            overlays=around.overlays,
+            environ=around.environ,
+            previous=base,
+            changed=(),
+            agent=agent.id,
+            standing=granted(agent, base),
+        )
+
+    def _renew(self, agent: Agent) -> bool:
+        """Whether the agent sees something else than before, which it does from now on."""
+        before = agent.snapshot
+        there = is_dir(agent.folder)
+        agent.notice = None if there else f"{agent.folder} is no directory any more. Dispose of the agent."
+        try:
+            now = self._seen(agent)
+        except RequestError as error:
+            agent.notice = str(error)
+            return False
+        same = now.prompt == before.prompt and now.problems == before.problems
+        same = same and now.effective.values == before.effective.values
+        agent.snapshot = msgspec.structs.replace(now, revision=before.revision + (not same))
+        return not same
+
+    def _base_of(self, agent: Agent) -> Snapshot:
+        folder = agent.folder
+        return self.main.snapshot if folder == self.main.folder else self._bases.get(folder, agent.snapshot)
+
+    def _base(self, path: str) -> Snapshot:
+        """The directory for no agent, as its files are now."""
+        if path == self.main.folder:
+            return self.main.snapshot
+        self._bases[path] = self._loaded(path, self._bases.get(path), None)
+        return self._bases[path]
+
+    def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
+        around = self.around
+        now = load(
+            path,
+            home=around.home,
+            user_home=around.user_home,
+            environment=self.main.snapshot.environment,
+            overlays=around.overlays,
+            environ=around.environ,
+            previous=before,
+            changed=changed,
+        )
+        return before if before is not None and before.revision == now.revision else now
+
+
+def _wanted(
+    agent_id: str,
+    folder: str | None,
+    role: str | None,
+    task: str | None,
+    parent: str | None,
+    system_prompt: str | None,
+    model: str | None,
+    tools: Sequence[str] | None,
+    may: Mapping[str, Any] | None,
+    parameters: Mapping[str, Any] | None,
+) -> Wanted:
+    named = None if tools is None else tuple(tools)
+    return Wanted(agent_id, folder, role, task, parent, system_prompt, model, named, may, parameters)
+
+
+def _check_below(wanted: Wanted, parent: Agent) -> None:
+    """Raise RequestError unless an agent may have such a child."""
+    if parent.depth >= MAX_DEPTH:
+        raise RequestError(
+            f"Agent {wanted.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
+            "Start it from an agent further up.",
+            code="agent-depth",
+        )
+    if parent.role == WORKER and wanted.role != WORKER:
+        raise RequestError(
+            f"Worker {parent.id!r} may start workers only, no {wanted.role}. Start {wanted.id!r} as a worker "
+            "or from its manager.",
+            code="agent-role",
+        )

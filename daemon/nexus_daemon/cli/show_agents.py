@@ -1,0 +1,176 @@
+"""`nexus show --agent`: what an agent of a folder would see, and what another does not."""
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nexus_context import assembly
+from nexus_context.agents import MAIN, ROLES, AgentPool, Around
+from nexus_context.assembly.costs import fragment_tokens
+from nexus_context.errors import RequestError
+from nexus_context.layers.bootstrap import agent_file
+from nexus_context.prompt.blocks import OWN_TEXTS
+from nexus_context.snapshot import Snapshot
+from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.surroundings import surroundings
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+UNNAMED = "agent"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """The options of `nexus show` that are about agents."""
+    group = command.add_argument_group("an agent that the folder could start")
+    group.add_argument(
+        "--agent", metavar="NAME", help="of `agents` in config.json, or with a file AGENT.<NAME>.md"
+    )
+    group.add_argument("--role", choices=ROLES, help="its role (default: the configured one, else worker)")
+    group.add_argument("--folder", metavar="PATH", help="the directory it works in, in or beneath the folder")
+    group.add_argument("--task", help="what it is to do")
+    group.add_argument(
+        "--diff",
+        metavar="OTHER",
+        help="what it sees that OTHER does not, and the reverse; OTHER: another agent, or main",
+    )
+
+
+def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
+    """What is to be shown, and what it is to be compared with.
+
+    Raises RequestError for an agent that nothing is known of, and for one that could not be started.
+    """
+    given = options.agent, options.role, options.folder, options.task
+    if options.diff is None and not any(given):
+        return folder, None
+    around = surroundings()
+    pool = AgentPool(folder, Around(around.nexus_home, around.user_home, {}, around.environ))
+    shown = folder
+    if any(given) and options.agent != MAIN:
+        described = any(given[1:])
+        shown = _agent(pool, options.agent or UNNAMED, options, described=described)
+    if options.diff is None:
+        return shown, None
+    bare = argparse.Namespace(role=None, folder=None, task=None)
+    other = folder if options.diff == MAIN else _agent(pool, options.diff, bare, described=False)
+    return shown, other
+
+
+def print_difference(shown: Snapshot, other: Snapshot, model: str | None) -> int:
+    """Print what each has that the other has not, then the two prompts line by line; the exit code."""
+    from difflib import unified_diff  # only here, and slow to import
+
+    from rich.text import Text
+
+    from nexus_daemon.cli import tables
+
+    out = tables.console()
+    one, two = _parts(shown, model), _parts(other, model)
+    names = _names(shown, other)
+    lines = [
+        *_listed(f"Only {names[0]} sees:", [one[key] for key in one if key not in two], "green"),
+        *_listed(f"Only {names[1]} sees:", [two[key] for key in two if key not in one], "red"),
+        *_changed(one, two, names),
+    ]
+    if not lines:
+        lines = [Text(f"{names[0]} and {names[1]} see the same.")]
+    compared = unified_diff(
+        other.prompt.text.splitlines(), shown.prompt.text.splitlines(), names[1], names[0], lineterm=""
+    )
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in (*lines, *(Text(line, colours.get(line[:1], "")) for line in compared)):
+        out.print(line, soft_wrap=True)
+    return 0
+
+
+class _Part(msgspec.Struct):
+    """A file or a section of a prompt: its name, its text and its tokens."""
+
+    name: str
+    text: str
+    tokens: int
+    exact: bool
+
+    @property
+    def shown(self) -> str:
+        return f"{'' if self.exact else '≈'}{self.tokens:,}"
+
+
+def _agent(pool: AgentPool, name: str, options: argparse.Namespace, *, described: bool) -> Snapshot:
+    folder = None if options.folder is None else os.fspath(absolute(options.folder))
+    configured = pool.main.snapshot.effective.get("/agents") or {}
+    _start_parents(pool, name, configured)
+    agent = pool.view_as(name, folder, options.role, options.task).snapshot
+    files = (file.path for layer in agent.layers.layers for file in layer.files)
+    defined = any(os.path.basename(path) == agent_file(name) for path in files)
+    if name not in configured and not defined and not described:
+        known = f"Agents of config.json: {', '.join(configured)}." if configured else ""
+        raise RequestError(
+            f"There is no agent {name!r}: config.json has none of that name, and there is no "
+            f"{agent_file(name)}. {known} Say what it would be with --folder, --role or --task.".replace(
+                "  ", " "
+            ),
+            code="unknown-agent",
+        )
+    return agent
+
+
+def _start_parents(pool: AgentPool, name: str, configured: Mapping[str, Any]) -> None:
+    """Start the agents that the settings put above one: in this process's own pool only."""
+    above: list[str] = []
+    parent = (configured.get(name) or {}).get("parent")
+    while isinstance(parent, str) and parent in configured and parent not in (*above, name):
+        above.insert(0, parent)
+        parent = configured[parent].get("parent")
+    for one in above:
+        if one not in pool:
+            pool.spawn(one)
+
+
+def _names(shown: Snapshot, other: Snapshot) -> tuple[str, str]:
+    one, two = shown.agent or MAIN, other.agent or MAIN
+    return one, two
+
+
+def _parts(snapshot: Snapshot, model: str | None) -> dict[str, _Part]:
+    """The files of a prompt by path, and its other sections by title, in their order."""
+    prompt = snapshot.prompt
+    _, counter = assembly.model_of(snapshot, model)
+    parts: dict[str, _Part] = {}
+    counts = fragment_tokens(prompt, counter)
+    for fragment, tokens in zip(prompt.fragments, counts, strict=True):
+        path = fragment.path
+        of_a_file = path is not None and fragment.layer is not None and not path.startswith(OWN_TEXTS)
+        name = path if of_a_file and path is not None else fragment.title
+        part = parts.setdefault(name, _Part(name, "", 0, counter.exact))
+        part.tokens += tokens
+        if fragment.verbatim or not of_a_file:  # the same file may stand under another heading
+            part.text += prompt.text[fragment.span.start : fragment.span.end].strip()
+    return parts
+
+
+def _listed(title: str, parts: Iterable[_Part], style: str) -> "list[Text]":
+    from rich.text import Text
+
+    rows = list(parts)
+    if not rows:
+        return []
+    width = max(len(part.shown) for part in rows)
+    lines = [f"  {part.shown:>{width}}  {part.name}" for part in rows]
+    return [Text(title, "bold"), *(Text(line, style) for line in lines), Text("")]
+
+
+def _changed(one: dict[str, _Part], two: dict[str, _Part], names: tuple[str, str]) -> "list[Text]":
+    """What both have, with another text."""
+    from rich.text import Text
+
+    lines = [
+        f"  {part.name}: {part.shown} tokens for {names[0]}, {two[key].shown} for {names[1]}"
+        for key, part in one.items()
+        if key in two and two[key].text != part.text
+    ]
+    return [Text("Different:", "bold"), *map(Text, lines), Text("")] if lines else []
