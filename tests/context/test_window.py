@@ -142,6 +142,23 @@ def test_a_long_draft_changes_nothing_for_the_turns_after_it() -> None:
     assert shown(window.fit(room).messages()) == "u1 u3 a3 u4 a4"
 
 
+@given(histories(BROKEN), POLICIES, BUDGETS, st.data())
+def test_who_only_looks_changes_nothing(
+    messages: list[Message], policy: Policy, budget: Budget, data: st.DataObject
+) -> None:
+    counter = Letters()
+    looked, alone = History(), History()
+    watched, window = Window(looked, counter, policy), Window(alone, counter, policy)
+    for message in messages:
+        looked.append(message)
+        alone.append(message)
+        seen = watched.look(budget)
+        if data.draw(st.booleans()):
+            sent, same = watched.fit(budget), window.fit(budget)
+            assert sent.messages() == same.messages() == seen.messages()
+            assert sent.wanted == same.wanted
+
+
 @pytest.mark.parametrize("policy", [Policy(strategy=strategy) for strategy in STRATEGIES])
 def test_an_id_used_twice_has_the_same_new_name_after_every_cut(policy: Policy) -> None:
     history, counter = History(), Letters()

@@ -194,7 +194,7 @@ def test_a_client_that_does_not_read(limits: str) -> None:
     assert server.stdin is not None
     hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"capabilities": {}}}
     big = {"jsonrpc": "2.0", "id": 1, "method": "nexus/wait", "params": {"seconds": 0, "size": 3_000_000}}
-    server.stdin.write(frame(hello) + frame(big))
+    server.stdin.write(frame(hello) + frame(big) + frame({**big, "id": 2}))
     server.stdin.flush()
     assert server.wait(15) == 1
     _, errors = server.communicate()

@@ -158,11 +158,13 @@ class StreamLink:
         size = sum(map(len, parts))
         header = wire.header(size)
         self._written += len(header) + size
+        # one frame may be as long as it is: what counts is what the client left unread before
+        unread = self._writer.get_write_buffer_size()
         if size > wire.LONG:
             self._writer.write(header, *parts)
         else:
             self._writer.write(b"".join((header, *parts)))
-        if self._writer.get_write_buffer_size() > self._limits.unread_bytes:
+        if unread > self._limits.unread_bytes:
             self._give_up("the client does not read: too much is waiting for it")
 
     def writer_lost(self) -> None:
