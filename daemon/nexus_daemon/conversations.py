@@ -2,7 +2,7 @@
 
 1. A conversation is here while it is used, and afterwards until it is the one that was not used for longest
    and there are too many. One that the ledger does not have is let go at once, unless messages of agents
-   were delivered with its first turn.
+   were given out with its first turn.
 2. Who uses a conversation has it for himself, and gets it in the order in which he asked.
 3. It holds what the ledger holds (`following`). What only matters while the daemon lives is here alone: what
    was sent last, what the user was warned of.
@@ -22,7 +22,7 @@ from nexus_daemon import messages, protocol
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext
-    from nexus_context.ledger.records import DirectMessage, Head
+    from nexus_context.ledger.records import Head
     from nexus_context.prefix import Prefix
 
 REMEMBERED_KEYS = 1_000
@@ -59,24 +59,34 @@ class Conversation:
         self.loaded: int | None = None  # tokens that were asked for when it was read; None: all
         self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
-        self.delivered: dict[tuple[Any, ...], list[DirectMessage]] = {}  # with the last request that had any
+        self.given_out: dict[str, tuple[str, ...]] = {}  # ids of messages, with each agent's last request
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
         self.warned: int | None = 0  # percent at which the user was last warned; None: in another life
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
-        self._answered: OrderedDict[str, Answer] = OrderedDict()
+        self._answered: OrderedDict[str, tuple[Answer, int]] = OrderedDict()
 
     @property
     def last_turn(self) -> str | None:
         return None if self.head is None else self.head.turn
 
-    def answer_to(self, key: str | None) -> Answer | None:
-        """What the append of that key came to, as far as it is remembered here."""
-        return None if key is None else self._answered.get(key)
+    def answer_to(self, key: str | None, messages: int) -> Answer | None:
+        """What the append of that key came to, as far as it is remembered here.
 
-    def remember(self, key: str | None, answer: Answer) -> None:
+        LedgerError, code `key-reused`, where that had another number of messages.
+        """
+        if key is None or (known := self._answered.get(key)) is None:
+            return None
+        answer, count = known
+        if count != messages:
+            from nexus_context.ledger.errors import key_reused
+
+            raise key_reused(key, count, messages)
+        return answer
+
+    def remember(self, key: str | None, answer: Answer, messages: int) -> None:
         if key is not None:
-            self._answered[key] = answer
+            self._answered[key] = answer, messages
             if len(self._answered) > REMEMBERED_KEYS:
                 self._answered.popitem(last=False)
 
@@ -112,7 +122,7 @@ class Conversation:
         self.manager.clear_messages()
         self.head = self.compaction = self.loaded = self.record = self.last_prefix = None
         self.positions = []
-        self.delivered = {}
+        self.given_out = {}
         self.futile = self.kept_whole = False
         self.changed()
         self._answered.clear()
@@ -148,7 +158,7 @@ class Conversations:
                 yield conversation
         finally:
             conversation.users -= 1
-            over = not (conversation.users or conversation.head or conversation.delivered)
+            over = not (conversation.users or conversation.head or conversation.given_out)
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
 

@@ -56,6 +56,7 @@ class _News(msgspec.Struct):
     """What is to be told about a folder: why, since when (monotonic seconds), and what will tell it."""
 
     reason: str
+    sessions: frozenset[str]  # those that moved
     since: float
     timer: asyncio.TimerHandle
 
@@ -140,25 +141,28 @@ class Daemon:
             self._looking = self._loop.create_task(self._look())
             self._tell_notice()
         if folder is not None and "main" in self.records.names(book.workspace):
-            self.announce(folder, "session")  # what it costs was told without its messages
+            self.announce(folder, "session", "main")  # what it costs was told without its messages
         return book
 
-    def announce(self, folder: Folder, reason: str) -> None:
+    def announce(self, folder: Folder, reason: str, session: str | None = None) -> None:
         """Tell every client what the folder's context costs now, once it is quiet.
 
-        Several reasons in a row are told once, as the first of them by `REASONS`.
+        Several reasons in a row are told once, as the first of them by `REASONS`. `session` is the one that
+        moved.
         """
         if folder.snapshot is None or folder.reload.cancelled:
             return
         now = time.monotonic()
         news = self._news.get(folder)
         since = now
+        sessions = frozenset(() if session is None else (session,))
         if news is not None:
             news.timer.cancel()
+            sessions |= news.sessions
             reason, since = min(reason, news.reason, key=REASONS.index), news.since
         wait = max(min(QUIET_S, since + PATIENCE_S - now), 0.0)
         timer = asyncio.get_running_loop().call_later(wait, self._begin_to_tell, folder)
-        self._news[folder] = _News(reason, since, timer)
+        self._news[folder] = _News(reason, sessions, since, timer)
 
     def show(self, message: messages.ShowMessageParams) -> None:
         """Show every user a message."""
@@ -245,12 +249,14 @@ class Daemon:
         snapshot = folder.snapshot
         if snapshot is None or folder.reload.cancelled:
             return
+        moved = news.sessions if news.reason in ("session", "compaction") else ()
+        session = next(iter(moved)) if len(moved) == 1 else None
         for client in tuple(self.clients):
             locate = Locator(snapshot.layers, client.position_encoding)
             async with folder.conversations.using("main") as conversation:
                 usage = await self.work(_usage_now, snapshot, conversation, folder.book, locate)
             if client in self.clients and not folder.reload.cancelled:
-                params = protocol.ContextDidChange(folder.uri, snapshot.revision, news.reason, usage)
+                params = protocol.ContextDidChange(folder.uri, snapshot.revision, news.reason, usage, session)
                 client.notify("nexus/context/didChange", params)
 
     def _tell_notice(self) -> None:
@@ -263,13 +269,17 @@ class Daemon:
 
     async def _look(self) -> None:
         """Look now and then at what other processes wrote, while somebody listens."""
+        said: str | None = None  # a session that stays broken is told of once
         while True:
             await asyncio.sleep(LOOK_S)
             if self.clients:
                 try:
                     await self._result(self.records.submit(self.records.look))
+                    said = None
                 except RequestError as error:
-                    logger.warning("%s", error)
+                    before, said = said, str(error)
+                    if said != before:
+                        logger.warning("%s", said)
                 self._tell_notice()  # a damaged file may have been set aside since
 
     def _in_loop(self, tell: Callable[..., None], *about: Any) -> None:
@@ -294,7 +304,7 @@ class Daemon:
                 )
                 client.notify("nexus/session/didChange", params)
             compacted = change.reason in ("compacted", "undone")
-            self.announce(folder, "compaction" if compacted else "session")
+            self.announce(folder, "compaction" if compacted else "session", change.session)
 
     def _messaged(self, workspace: str, agent: str) -> None:
         """Tell every client of the folder that a message waits for an agent."""

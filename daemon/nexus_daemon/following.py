@@ -9,6 +9,7 @@
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -23,12 +24,15 @@ from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, Head, Held, NewCompaction, NewTurn, Ranges
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_daemon.conversations import Answer, Conversation
 from nexus_daemon.ledger import Book
+
+logger = logging.getLogger(__name__)
 
 FRONT_CUTTING = ("oldest_first", "smart", "sliding", "recency", "simple")
 """Ways of cutting that send the beginning and the end of a history: what lies between need not be read."""
@@ -84,7 +88,9 @@ def follow(conversation: Conversation, book: Book, snapshot: Snapshot, *, tokens
             conversation.forget()
         return
     if known is None or known.thread != head.thread:
+        given_out = {} if known is not None else conversation.given_out
         conversation.forget()
+        conversation.given_out = given_out
         _read(conversation, book, snapshot, tokens)
         return
     if known != head:
@@ -103,7 +109,7 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
 
     The conversation has been followed up to now.
     """
-    known = conversation.answer_to(given.key)
+    known = conversation.answer_to(given.key, len(given.messages))
     if known is not None:
         return known
     counter = costs.model_of(snapshot, None)[1]
@@ -126,7 +132,10 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
     )
     done = book.append(conversation.session, turn)
     answer = Answer(done.session, done.turn, done.forked)
-    conversation.remember(given.key, answer)
+    if not done.forked:  # a fork may be renamed or deleted meanwhile: the ledger knows
+        conversation.remember(given.key, answer, len(given.messages))
+    if not done.repeated:
+        _hand_over(conversation, book)
     if done.repeated or done.forked:
         return answer
     conversation.record = None
@@ -139,6 +148,17 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
     else:
         follow(conversation, book, snapshot, tokens=conversation.loaded)
     return answer
+
+
+def _hand_over(conversation: Conversation, book: Book) -> None:
+    """The conversation went on: the messages of agents that were given out wait no more."""
+    ids = [each for sent in conversation.given_out.values() for each in sent]
+    conversation.given_out = {}
+    if ids:
+        try:
+            book.delivered(ids)
+        except LedgerError as error:  # they come again rather than never
+            logger.warning("messages of agents are not marked as delivered: %s", error)
 
 
 def compaction_of(

@@ -6,7 +6,6 @@
    other processes wrote is looked for while somebody listens, and told as theirs.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -85,6 +84,7 @@ class Records:
         """The book of a folder; the ledger is opened if it is not. In the writer's thread only."""
         from nexus_context.ledger import open_ledger
         from nexus_context.ledger.errors import LedgerError
+        from nexus_context.ledger.opening import workspace_of
 
         if url is not None:
             raise LedgerError(
@@ -94,7 +94,7 @@ class Records:
             )
         if self.ledger is None:
             self.ledger = open_ledger(path, environ=self._environ)
-        workspace = "" if folder is None else os.path.realpath(folder)
+        workspace = "" if folder is None else workspace_of(folder)
         if folder is not None and workspace not in self._heads:
             self._heads[workspace] = {one.name: one.head for one in self.ledger.sessions(workspace)}
         return Book(self, self.ledger, workspace)
@@ -113,16 +113,33 @@ class Records:
         return sorted(self._heads.get(workspace, ()))
 
     def look(self) -> None:
-        """Tell what other processes wrote since the last look. In the writer's thread only."""
+        """Tell what other processes wrote since the last look. In the writer's thread only.
+
+        What could not be told, as the ledger could not be read, is told at the next look.
+        """
         ledger = self.ledger
         if ledger is None or (version := ledger.version()) == self._version:
             return
-        self._version = version
+        from nexus_context.ledger.errors import LedgerError
+
+        failed: LedgerError | None = None
         for workspace, known in list(self._heads.items()):
             now = {one.name: one for one in ledger.sessions(workspace)}
             for change in differences(workspace, known, now):
-                self._told(change if change.reason != "appended" else self._exactly(ledger, change))
-            self._heads[workspace] = {name: one.head for name, one in now.items()}
+                try:
+                    self._tell(ledger, change)
+                except LedgerError as error:  # a damaged session holds up no other
+                    failed = error
+                    if change.reason == "created":  # that it was begun is told, not how it went on
+                        begun = now[change.session].head
+                        known[change.session] = msgspec.structs.replace(begun, turn=None, seq=0)
+                    continue
+                known.pop(change.former or change.session, None)
+                if change.session in now:
+                    known[change.session] = now[change.session].head
+        if failed is not None:
+            raise failed
+        self._version = version
 
     def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
         """Note and tell what this process wrote. `before`: the head that it was written behind."""
@@ -132,7 +149,9 @@ class Records:
             known.pop(change.former, None)
         if before is not None and before.seq and not _is_at(seen, before):
             reason: Reason = "created" if seen is None else "appended"
-            self._told(Change(change.workspace, change.session, reason, before.turn))
+            former = Change(change.workspace, change.session, reason, before.turn)
+            if self.ledger is not None:
+                self._tell(self.ledger, former)
         if head is None:
             known.pop(change.session, None)
         else:
@@ -146,11 +165,14 @@ class Records:
         self._writer.shutdown(wait=False)
         return ended
 
-    def _exactly(self, ledger: "Ledger", change: Change) -> Change:
-        """A thread that went on: by what its last turn is."""
-        for turn in ledger.turns(change.workspace, change.session, last=1):
-            return msgspec.structs.replace(change, reason=_KINDS[turn.type])
-        return change
+    def _tell(self, ledger: "Ledger", change: Change) -> None:
+        """Tell what another process wrote; of a new session that it was begun, then how it went on."""
+        if change.reason == "created":
+            self._told(msgspec.structs.replace(change, turn=None))
+            if change.turn is None:
+                return
+            change = msgspec.structs.replace(change, reason="appended")
+        self._told(change if change.reason != "appended" else _exactly(ledger, change))
 
 
 class Book:
@@ -272,6 +294,14 @@ def differences(workspace: str, known: "Mapping[str, Head]", now: "Mapping[str, 
         elif before.seq != head.seq:
             changes.append(Change(workspace, name, "appended", head.turn))
     return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
+
+
+def _exactly(ledger: "Ledger", change: Change) -> Change:
+    """A thread that went on: by what the turn is; of what came behind it, this process wrote one turn."""
+    for turn in ledger.turns(change.workspace, change.session, last=2):
+        if turn.id == change.turn:
+            return msgspec.structs.replace(change, reason=_KINDS[turn.type])
+    return change
 
 
 def _is_at(seen: "Head | None", head: "Head") -> bool:

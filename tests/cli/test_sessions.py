@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +102,20 @@ def test_sessions_are_listed(chat: Place) -> None:
     )  # fmt: skip
 
 
+def test_a_list_fits_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    chat.run("rename", "chat", "long " * 20)
+    out, _ = chat.run("list")
+    assert "forked" not in out
+    (row,) = (line for line in out.splitlines() if "<time>" in line)
+    assert row.lstrip().startswith("long long long") and "…" in row
+
+
 def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -> None:
     assert place.run("list") == ("", "nexus sessions: There are no sessions yet.\n")
     place.run("import", str(place.file))
+    _, err = place.run("list", "--folder", str(tmp_path / "gone"), code=2)
+    assert err == "nexus sessions: /gone is no folder.\n"
     _, err = place.run("list", "--folder", str(tmp_path))
     assert err == "nexus sessions:  has no sessions; 1 other folder has: see nexus sessions list --all.\n"
     out, _ = place.run("list", "--all", "--folder", str(tmp_path))
@@ -136,6 +149,15 @@ def test_search_marks_what_matched(chat: Place) -> None:
     assert chat.run("search", "!", code=2)[1] == "nexus sessions: The query '!' holds no word to look for.\n"
 
 
+def test_search_takes_words_to_exclude_unquoted(chat: Place) -> None:
+    assert chat.run("search", "disk", "-is") == chat.run("search", "disk -is")
+    assert chat.run("search", "-zebra", "done") == chat.run("search", "done -zebra")
+    with pytest.raises(SystemExit):
+        main(["sessions", "search", "disk", "--zebra"])
+    with pytest.raises(SystemExit):
+        main(["sessions", "list", "-zebra"])
+
+
 def test_search_colours_what_matched_on_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -147,6 +169,7 @@ def test_search_colours_what_matched_on_a_terminal(chat: Place, monkeypatch: pyt
 def test_an_export_never_overwrites(chat: Place, tmp_path: Path) -> None:
     out, err = chat.run("export", "chat")
     assert (len(out.splitlines()), err) == (3, "")
+    assert chat.run("export", "chat", "-o", "-") == (out, "")
     file = tmp_path / "out.jsonl"
     _, err = chat.run("export", "chat", "-o", str(file))
     assert err == "nexus sessions: 2 turns of 'chat' written to /out.jsonl.\n"
@@ -188,6 +211,93 @@ def test_delete_asks_on_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch)
     assert chat.run("delete", "chat")[0] == "'chat' is deleted.\n"
 
 
+def test_what_delete_asks_cannot_steer_a_terminal(
+    chat: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steering(chat, tmp_path)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin.readline", lambda: "n", raising=False)
+    _, err = chat.run("delete", "\x1b[31m", code=1)
+    assert err.startswith("   [31m: 1 message, changed <time>\nDelete this session for good?")
+
+
+def test_an_interrupt_is_no_traceback(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin.readline", interrupted, raising=False)
+    assert chat.run("delete", "chat", code=130)[1].endswith("[y/N] \n")
+    assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
+
+
+WRITING = (
+    ["import", "{file}"],
+    ["fork", "chat", "b"],
+    ["rename", "chat", "b"],
+    ["delete", "chat", "--yes"],
+    ["salvage", "{file}"],
+)
+
+
+@pytest.mark.parametrize("action", WRITING, ids=lambda action: action[0])
+def test_nothing_is_written_where_it_would_not_stay(
+    chat: Place, monkeypatch: pytest.MonkeyPatch, action: list[str]
+) -> None:
+    monkeypatch.setattr("nexus_context.ledger.sqlite.SqliteLedger.persists", False)
+    monkeypatch.setattr("nexus_context.ledger.sqlite.SqliteLedger.notice", "Nothing persists.")
+    out, err = chat.run(*(word.format(file=chat.file) for word in action), code=1)
+    assert (out, err) == ("", "nexus sessions: Nothing was done. Nothing persists.\n")
+    assert "chat" in chat.run("list")[0]
+
+
+@pytest.mark.parametrize("action", WRITING, ids=lambda action: action[0])
+def test_with_broken_settings_nothing_is_written(chat: Place, tmp_path: Path, action: list[str]) -> None:
+    settings(tmp_path, '{"ledger": {"path": "/elsewhere/ledger.db",}')
+    out, err = chat.run(*(word.format(file=chat.file) for word in action), code=1)
+    assert (out, err[:77]) == (
+        "",
+        "nexus sessions: Nothing was done: /home/.nexus3/config.json could not be read",
+    )
+    out, err = chat.run("list")
+    assert "chat" in out
+    assert err == (
+        "nexus sessions: /home/.nexus3/config.json could not be read without errors; "
+        "the ledger used is /state/ledger.db.\n"
+    )
+
+
+def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
+    settings(tmp_path, '{"ledger": {"path": "~/mine/ledger.db"}}')
+    assert chat.run("list")[1] == "nexus sessions: There are no sessions yet.\n"
+    assert (tmp_path / "home/mine/ledger.db").is_file()
+    settings(tmp_path, '{"ledger": {"path": "mine/ledger.db"}}')
+    assert "'mine/ledger.db' (ledger.path) is no absolute path" in chat.run("list", code=1)[1]
+
+
+def settings(root: Path, text: str) -> None:
+    """The global config.json."""
+    (root / "home/.nexus3").mkdir(parents=True, exist_ok=True)
+    (root / "home/.nexus3/config.json").write_text(text)
+
+
+def test_a_broken_export_leaves_no_empty_session(place: Place) -> None:
+    place.file.write_text('{"format": "nexus-session", "version": 1, "session": "a"}\n{"seq": 1, "ty')
+    out, err = place.run("import", str(place.file), code=1)
+    assert (out, "has no turn that can be read" in err) == ("", True)
+    assert place.json("list") == {"sessions": []}
+
+
+@pytest.mark.parametrize("name", ["", "a\x1b[31m"])
+@pytest.mark.parametrize("action", ["fork", "rename"])
+def test_a_name_that_none_should_have_is_refused(chat: Place, action: str, name: str) -> None:
+    out, err = chat.run(action, "chat", name, code=1)
+    assert out == "" and err.startswith("nexus sessions: ") and "\x1b" not in err
+    assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("Chta", "Did you mean 'chat'?"), ("zzz", "It has 'chat'."), ("cha", "Did you mean 'chat'?")],
@@ -198,11 +308,34 @@ def test_an_unknown_session_is_said_with_those_near(chat: Place, name: str, said
         assert err == f"nexus sessions: There is no session {name!r} in /project. {said}\n"
 
 
-def test_names_and_texts_cannot_steer_a_terminal(chat: Place, tmp_path: Path) -> None:
-    ledger = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
-    said = Counted(Message("user", "\x1b]0;title\x07 escape"), 3)
-    ledger.append(str(chat.folder), "\x1b[31m", NewTurn(messages=(said,), counter="test"))
+def steering(place: Place, root: Path) -> None:
+    """Add a session that would steer a terminal, from before such names were refused."""
+    ledger = open_ledger(environ={"NEXUS_STATE": str(root / "state")})
+    said = Counted(Message("user", "\x1b]0;title\x07\x9b escape"), 3)
+    ledger.append(str(place.folder), "steering", NewTurn(messages=(said,), counter="test"))
     ledger.close()
+    with closing(sqlite3.connect(root / "state/ledger.db")) as connection, connection:
+        connection.execute("UPDATE session SET name = ? WHERE name = 'steering'", ("\x1b[31m",))
+
+
+def test_what_is_exported_to_a_terminal_cannot_steer_it(
+    chat: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steering(chat, tmp_path)
+    piped, _ = chat.run("export", "\x1b[31m")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    shown, _ = chat.run("export", "\x1b[31m")
+    assert shown != piped and list(map(json.loads, shown.splitlines())) == [
+        json.loads(line) for line in piped.split("\n") if line
+    ]
+    page, _ = chat.run("export", "\x1b[31m", "--format", "markdown")
+    assert "]0;title   escape" in page
+    for text in (shown, page):
+        assert not set("\x1b\x07\x9b") & set(text)
+
+
+def test_names_and_texts_cannot_steer_a_terminal(chat: Place, tmp_path: Path) -> None:
+    steering(chat, tmp_path)
     for action in (["list"], ["search", "escape"], ["show", "\x1b[31m"]):
         assert "\x1b" not in chat.run(*action)[0]
 

@@ -111,7 +111,8 @@ OF_CO = ["<agent of co>", "<soul of co>", "<who the user is>", "<user>", "<co>",
 def test_what_an_agent_reads(pool: AgentPool, spawns: list[tuple[str, ...]], expected: list[str]) -> None:
     parent = None
     for spawn in spawns:
-        agent = pool.spawn(*spawn, parent=parent)
+        named: dict[str, Any] = dict(zip(("agent_id", "cwd", "role"), spawn, strict=False))
+        agent = pool.spawn(**named, parent=parent)
         parent = agent.id
     assert marks(agent) == expected
     text = agent.prompt.text

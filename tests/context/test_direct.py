@@ -117,8 +117,45 @@ def test_what_was_delivered_waits_no_more(tmp_path: Path) -> None:
     assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == [message]
     direct.mark_delivered(ledger, [])
     direct.mark_delivered(ledger, [message.id])
+    ledger.send(message)
     assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == []
     ledger.close()
+
+
+def files_hold(tmp_path: Path, words: str) -> bool:
+    return any(words.encode() in each.read_bytes() for each in tmp_path.iterdir())
+
+
+def test_what_is_done_with_says_nothing_any_more(tmp_path: Path) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+    read, expired = made("SecretOne", metadata="SecretTwo"), made("SecretThree", ttl=5)
+    other, waiting = made("Other", ttl=5, target="other"), made("Waiting", now=NOW + 5)
+    for message in (read, expired, other):
+        ledger.send(message)
+    direct.mark_delivered(ledger, [read.id])
+    ledger.send(waiting)
+    ledger.send(expired)  # tried again
+    assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == [waiting]
+    assert direct.inbox(ledger, FOLDER, "other", now=NOW) == [other]
+    ledger.close()
+    assert not files_hold(tmp_path, "Secret")
+
+
+def test_a_deleted_session_takes_its_messages_with_it(tmp_path: Path) -> None:
+    ledger = open_ledger(str(tmp_path / "ledger.db"))
+    gone, stays, elsewhere = (
+        made("SecretWord", session="a"),
+        made("b", session="b"),
+        made("c", session="a", workspace="/home/b"),
+    )
+    for message in (gone, stays, elsewhere):
+        ledger.send(message)
+    ledger.create(FOLDER, "a")
+    ledger.delete(FOLDER, "a")
+    assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == [stays]
+    assert direct.inbox(ledger, "/home/b", "worker", now=NOW) == [elsewhere]
+    ledger.close()
+    assert not files_hold(tmp_path, "SecretWord")
 
 
 @given(

@@ -189,9 +189,10 @@ def test_of_a_broken_export_the_rest_is_imported(ledger: Ledger, broken: str) ->
 
 def test_an_undo_of_nothing_is_left_out() -> None:
     header = '{"format": "nexus-session", "version": 1, "session": "a"}\n'
-    line = '{"seq": 1, "type": "undo", "created": "", "compaction": "c"}'
-    (session,), (problem,) = jsonl.read(header + line, "/x/export.jsonl")
-    assert session.turns == ()
+    query = '{"seq": 1, "type": "query", "created": ""}\n'
+    undo = '{"seq": 2, "type": "undo", "created": "", "compaction": "c"}'
+    (session,), (problem,) = jsonl.read(header + query + undo, "/x/export.jsonl")
+    assert [one.type for one in session.turns] == ["query"]
     assert problem.message == "An undo of 'c', which is not in force; left out."
 
 
@@ -248,3 +249,11 @@ def test_a_fence_is_longer_than_any_in_it(text: str) -> None:
     first, *inner, last = markdown.fenced(text).rstrip("\n").split("\n")
     assert first == last and "\n".join(inner) == text
     assert first not in text
+
+
+@pytest.mark.parametrize("rest", ['{"seq": 1, "type": "query", "cre', "[]\n{}\n"])
+def test_a_broken_export_without_a_whole_turn_is_no_session(rest: str) -> None:
+    header = '{"format": "nexus-session", "version": 1, "session": "a"}\n'
+    sessions, problems = jsonl.read(header + rest, "/x/export.jsonl")
+    assert sessions == []
+    assert problems[-1].message == "The session 'a' has no turn that can be read; it is left out."

@@ -10,8 +10,11 @@ from typing import Any
 import apsw
 import pytest
 
+from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.migrations import VERSION
+from nexus_context.ledger.rows import message_of, row_of
 from nexus_context.ledger.sqlite import SqliteLedger
 from support.ledgers import FOLDER, append, history, ledger_in, turn
 
@@ -76,7 +79,7 @@ def test_its_place_is_a_path_or_named_by_the_environment_or_the_users_own(tmp_pa
     ledger.close()
 
 
-@pytest.mark.parametrize("where", ["state/ledger.db", "{}/file/ledger.db", "{}/file/below/ledger.db", "{}"])
+@pytest.mark.parametrize("where", ["{}/file/ledger.db", "{}/file/below/ledger.db", "{}"])
 def test_where_nothing_can_be_written_it_is_in_memory(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").touch()
     with ledger_in(where.format(tmp_path)) as ledger:
@@ -106,6 +109,21 @@ def test_what_cannot_be_written_is_read(path: Path, monkeypatch: pytest.MonkeyPa
         append(ledger, "u3")
         assert history(ledger) == "u1 a1 u2 u3"
     other.close()
+
+
+def test_a_folder_whose_path_is_no_text_has_sessions(path: Path, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        pytest.skip("the system has no such folders")
+    workspace = opening.workspace_of(os.fsdecode(folder))
+    assert workspace == f"{os.path.realpath(tmp_path)}/caf\\xe9"
+    with ledger_in(path) as ledger:
+        ledger.append(workspace, "main", turn("u1"))
+        assert [one.workspace for one in ledger.sessions(workspace)] == [workspace]
+    with pytest.raises(ValueError, match="null"):
+        opening.workspace_of("a\0b")
 
 
 # ---------------------------------------------------------------- newer and strange
@@ -275,6 +293,40 @@ def test_what_is_not_what_was_written_is_not_shown(path: Path, damage: str) -> N
 def _only_first(damage: str) -> str:
     """Only the first session's rows: those of the first thread."""
     return f"{' AND' if 'WHERE' in damage else ' WHERE'} id < {2 << 32}"
+
+
+CALL = ToolCall("c1", "write_file", {"path": "notes.md", "lines": [1, "zwei"]})
+CALLED = (
+    '{"role":"assistant","toolCalls":[{"id":"c1","name":"write_file",'
+    '"arguments":{"path":"notes.md","lines":[1,"zwei"]}}]}'
+)
+PARTS = '{"role":"tool","content":[{"type":"text","text":"done"}],"toolCallId":"c1"}'
+HALF = '{"role": "user", "content": "half \\ud800"}'
+
+
+@pytest.mark.parametrize(
+    ("message", "columns"),
+    [
+        (Message("user", "naïve"), ("user", 11, 5, "naïve", None, 2702918534)),
+        (
+            Message("assistant", "Well.", (CALL,)),
+            ("assistant", 11, 5, "Well.\nwrite_file\nnotes.md\nzwei", CALLED, 1773016788),
+        ),
+        (
+            Message("tool", [{"type": "text", "text": "done"}], tool_call_id="c1"),
+            ("tool", 11, None, "done", PARTS, 1261005462),
+        ),
+        (Message("user", "half \ud800"), ("user", 11, None, "half ?", HALF, 249061213)),
+    ],
+    ids=["text", "calls", "parts", "no text"],
+)
+def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any, ...]) -> None:
+    """Whoever changes this gives the ledger a new version: old rows are read as they were written."""
+    assert VERSION == 1
+    number, turn, role, tokens, length, said, data, crc = row_of(message, (3 << 32) + 7, 5, 11)
+    assert columns == (role, tokens, length, said, data, crc)
+    raw = None if data is None else data.encode()
+    assert message_of(number, turn, role, tokens, length, said.encode(), raw, crc) == message
 
 
 # ---------------------------------------------------------------- moved away

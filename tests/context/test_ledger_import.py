@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from nexus_context.conversation.message import Message
 from nexus_context.ledger import intake, jsonl, open_ledger
 from nexus_context.ledger.intake import Imported, Importer
 from nexus_context.ledger.records import Counted, NewTurn
@@ -24,7 +26,7 @@ CHAT: list[dict[str, Any]] = [
     {"role": "user", "content": "Two?"},
     {"role": "assistant", "content": "No."},
 ]
-CODE = [
+CODE: list[dict[str, Any]] = [
     {
         "type": "user",
         "uuid": "u1",
@@ -116,7 +118,7 @@ def test_each_record_of_a_benchmark_is_a_session(ledger: Ledger) -> None:
 def test_what_is_there_is_not_imported_again_whatever_it_is_called(ledger: Ledger) -> None:
     put(ledger, lines(CHAT))
     ledger.rename(HERE, "chat", "mine")
-    assert put(ledger, lines(CHAT), "/y/other.jsonl") == [Imported("mine", "known")]
+    assert put(ledger, gzip.compress(lines(CHAT)), "/y/chat.json.gz") == [Imported("mine", "known")]
     turn = NewTurn(messages=(), counter="test")
     ledger.append(HERE, "mine", turn)
     assert put(ledger, lines(CHAT)) == [Imported("mine", "known")]
@@ -132,6 +134,64 @@ def test_what_went_on_is_continued(ledger: Ledger, first: int) -> None:
     (found,) = intake.read(lines(CHAT), "/x/chat.jsonl").sessions
     assert said == [one for turn in found.turns for one in turn.messages]
     assert put(ledger, lines(CHAT)) == [Imported("chat", "known")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path"),
+    [
+        (CHAT[:4], CHAT, "/x/other.jsonl"),
+        (CHAT, CHAT[:4], "/x/other.jsonl"),
+        (CHAT, CHAT, "/x/other.jsonl"),
+        (CHAT[1:4], CHAT, "/x/chat.jsonl"),  # another system prompt
+        ([{"model": "a", "messages": CHAT[:4]}], [{"model": "b", "messages": CHAT}], "/x/chat.jsonl"),
+        ([{"id": "a", "messages": CHAT[:4]}], [{"id": "b", "messages": CHAT}], "/x/chat.jsonl"),
+        (CHAT[:4], [*CHAT, {"role": "nobody", "content": 1}], "/x/chat.jsonl"),  # with an error
+        (CHAT[:4], CHAT, intake.STANDARD_INPUT),
+    ],
+)
+def test_what_only_begins_alike_is_another_session(
+    ledger: Ledger, before: list[Any], after: list[Any], path: str
+) -> None:
+    put(ledger, lines(before), intake.STANDARD_INPUT if path == intake.STANDARD_INPUT else "/x/chat.jsonl")
+    (made,) = put(ledger, lines(after), path)
+    assert made.outcome == "new"
+    assert len(ledger.sessions(HERE)) == 2
+
+
+def claude(session: str, count: int) -> bytes:
+    """The first records of a session of Claude Code."""
+    later: dict[str, Any] = {
+        **CODE[0],
+        "uuid": "u2",
+        "parentUuid": "a1",
+        "message": {"role": "user", "content": "More."},
+    }
+    return lines([{**record, "sessionId": session} for record in [*CODE, later][:count]])
+
+
+def test_a_session_of_claude_code_is_known_by_its_id(ledger: Ledger) -> None:
+    put(ledger, claude("one", 2), "/x/a.jsonl")
+    assert put(ledger, claude("two", 3), "/x/a.jsonl") == [Imported("a (2)", "new", 2, 3)]
+    assert put(ledger, claude("one", 2), "/y/b.jsonl") == [Imported("a", "known")]
+    assert put(ledger, gzip.compress(claude("one", 3)), "/y/b.jsonl") == [Imported("a", "continued", 1, 1)]
+    assert put(ledger, claude("one", 2), "/y/b.jsonl") == [Imported("a", "known")]
+
+
+def test_the_same_from_standard_input_is_there_already(ledger: Ledger) -> None:
+    put(ledger, lines(CHAT), intake.STANDARD_INPUT)
+    assert [one.outcome for one in put(ledger, lines(CHAT), intake.STANDARD_INPUT)] == ["known"]
+
+
+def test_an_export_of_another_folder_does_not_continue_a_session_of_its_name(ledger: Ledger) -> None:
+    said = NewTurn(messages=(Counted(Message("user", "Hello"), 1),), counter="test")
+    for folder, created in ((HERE, "2026-01-01T00:00:00Z"), ("/work/there", "2026-01-02T00:00:00Z")):
+        ledger.append(folder, "main", msgspec.structs.replace(said, created=created))
+    ledger.append("/work/there", "main", said)
+    text = "".join(jsonl.lines("main", ledger.turns("/work/there", "main"))).encode()
+    assert put(ledger, text) == [Imported("main (2)", "new", 2, 2)]
+    ledger.append("/work/there", "main", said)
+    text = "".join(jsonl.lines("main (2)", ledger.turns("/work/there", "main"))).encode()
+    assert put(ledger, text) == [Imported("main (2)", "continued", 1, 1)]
 
 
 def test_a_fork_is_not_continued(ledger: Ledger) -> None:

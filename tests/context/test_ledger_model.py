@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,11 +52,13 @@ class World:
     def keyed(self, who: Ledger, name: str, a: int, b: int) -> None:
         key = f"key {b % 3}"
         new = NewTurn(messages=self._said(a), counter="letters", key=key)
-        answer = who.append(FOLDER, name, new)
         known = self.sessions.get(name)
         if known is not None and key in known.keys and self._lives(known.keys[key]):
+            new = msgspec.structs.replace(new, messages=tuple(known.keys[key].messages))
+            answer = who.append(FOLDER, name, new)
             assert (answer.repeated, answer.turn) == (True, known.keys[key].id)
             return
+        answer = who.append(FOLDER, name, new)
         self._appended(name, new, answer)
         self.sessions[name].keys[key] = self.sessions[answer.session].turns[-1]
 

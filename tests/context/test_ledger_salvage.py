@@ -80,6 +80,28 @@ def test_a_name_that_is_taken_is_another(tmp_path: Path) -> None:
     }
 
 
+def test_a_damaged_session_comes_over_within_the_ledger_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    filled(path)
+    with ledger_in(path) as ledger:
+        ledger.append("/elsewhere", "long", turn("u7"))
+        append(ledger, "a5", "long")
+        holder = apsw.Connection(str(path))
+        holder.execute("UPDATE message SET tokens = 7 WHERE said LIKE 'ulong%'")
+        holder.close()
+        with pytest.raises(LedgerError) as caught:
+            history(ledger, "long")
+        assert f"nexus sessions salvage {path} --session long " in str(caught.value)
+        done = salvage(str(path), ledger, only={(FOLDER, "long")})
+        assert done == Salvaged(sessions=1, turns=2, messages=2, damaged=1)
+        assert history(ledger, "long (salvaged)") == WHOLE["long"] + " a5"
+        assert {one.name for one in ledger.sessions(FOLDER)} == {*WHOLE, "long (salvaged)"} - {
+            "old (cleared)"
+        }
+        assert [one.name for one in ledger.sessions("/elsewhere")] == ["long"]
+        assert salvage(str(path), ledger, only={(FOLDER, "nobody")}) == Salvaged()
+
+
 def test_what_is_no_ledger_brings_nothing(tmp_path: Path) -> None:
     noise = random.Random(1).randbytes(200_000)  # noqa: S311  # no secret
     for name, data in (("a", b""), ("b", b"x" * 10_000), ("c", noise)):

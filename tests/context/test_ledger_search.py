@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.query import MOST_TERMS, expression
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
@@ -95,7 +96,9 @@ def test_all_words_must_occur(ledger: Ledger, words: list[str]) -> None:
 
 
 def test_only_so_much_of_a_query_is_regarded() -> None:
-    assert (expression("word " * 1_000) or "").count("word") == MOST_TERMS
+    assert (expression(" ".join(f"word{n}" for n in range(500))) or "").count("word") == MOST_TERMS
+    assert expression("word word work* word work*") == '"word" AND "work"*'
+    assert expression("aa* bbb* -ccc* ddd* eee* aa") == '("aa" AND "bbb"* AND "ddd"* AND "eee"*) NOT ("ccc"*)'
     assert expression('"' + "a " * 100_000) is not None
 
 
@@ -168,3 +171,24 @@ def test_only_the_newest_matches_of_a_common_word_are_ranked(
     for _ in range(3):
         append(ledger, "many", Message("user", "a zebra among other things"))
     assert [hit.seq for hit in ledger.search("zebra")] == [4, 3, 2]
+
+
+def test_a_search_that_takes_too_long_is_ended(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [Message("user", " ".join(f"th{n * 20 + k}" for k in range(20))) for n in range(500)]
+    append(ledger, "long", *words)
+    monkeypatch.setattr("nexus_context.ledger.search.DEADLINE", 0)
+    with pytest.raises(LedgerError, match="longer or rarer words") as caught:
+        ledger.search("th*")
+    assert caught.value.code == "search-too-broad"
+    monkeypatch.undo()
+    assert len(ledger.search("th*", limit=3)) == 3
+
+
+def test_a_fork_of_forks_of_forks_is_searched(ledger: Ledger) -> None:
+    append(ledger, "0", Message("user", "zebra 0"))
+    for n in range(1, 1_100):
+        ledger.fork(HERE, str(n - 1), str(n))
+        append(ledger, str(n), Message("user", f"{'zebra' if n % 100 == 0 else 'horse'} {n}"))
+    append(ledger, "500", Message("user", "zebra elsewhere"))
+    hits = ledger.search("zebra", workspace=HERE, session="1099")
+    assert sorted(hit.position for hit in hits) == list(range(0, 1_100, 100))

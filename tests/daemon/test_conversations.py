@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from nexus_context.errors import RequestError
 from nexus_context.ledger.records import Head
 from nexus_daemon import conversations, protocol
 from nexus_daemon.conversations import REMEMBERED_KEYS, Answer, Conversation, Conversations
@@ -84,13 +85,16 @@ def test_reading_does_not_begin_a_conversation() -> None:
 
 def test_old_keys_are_forgotten() -> None:
     conversation = Conversation("x")
-    conversation.remember("first", Answer("x", "t1"))
-    conversation.remember(None, Answer("x", "t2"))
-    assert (conversation.answer_to("first"), conversation.answer_to(None)) == (Answer("x", "t1"), None)
+    conversation.remember("first", Answer("x", "t1"), 1)
+    conversation.remember(None, Answer("x", "t2"), 1)
+    assert (conversation.answer_to("first", 1), conversation.answer_to(None, 1)) == (Answer("x", "t1"), None)
+    with pytest.raises(RequestError) as refused:
+        conversation.answer_to("first", 2)
+    assert refused.value.code == "key-reused"
     for number in range(REMEMBERED_KEYS):
-        conversation.remember(str(number), Answer("x", "t3"))
-    assert conversation.answer_to("first") is None
-    assert conversation.answer_to("0") is not None
+        conversation.remember(str(number), Answer("x", "t3"), 1)
+    assert conversation.answer_to("first", 1) is None
+    assert conversation.answer_to("0", 1) is not None
 
 
 @pytest.mark.parametrize(

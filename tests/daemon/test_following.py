@@ -221,6 +221,27 @@ def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: 
         check(one)
 
 
+def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        carry_out = turns._carried_out
+        others = [two]
+
+        def slow(*given: Any) -> Any:
+            if others:
+                turns.assemble(*asked(others.pop()))
+            return carry_out(*given)
+
+        monkeypatch.setattr(turns, "_carried_out", slow)
+        made, compacted = turns.assemble(*asked(one))
+        assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
+        assert one.conversation.compaction == two.conversation.compaction is not None
+        assert one.held() == two.held()
+        ledger = one.book.ledger
+        types = [turn.type for turn in ledger.turns(one.book.workspace, "main")]
+        assert types.count("compaction") == 1
+
+
 def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(1) as (window,):
         long_talk(window, words=40)

@@ -7,7 +7,7 @@ import pytest
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Session
+from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Session, Turn
 from nexus_daemon.ledger import Book, Change, Records, differences
 
 
@@ -91,7 +91,7 @@ def test_an_append_to_a_new_session_begins_it(pair: tuple[Process, Process]) -> 
     one, two = pair
     one.say()
     assert one.told() == ["me created main", "me appended main"]
-    assert two.told() == ["other created main"]
+    assert two.told() == ["other created main", "other appended main"]
 
 
 def test_a_late_append_is_a_fork(pair: tuple[Process, Process]) -> None:
@@ -99,7 +99,7 @@ def test_a_late_append_is_a_fork(pair: tuple[Process, Process]) -> None:
     first = one.say()
     two.say()
     assert one.told() == ["me created main", "me appended main", "other appended main"]
-    assert two.told() == ["other created main", "me appended main"]
+    assert two.told() == ["other created main", "other appended main", "me appended main"]
     one.say(parent=first)
     assert one.told() == ["me forked main (2)"]
     assert two.told() == ["other forked main (2)"]
@@ -128,6 +128,13 @@ def test_what_fails_is_not_told(pair: tuple[Process, Process]) -> None:
     assert one.told() == two.told() == []
 
 
+def test_a_new_session_of_another_process_is_told_with_what_came_last(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.say()
+    one.compact()
+    assert two.told() == ["other created main", "other compacted main"]
+
+
 def test_names_are_known_without_reading(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.say("b")
@@ -135,6 +142,32 @@ def test_names_are_known_without_reading(pair: tuple[Process, Process]) -> None:
     assert (one.records.names("/a"), two.records.names("/a")) == (["a", "b"], [])
     two.told()
     assert (two.records.names("/a"), two.records.names("/other")) == (["a", "b"], [])
+
+
+def test_what_could_not_be_read_is_told_at_the_next_look(
+    pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    for name in ("a", "b", "c"):
+        one.say(name)
+    two.told()
+    for name in ("a", "b", "c"):
+        one.say(name)
+    assert two.records.ledger is not None
+    read = two.records.ledger.turns
+
+    def failing(workspace: str, session: str, **limits: int) -> Iterator[Turn]:
+        if session == "b":
+            raise LedgerError("The disk failed.", code="ledger-io")
+        return read(workspace, session, **limits)
+
+    monkeypatch.setattr(two.records.ledger, "turns", failing)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="disk failed"):
+            two.told()
+    monkeypatch.undo()
+    assert sorted(two.told()) == [f"other appended {name}" for name in ("a", "b", "c")]
+    assert two.told() == []
 
 
 HEAD = Head("t1", "t1.3", 3, 5)

@@ -173,3 +173,99 @@ def test_nobody_looks_at_the_ledger_while_nobody_listens(
         assert len(looks) == seen
 
     tell_story(tmp_path, story)
+
+
+async def code(desk: Desk, talk: Talk, number: int, method: str, **params: object) -> object:
+    assert await desk.ask(talk, number, method, **params) is None
+    error = (await desk.reply(talk, number))["error"]
+    return error.get("data", {}).get("code", error["code"])
+
+
+def test_null_is_as_good_as_nothing_where_a_field_may_be_left_out(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        options = {"parameters": None, "disabledTools": None, "skipSkills": None, "skills": None}
+        event = {"id": None}
+        made = await desk.ask(
+            talk, 1, "nexus/context/assemble", session=None, format=None, options=options, event=event
+        )
+        assert (made["session"], "id: null" in str(made["currentMessage"])) == ("main", True)
+        assert await desk.ask(talk, 2, "nexus/session/search", query="x", limit=None) == {"hits": []}
+        assert (await desk.ask(talk, 3, "nexus/tokens/count", texts=None, uris=None))["total"] == 0
+        assert await code(desk, talk, 4, "nexus/session/search", query=None, limit=None) == "invalid-params"
+        assert await code(desk, talk, 5, "nexus/context/assemble", session=None, format=1) == "invalid-params"
+
+    tell_story(tmp_path, story)
+
+
+def test_a_key_names_one_append(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        append = "nexus/session/append"
+        for number in (1, 2):
+            await desk.ask(talk, number, append, messages=[user("a")], idempotencyKey="")
+        assert len(await contents(desk, talk, 3)) == 3
+        await desk.ask(talk, 4, append, messages=[user("b")], idempotencyKey="k", session="b")
+        twice = {"messages": [user("b"), user("c")], "idempotencyKey": "k", "session": "b"}
+        assert await code(desk, talk, 5, append, **twice) == "key-reused"
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        folder.conversations._by_name.clear()  # only the ledger knows now
+        assert await code(desk, talk, 6, append, **twice) == "key-reused"
+        again = await desk.ask(talk, 7, append, messages=[user("b")], idempotencyKey="k", session="b")
+        assert again["count"] == 2
+
+    tell_story(tmp_path, story)
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")])
+        numbers = iter(range(2, 100))
+        for name in ("", " ", "a\nb", "a\u202eb", "a\u2028b", "x" * 201):
+            for method, about in (
+                ("create", {"session": name}),
+                ("append", {"session": name, "messages": [user("a")]}),
+                ("fork", {"to": name}),
+                ("rename", {"to": name}),
+            ):
+                found = await code(desk, talk, next(numbers), f"nexus/session/{method}", **about)
+                assert found == "bad-session-name"
+        for method in ("compact", "undoCompaction"):
+            found = await code(desk, talk, next(numbers), f"nexus/session/{method}", session="never")
+            assert found == "unknown-session"
+        assert await code(desk, talk, 100, "nexus/session/search", query="a", limit=0) == "bad-option"
+        assert await code(desk, talk, 101, "nexus/agent/list") == "method-not-found"
+
+    tell_story(tmp_path, story)
+
+
+def test_who_listens_is_told_which_session_moved(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until(
+            lambda: [one for one in talk.writer.messages() if one.get("method") == "nexus/context/didChange"]
+        )
+        done = await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")], session="b")
+        assert "persists" not in done
+        told = await until(
+            lambda: [
+                one["params"]
+                for one in talk.writer.messages()
+                if one.get("method") == "nexus/context/didChange" and one["params"]["reason"] == "session"
+            ]
+        )
+        assert told["session"] == "b"
+
+    tell_story(tmp_path, story)
+
+
+def test_an_append_says_that_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await desk.ask(talk, 1, "nexus/session/list")
+        monkeypatch.setattr(type(desk.daemon.records.ledger), "persists", property(lambda _: False))
+        done = await desk.ask(talk, 2, "nexus/session/append", messages=[user("a")])
+        assert done["persists"] is False
+
+    tell_story(tmp_path, story)

@@ -148,9 +148,9 @@ def test_compaction_leaves_a_receipt_and_can_be_undone(editor: Editor) -> None:
 
 def test_a_compaction_that_brings_nothing_changes_nothing(editor: Editor) -> None:
     path = folder(editor, "nothing", compaction=OFF)
-    with pytest.raises(ReplyError, match="Nothing was compacted") as refused:
+    with pytest.raises(ReplyError, match="There is no session 'main'") as refused:
         editor.ask("session/compact", path)
-    assert refused.value.error["data"]["code"] == "nothing-to-compact"
+    assert refused.value.error["data"]["code"] == "unknown-session"
     editor.ask("session/append", path, messages=[{"role": "user", "content": "Hi."}])
     before = editor.ask("session/messages", path)["messages"]
     with pytest.raises(ReplyError, match="Nothing was compacted"):

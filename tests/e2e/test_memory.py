@@ -114,6 +114,7 @@ def test_a_message_outlives_the_daemon_and_comes_once(tmp_path: Path) -> None:
         text = remembered(made)
         assert text.index("urgent") < text.index("plain") < text.index("later")
         assert "gone" not in text
+        editor.ask("session/append", folder, messages=[{"role": "user", "content": "Go on."}])
         assert editor.ask("agent/messages", folder, agent="worker") == {"messages": []}
         assert remembered(editor.ask("context/assemble", folder, agent="worker", message="More.")) == ""
         with pytest.raises(ReplyError) as failed:

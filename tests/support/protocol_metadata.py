@@ -51,7 +51,7 @@ METADATA = [
         "null",
         "the compaction that was due before this turn: `id`, `reached` (whether the turn is now below the "
         "threshold) and `receipt` (a [Receipt](#receipt)); or `reached` false and `problem`, why nothing "
-        "was compacted",
+        "was compacted; without `id` and `problem`, another window compacted it",
     ),
     Field(
         "truncated",

@@ -22,7 +22,7 @@ from typing import Any
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
 from torture.figures import dice_of
-from torture.ledgers import MAIN, WORKSPACE, compaction, opened, turn
+from torture.ledgers import MAIN, WORKSPACE, compaction, opened, parts_of, turn
 
 CHUNK = 1 << 16  # bytes read from a pipe at once
 IMPORTED = 5  # turns of one import
@@ -146,7 +146,7 @@ def write_everything(voice: Voice, path: str, name: str, seed: int) -> None:
             number += 1
             key = f"{name}-{number}"
             words = LONG_WORDS if number % LONG_EVERY == 0 else dice.randint(1, 40)
-            done = ledger.append(WORKSPACE, MAIN, turn(key, words=words, parts=dice.randint(1, 4)))
+            done = ledger.append(WORKSPACE, MAIN, turn(key, words=words, parts=parts_of(key)))
             voice.say("ack", done.session, key, done.head.seq)
             if number % IMPORT_EVERY == 0:
                 turns = [turn(f"{key}-{part}") for part in range(IMPORTED)]

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from zlib import crc32
 
 import apsw
 
@@ -49,6 +50,11 @@ def turn(key: str, *, words: int = 12, parts: int = 1) -> NewTurn:
         messages += [Message("tool", text, tool_call_id=call.id) for call in calls]
     counted = tuple(Counted(message, 5 + words) for message in messages)
     return NewTurn(messages=counted, counter="words", key=key)
+
+
+def parts_of(key: str) -> int:
+    """How many parts the turn with this key has, whoever sends it, however often."""
+    return 1 + crc32(key.encode()) % 4
 
 
 def compaction(id_: str, seq: int, kept: Ranges = ()) -> NewCompaction:

@@ -356,5 +356,6 @@ class Config(Section):
         default_factory=Mcp, description="Other tools' MCP files that are read along with `.nexus3/mcp.json`."
     )
     ledger: Ledger = Field(
-        default_factory=Ledger, description="Where sessions are stored; global file only. No effect yet."
+        default_factory=Ledger,
+        description="Where sessions are stored; global file only. `url` is an error for now.",
     )

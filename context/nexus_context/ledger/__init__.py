@@ -15,7 +15,8 @@ def open_ledger(path: str | None = None, *, environ: Mapping[str, str] | None = 
     Raises
     ------
     LedgerError
-        `ledger-newer` for one that a newer version wrote, `ledger-busy`, `ledger-io`, `ledger-foreign`.
+        `ledger-newer` for one that a newer version wrote, `ledger-busy`, `ledger-io`, `ledger-foreign`;
+        `ledger-read-only` for a path that is not absolute and does not begin with `~/`.
 
     """
     # SQLite is loaded when a ledger is opened, not when its records are named

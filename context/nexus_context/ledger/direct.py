@@ -1,6 +1,7 @@
 """Direct messages between agents: kept, waiting, delivered.
 
-A message is kept after its delivery, so that one that is sent again does not arrive twice.
+Of a message that was delivered, or expired, its id and who wrote to whom stay, so that one that is sent
+again does not arrive twice; what it said is gone.
 """
 
 from collections.abc import Iterable
@@ -22,9 +23,15 @@ WHERE workspace = ?1 AND target = ?2 AND delivered = 0
     AND (expires IS NULL OR expires > ?3) AND (?4 IS NULL OR node IS NULL OR node = ?4)
 ORDER BY priority DESC, number LIMIT ?5
 """
+_EMPTY = "UPDATE direct SET delivered = 1, content = '', metadata = NULL"
 
 
 def send(connection: apsw.Connection, message: DirectMessage) -> None:
+    """Keep a message that is not there already; what expired before it for the same agent is emptied."""
+    connection.execute(
+        f"{_EMPTY} WHERE workspace = ? AND target = ? AND delivered = 0 AND expires <= ?",
+        (message.workspace, message.target, message.created),
+    )
     connection.execute(
         _INSERT,
         (
@@ -54,7 +61,13 @@ def inbox(
 
 
 def delivered(connection: apsw.Connection, ids: Iterable[str]) -> None:
-    connection.executemany("UPDATE direct SET delivered = 1 WHERE id = ?", ((each,) for each in ids))
+    """Empty messages that reached their agent."""
+    connection.executemany(f"{_EMPTY} WHERE id = ?", ((each,) for each in ids))
+
+
+def forget(connection: apsw.Connection, workspace: str, session: str) -> None:
+    """Remove all messages of a session."""
+    connection.execute("DELETE FROM direct WHERE workspace = ? AND session = ?", (workspace, session))
 
 
 def _message(

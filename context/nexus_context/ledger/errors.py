@@ -21,6 +21,9 @@ CODES = (
     "unknown-turn",
     "unknown-compaction",
     "head-moved",
+    "key-reused",  # a key names one append
+    "bad-session-name",
+    "search-too-broad",  # took too long
     "bad-text",  # what cannot be kept: a name with half a character
 )
 
@@ -36,3 +39,12 @@ class HeadMovedError(LedgerError):
         super().__init__(
             f"The conversation {session!r} went on in another window; read it again.", code="head-moved"
         )
+
+
+def key_reused(key: str, before: int, messages: int) -> LedgerError:
+    """The key of an append came again with another number of messages."""
+    return LedgerError(
+        f"The key {key!r} was given to an append of {before} message(s) before, and now comes with "
+        f"{messages}. A key names one append: give each its own.",
+        code="key-reused",
+    )

@@ -1,6 +1,7 @@
 """What SQLite reports, as what happened, where, and what to do."""
 
 import errno
+import shlex
 
 import apsw
 
@@ -59,9 +60,13 @@ def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> L
 def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
     """The error for what was read but is not what was written."""
     where = f" in the session {session!r}" if session else ""
+    name = f" {shlex.quote(session)}" if session else " NAME"
+    if session and session.startswith("-"):  # it would be taken for an option
+        name = f"={name[1:]}"
     return LedgerError(
-        f"The ledger {path} is damaged{where} ({error}). Other sessions are not concerned; "
-        f"nexus sessions salvage {path} brings over what can be read of this one.",
+        f"The ledger {path} is damaged{where} ({error}). Other sessions are not concerned. In the folder of "
+        f"the damaged one, nexus sessions salvage {shlex.quote(path)} --session{name} brings over what can "
+        "be read of it as a new session.",
         code="ledger-corrupt",
     )
 

@@ -5,8 +5,11 @@ Read are exports of our own (`jsonl`) and whatever `conversation.transcripts` re
 1. A conversation is a session; a turn begins with each message of the user's, and what stands before the
    first belongs to it. System prompt and tools are the first turn's context.
 2. A session is named after its conversation, where that has a name, and the file.
-3. What is there already is not imported again, under whatever name it is: a conversation is known by its
-   messages. One that went on since is continued, unless it is a fork. Any other gets a name that is free.
+3. What is there already is not imported again, and one that went on since is continued, unless it is a fork.
+   Messages alone do not tell which conversation it is, as many begin alike. It is the same if its own id is;
+   else if the names of file and conversation, system prompt and model are, and the file has no errors. One
+   that is there entire need only have the same names. Of our own exports the times of the turns tell it, too.
+   Any other is a new session, with a name that is free.
 4. What cannot be read is a problem with its place, and the rest is imported.
 5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
 """
@@ -34,6 +37,9 @@ from nexus_context.tokens import TokenCounter, count_message
 LIMIT = 1 << 30
 """Largest file, packed and unpacked, in bytes; files of other programs: `transcripts.LIMIT`."""
 
+STANDARD_INPUT = "standard input"
+"""The path of what has none: what comes from there has no name that would tell it from others."""
+
 LONGEST_NAME = 120
 """Code points of a session's name."""
 
@@ -52,6 +58,7 @@ class Found(msgspec.Struct, frozen=True):
     name: str
     turns: tuple[Turn, ...]
     ours: bool = False  # from an export of our own
+    sound: bool = True  # the file was read without errors
 
     @property
     def messages(self) -> int:
@@ -84,10 +91,16 @@ def read(data: bytes, path: str) -> Contents:
         return _read_ours(data, path)
     transcript = transcripts.read(data, path, entire=True)
     several = len(transcript.conversations) > 1
+    sound = _sound(transcript.problems)
+    about = {"file": os.path.basename(path)}
+    if transcript.format == "claude-code" and (own := _own_id(data, path)):
+        about["id"] = own
     found = []
     for number, conversation in enumerate(transcript.conversations, 1):
         name = _called(conversation.name, _stem(path), number if several else None)
-        found.append(Found(_tidy(name), tuple(_turns(conversation, os.path.basename(path)))))
+        named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
+        event = {"type": "import", **about, **named}
+        found.append(Found(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
     return Contents(transcript.format, tuple(found), transcript.problems)
 
 
@@ -108,8 +121,38 @@ def _read_ours(data: bytes, path: str) -> Contents:
     decoded = files.decode(path, data)
     problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
     exported, broken = jsonl.read(decoded.text or "", path)
-    found = tuple(Found(_tidy(one.session), one.turns, ours=True) for one in exported)
-    return Contents("nexus", found, (*problems, *broken))
+    problems += broken
+    sound = _sound(problems)
+    found = tuple(Found(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
+    return Contents("nexus", found, tuple(problems))
+
+
+def _sound(problems: Iterable[Problem]) -> bool:
+    return all(problem.severity is not Severity.ERROR for problem in problems)
+
+
+def _own_id(data: bytes, path: str) -> str | None:
+    """The id that Claude Code gave the session of a file: that of its last record that names one.
+
+    The files of sub-agents have the session's, and the agent's.
+    """
+    if data.startswith(transcripts.GZIP):
+        data, _ = _unpacked(data, path)
+    for line in reversed(data.splitlines()):
+        if b'"sessionId"' not in line:
+            continue
+        try:
+            value = msgspec.json.decode(line, type=_Record)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        if value.session_id:
+            return f"{value.session_id}/{value.agent_id}" if value.agent_id else value.session_id
+    return None
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+    agent_id: str = ""
 
 
 def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
@@ -132,10 +175,9 @@ def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
     return bytes(found), problems
 
 
-def _turns(conversation: Conversation, file: str) -> Iterator[Turn]:
+def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
     context = {"system": conversation.system, "tools": list(conversation.tools)}
     known: Any = {name: value for name, value in context.items() if value} or None
-    event: Any = {"type": "import", "file": file}
     for number, messages in enumerate(_groups(conversation.messages), 1):
         yield Turn(
             id="",
@@ -222,17 +264,15 @@ class Importer:
         return Imported(name, "new", len(found.turns), found.messages)
 
     def _there(self, found: Found) -> tuple[Outcome, str, int]:
-        """What becomes of a session that is found: which it is or continues, and how much of it is there.
-
-        One that begins as another goes on may be a fork of it: our own exports are told apart by name, too.
-        """
+        """What becomes of a session that is found: which it is or continues, and how much of it is there."""
         ours = _items(found.turns)
         part: tuple[Outcome, str, int] = ("new", "", 0)
         for name in self._beginning_so(found):
-            there = _items(self._ledger.turns(self._workspace, name))
-            if there == ours:
+            turns = list(self._ledger.turns(self._workspace, name))
+            there = _items(turns)
+            if there == ours and _same(found, name, turns, entire=True):
                 return "known", name, len(ours)
-            if found.ours and name != found.name:
+            if not _same(found, name, turns, entire=False):
                 continue
             if there[: len(ours)] == ours:
                 part = ("known", name, len(ours))
@@ -287,6 +327,42 @@ def _digest(turns: Iterable[Turn]) -> str:
     """What sessions have in common that begin with the same message."""
     first = next((message for turn in turns for message in turn.messages), None)
     return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
+
+
+def _same(found: Found, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+    """Whether a session of a file is, by what is known beside messages, the one named `name` that is there.
+
+    `entire`: all of their messages are the same.
+    """
+    if found.ours:
+        times = all(one.created == other.created for one, other in zip(found.turns, turns, strict=False))
+        return (name == found.name or times) if entire else (name == found.name and times and found.sound)
+    if not (found.turns and turns):
+        return False
+    first, other = found.turns[0], turns[0]
+    id_, other_id = _about(first, "id"), _about(other, "id")
+    if id_ and other_id:
+        return bool(id_ == other_id)
+    named = _names(first) is not None and _names(first) == _names(other)
+    if entire and (named or STANDARD_INPUT == _about(first, "file") == _about(other, "file")):
+        return True
+    return named and found.sound and (first.model, _system(first)) == (other.model, _system(other))
+
+
+def _names(first: Turn) -> tuple[Any, Any] | None:
+    """What a session was imported from: names of the file, without endings, and of the conversation in it."""
+    file = _about(first, "file")
+    if not isinstance(file, str) or file == STANDARD_INPUT or _about(first, "type") != "import":
+        return None
+    return _stem(file), _about(first, "conversation")
+
+
+def _about(first: Turn, key: str) -> Any:
+    return first.event.get(key) if isinstance(first.event, dict) else None
+
+
+def _system(first: Turn) -> Any:
+    return first.context.get("system") if isinstance(first.context, dict) else None
 
 
 def _items(turns: Iterable[Turn]) -> list[Any]:

@@ -5,7 +5,8 @@
 2. Several sessions may follow each other: each header begins one.
 3. A line that cannot be read is a problem, and the rest is read. What depends on the lines before it, a
    compaction's kept positions and an undo, is left out from there on.
-4. What stands in a line beside what is known is ignored; a newer version's file is refused.
+4. A session of which no turn can be read is a problem, and no session; one that has none is one.
+5. What stands in a line beside what is known is ignored; a newer version's file is refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -106,6 +107,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self._path = path
         self._session: str | None = None
+        self._header = Span(0, 0)
         self._turns: list[Turn] = []
         self._messages = 0
         self._compactions: list[str] = []  # in force, oldest first
@@ -126,7 +128,10 @@ class _Reader:
         self._messages += len(turn.messages)
 
     def close(self) -> None:
-        if self._session is not None:
+        if self._session is not None and not (self._turns or self._whole):
+            said = f"The session {self._session!r} has no turn that can be read; it is left out."
+            self._tell(self._header, said)
+        elif self._session is not None:
             self.sessions.append(Exported(self._session, tuple(self._turns)))
         self._session = None
         self._turns, self._compactions = [], []
@@ -146,7 +151,7 @@ class _Reader:
                 f"{header.version}, known up to {VERSION}); install that version to import it.",
             )
             return
-        self._session = header.session
+        self._session, self._header = header.session, span
 
     def _turn(self, value: Any, span: Span) -> Turn | None:
         if value is None:

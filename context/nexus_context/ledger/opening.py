@@ -1,7 +1,7 @@
 """Opening a ledger: its place, its rights, its state.
 
-1. The place is the path that is given, else $NEXUS_STATE/ledger.db, else nexus/ledger.db where the system
-   keeps a user's state.
+1. The place is the path that is given, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db,
+   else nexus/ledger.db where the system keeps a user's state.
 2. A ledger of a newer version, and another program's database, is refused and not touched.
 3. A damaged one is set aside with all that belongs to it, and a new one begun.
 4. Where nothing can be written the ledger is in memory, with what can still be read copied into it.
@@ -71,15 +71,36 @@ class _Opening:
             raise refused(refusal, self.path) from refusal
 
 
+def workspace_of(folder: str) -> str:
+    """What the ledger calls a folder: its absolute real path, as text also where its bytes are none.
+
+    Raises ValueError for a path that no folder can have.
+    """
+    return os.fsencode(os.path.realpath(folder)).decode("utf-8", "backslashreplace")
+
+
 def place(path: str | None, environ: Mapping[str, str]) -> str:
     """Absolute path of the ledger."""
     if path is not None:
-        return path
+        return _given(path, environ)
     if state := environ.get("NEXUS_STATE"):
         return os.path.join(state, NAME)
     import platformdirs
 
     return str(platformdirs.user_state_path("nexus", appauthor=False) / NAME)
+
+
+def _given(path: str, environ: Mapping[str, str]) -> str:
+    if path.startswith("~/"):
+        home = environ.get("HOME") or environ.get("USERPROFILE") or ""
+        path = os.path.join(home if os.path.isabs(home) else os.path.expanduser("~"), path[2:].lstrip("/"))
+    if not os.path.isabs(path):
+        raise LedgerError(
+            f"The ledger's path {path!r} (ledger.path) is no absolute path: where it is would depend on the "
+            "working directory. Write it from the root on, or with ~/ for your home directory.",
+            code="ledger-read-only",
+        )
+    return path
 
 
 def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
@@ -156,9 +177,11 @@ def _connected(path: str) -> apsw.Connection:
 
 
 def _begin(path: str, connection: apsw.Connection) -> None:
+    connection.execute("BEGIN")  # at one moment: another may be making it
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
-    application = connection.pragma("application_id")
-    soundness.check_kind(path, application, migrations.version_of(connection), tables=tables)
+    application, version = connection.pragma("application_id"), migrations.version_of(connection)
+    connection.execute("COMMIT")
+    soundness.check_kind(path, application, version, tables=tables)
     if connection.readonly("main"):
         raise apsw.ReadOnlyError("its rights are for reading only")
     connection.pragma("journal_mode", "wal")

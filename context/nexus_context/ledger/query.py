@@ -7,7 +7,8 @@
 3. A term that FTS5 takes apart (`read_file`, `a.py`) is found where its parts stand together.
 4. A query of nothing but exclusions, or of nothing, finds nothing.
 5. A beginning of one letter or digit, `a*`, is that word alone: most messages have words that begin so.
-6. Only LONGEST code points and MOST_TERMS terms are regarded: the query may be a page that was pasted.
+6. Only LONGEST code points and MOST_TERMS terms are regarded: the query may be a page that was pasted. What
+   it says twice counts once. Of its beginnings the MOST_PREFIXES longest count; the others are words alone.
 """
 
 import re
@@ -19,6 +20,9 @@ LONGEST = 4096
 
 MOST_TERMS = 64
 """Terms of a query that are regarded."""
+
+MOST_PREFIXES = 4
+"""Beginnings of words in a query: each may stand for many words."""
 
 _TERM = re.compile(r'(?P<minus>-?)(?:"(?P<quoted>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+))(?P<star>\*?)')
 
@@ -51,9 +55,13 @@ def has_prefix(made: str) -> bool:
 
 
 def terms(query: str) -> list[Term]:
-    """What a query looks for, in its order."""
+    """What a query looks for, in its order, each once."""
     found = (_term(match) for match in _TERM.finditer(_clean(query[:LONGEST])))
-    return [term for term in found if any(map(_is_word, term.text))][:MOST_TERMS]
+    different = dict.fromkeys(term for term in found if any(map(_is_word, term.text)))
+    kept = list(different)[:MOST_TERMS]
+    prefixes = sorted((term for term in kept if term.prefix), key=lambda term: -len(term.text))
+    few = set(prefixes[:MOST_PREFIXES])
+    return list(dict.fromkeys(term if term in few else term._replace(prefix=False) for term in kept))
 
 
 def _term(match: re.Match[str]) -> Term:

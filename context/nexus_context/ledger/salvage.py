@@ -5,9 +5,10 @@
 3. A fork comes over with the turns that it shares. A thread that was cleared, and one that belongs to no
    session any more, becomes a session of its own.
 4. A session is brought over whole or not at all; one whose name is taken gets another.
+5. All is read into a temporary database before anything is written: the target may be the same ledger.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -19,6 +20,7 @@ from nexus_context.ledger.failures import refused
 from nexus_context.ledger.lineage import SHIFT
 from nexus_context.ledger.records import DirectMessage, Ranges, Turn
 from nexus_context.ledger.rows import message_of, value_of
+from nexus_context.ledger.sessions import fitting
 from nexus_context.ledger.store import Ledger
 
 _MASK = (1 << SHIFT) - 1
@@ -74,10 +76,17 @@ class _Tally:
         self.turns = self.messages = self.damaged = self.lost = 0
 
 
-def salvage(broken: str, target: Ledger, *, told: Callable[[int], None] = lambda _: None) -> Salvaged:
+def salvage(
+    broken: str,
+    target: Ledger,
+    *,
+    only: Collection[tuple[str, str]] | None = None,
+    told: Callable[[int], None] = lambda _: None,
+) -> Salvaged:
     """Copy what can be read of the ledger at the path `broken` into another; `told` hears how many turns.
 
-    Raises LedgerError where the file cannot be read, or nothing can be written.
+    `only`: these sessions, each by its workspace and name, and nothing else; then `target` may be the ledger
+    at `broken` itself. Raises LedgerError where the file cannot be read, or nothing can be written.
     """
     tally = _Tally()
 
@@ -95,11 +104,13 @@ def salvage(broken: str, target: Ledger, *, told: Callable[[int], None] = lambda
             raise refused(error, broken) from error
         sessions = 0
         for line in _lines(rows):
+            if only is not None and (line.workspace, line.name) not in only:
+                continue
             name = _free(target, line.workspace, line.name)
             target.import_turns(line.workspace, name, heard(_turns(rows, line, tally)))
             sessions += 1
         direct = 0
-        for message in _direct(rows):
+        for message in _direct(rows) if only is None else ():
             target.send(message)
             direct += 1
     finally:
@@ -180,10 +191,10 @@ def _line(
 
 
 def _free(target: Ledger, workspace: str, name: str) -> str:
-    wanted, number = name, 1
+    wanted, number = fitting(name), 1
     while target.find(workspace, wanted) is not None:
         number += 1
-        wanted = f"{name} (salvaged)" if number == 2 else f"{name} (salvaged {number - 1})"
+        wanted = fitting(name, " (salvaged)" if number == 2 else f" (salvaged {number - 1})")
     return wanted
 
 

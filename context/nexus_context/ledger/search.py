@@ -5,13 +5,19 @@
    word that is in every message would take as long as there are messages.
 3. Newest is who was appended last in its session; of several sessions, the one that was begun last.
 4. A message that sessions share is found once: in the session that was asked for, else where it was written.
+5. A search that takes longer than DEADLINE is ended: a beginning may stand for all words that there are.
 """
 
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import apsw
 
 from nexus_context.ledger import query as queries
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit
 
@@ -26,6 +32,11 @@ SNIPPET = 24
 
 MOST = 1_000
 """Hits that are given, however many are asked for."""
+
+DEADLINE = 2.0
+"""Seconds that a search may take."""
+
+_STEPS = 1_000  # of SQLite's machine between two looks at the clock
 
 # message.id >> 32 is the thread: see schema
 _MATCHES = """
@@ -44,6 +55,12 @@ _IN_SESSION = """
 (rowid >> 32) IN (
     SELECT thread.id FROM thread JOIN session ON session.id = thread.session
     WHERE session.name = ? AND session.workspace = ifnull(?, session.workspace))
+"""
+# the + keeps SQLite from running the search once for each range
+_SHARED = """
++rowid < (
+    WITH shared (thread, until) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+    SELECT until FROM shared WHERE thread = found.rowid >> 32)
 """
 _SNIPPETS = """
 SELECT rowid, snippet(found, 0, ?, ?, '…', ?) FROM found
@@ -69,7 +86,7 @@ def search(
     """The messages in which all words of a query occur, best first; see `Ledger.search`.
 
     Costs what the newest RANKED matches cost, and a few nanoseconds for each other one. A session that is not
-    there has no messages.
+    there has no messages. LedgerError `search-too-broad` after DEADLINE.
     """
     sought = queries.expression(query)
     limit = min(limit, MOST)
@@ -79,12 +96,30 @@ def search(
     if place is None:
         return []
     parameters = (sought, place.first, place.end, *place.values, RANKED)
-    ranked = sorted(
-        (score, -found) for found, score in connection.execute(_MATCHES.format(place.where), parameters)
-    )
-    best = [-found for _, found in ranked[:limit]]
-    marked = _snippets(connection, sought, best)
+    with _limited(connection):
+        ranked = sorted(
+            (score, -found) for found, score in connection.execute(_MATCHES.format(place.where), parameters)
+        )
+        best = [-found for _, found in ranked[:limit]]
+        marked = _snippets(connection, sought, best)
     return [_hit(connection, found, marked[found], session) for found in best]
+
+
+@contextmanager
+def _limited(connection: apsw.Connection) -> Iterator[None]:
+    """What is read here ends at the DEADLINE."""
+    until = time.monotonic() + DEADLINE
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        yield
+    except apsw.InterruptError as error:
+        raise LedgerError(
+            f"This search was ended after {DEADLINE:g} seconds: too much is like what it looks for; "
+            "use longer or rarer words.",
+            code="search-too-broad",
+        ) from error
+    finally:
+        connection.set_progress_handler(None)
 
 
 def _snippets(connection: apsw.Connection, sought: str, best: list[int]) -> dict[int, str]:
@@ -123,17 +158,17 @@ def _place(connection: apsw.Connection, workspace: str | None, session: str | No
             forked.append(thread)
     if not own:
         return None
+    shared: dict[int, Range] = {}  # of each thread the longest part: all begin where the thread does
     parts = (part for thread in forked for part in segments(connection, thread) if part.thread not in own)
-    ranges = {each for part in parts for each in message_ranges([part])}
-    first = min(own[0] << SHIFT, *(each.first for each in ranges), _ALL.end)
-    if len(own) == 1 and not ranges:
-        return _Place(first, (own[-1] + 1) << SHIFT)
-    # the + keeps SQLite from running the search once for each range
-    shared = "".join(" OR (+rowid >= ? AND +rowid < ?)" for _ in ranges)
-    bounds = (bound for each in ranges for bound in each)
-    return _Place(
-        first, (own[-1] + 1) << SHIFT, f" AND ({_IN_SESSION}{shared})", (session, workspace, *bounds)
-    )
+    for each in message_ranges(list(parts)):
+        thread = each.first >> SHIFT
+        shared[thread] = max(each, shared.get(thread, each))
+    first = min(own[0] << SHIFT, *(each.first for each in shared.values()), _ALL.end)
+    end = (own[-1] + 1) << SHIFT
+    if len(own) == 1 and not shared:
+        return _Place(first, end)
+    ends = json.dumps([(thread, each.end) for thread, each in shared.items()])
+    return _Place(first, end, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
 
 
 def _hit(connection: apsw.Connection, found: int, snippet: str, session: str | None) -> Hit:

@@ -3,14 +3,17 @@
 1. A session is at one thread; threads that it was at before it was cleared stay its own.
 2. A fork is a new thread that goes on from a turn of another: nothing is copied.
 3. What a deleted session shares with others stays, and belongs to one of them from then on.
+4. What a session may be called is looked at here alone, when it gets its name.
 """
 
+import re
 import secrets
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import apsw
 
+from nexus_context.ledger import direct
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_name, turn_ranges
 from nexus_context.ledger.records import Head, Session
@@ -18,6 +21,11 @@ from nexus_context.ledger.sql import row, value
 
 PURGED = 200
 """Pages of the index that are written in one step: other writers wait no longer."""
+
+LONGEST_NAME = 200
+"""Characters of the name of a new session."""
+# controls, line ends, and what turns the direction of the text around it
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _PLACE = """
 SELECT session.id, session.name, thread.id, thread.key, thread.seq, thread.messages, thread.tokens,
@@ -125,6 +133,7 @@ def begin(
             f"There is a session {session!r} in {workspace} already; choose another name.",
             code="session-exists",
         )
+    _check_name(session)
     thread = _new_thread(connection, 0, base)
     moment = now()
     connection.execute(
@@ -135,6 +144,21 @@ def begin(
     number = connection.last_insert_rowid()
     connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
     return place_of(connection, number)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or _UNFIT.search(name):
+        raise LedgerError(
+            f"{name[:40]!r} is no name for a session: it must have 1 to {LONGEST_NAME} characters, not only "
+            "blanks, on one line and without control characters.",
+            code="bad-session-name",
+        )
+
+
+def fitting(name: str, end: str = "") -> str:
+    """The name, also one that nobody could give any more, cut to fit with `end` behind it."""
+    stem = _UNFIT.sub("", name)[: LONGEST_NAME - len(end)]
+    return (stem if stem.strip() else "session") + end
 
 
 def touch(connection: apsw.Connection, session: int, moment: str) -> None:
@@ -153,7 +177,11 @@ def rename(connection: apsw.Connection, workspace: str, session: str, to: str) -
         raise LedgerError(
             f"There is a session {to!r} in {workspace} already; choose another name.", code="session-exists"
         )
+    _check_name(to)
     connection.execute("UPDATE session SET name = ? WHERE id = ?", (to, known.session))
+    connection.execute(
+        "UPDATE direct SET session = ? WHERE workspace = ? AND session = ?", (to, workspace, session)
+    )
     touch(connection, known.session, now())
 
 
@@ -254,6 +282,7 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
                 (*shared, thread),
             )
     connection.execute("DELETE FROM session WHERE id = ?", (known.session,))
+    direct.forget(connection, workspace, session)
 
 
 def purge(connection: apsw.Connection, *, first: bool) -> bool:

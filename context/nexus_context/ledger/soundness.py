@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-from nexus_context.ledger.connections import File, connect, identity
+from nexus_context.ledger.connections import File, connect, identity, leave
 from nexus_context.ledger.failures import foreign, is_corrupt, newer
 from nexus_context.ledger.migrations import APPLICATION, VERSION, migrate, version_of
 
@@ -56,11 +56,12 @@ def mend(path: str, damaged: File | None) -> str | None:
             try:
                 if _sound(connection):
                     return None
-                connection.execute("REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
+                connection.execute("BEGIN IMMEDIATE; REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
                 if _sound(connection):
+                    connection.execute("COMMIT")
                     return f"An index of the ledger {path} was damaged and was made anew; nothing is lost."
             finally:
-                connection.close()
+                leave(connection)  # undoes what did not help
         except apsw.Error as error:
             if not is_corrupt(error) and not isinstance(error, apsw.ConstraintError):
                 raise

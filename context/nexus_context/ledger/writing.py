@@ -7,15 +7,16 @@
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
 from nexus_context.ledger import sessions
-from nexus_context.ledger.errors import HeadMovedError, LedgerError
+from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import SHIFT, turn_name
-from nexus_context.ledger.records import Appended, Head, NewCompaction, NewTurn, Ranges, TurnType
+from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, Ranges, TurnType
 from nexus_context.ledger.rows import json_text, optional_json, row_of
 from nexus_context.ledger.sessions import Place
 from nexus_context.ledger.sql import row, value
@@ -56,7 +57,8 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     known = sessions.find(connection, workspace, session)
     if known is None:
         known = sessions.begin(connection, workspace, session)
-    if turn.key is not None and (answer := _repeated(connection, known.session, turn.key)):
+    key = turn.key or None
+    if key is not None and (answer := _repeated(connection, known.session, key, turn.messages)):
         return answer
     addressed, forked = known.session, False
     if isinstance(turn.parent, str | None) and turn.parent != known.head.turn:
@@ -66,8 +68,8 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     moment = sessions.now()
     after = put_query(connection, known, turn, moment)
     advance(connection, after, moment)
-    if turn.key is not None:
-        remember(connection, addressed, turn.key, after, forked=forked)
+    if key is not None:
+        remember(connection, addressed, key, after, forked=forked)
     return _appended(known, after, forked=forked)
 
 
@@ -237,15 +239,35 @@ def remember(connection: apsw.Connection, session: int, key: str, after: Place, 
     )
 
 
-def _repeated(connection: apsw.Connection, session: int, key: str) -> Appended | None:
-    """The answer to the append that had this key; None for a new key, or where that turn was deleted."""
+def _repeated(
+    connection: apsw.Connection, session: int, key: str, messages: Sequence[Counted]
+) -> Appended | None:
+    """The answer to the append that had this key; None for a new key, or where that turn was deleted.
+
+    LedgerError where that had another number of messages.
+    """
     found = row(connection, "SELECT turn, forked FROM key WHERE session = ? AND key = ?", session, key)
     if found is None:
         return None
     answer = _answer(connection, found[0], forked=bool(found[1]))
     if answer is None:
         connection.execute("DELETE FROM key WHERE session = ? AND key = ?", (session, key))
+    elif (before := _own(connection, found[0], answer, messages)) != len(messages):
+        raise key_reused(key, before, len(messages))
     return answer
+
+
+def _own(connection: apsw.Connection, turn: int, answer: Appended, messages: Sequence[Counted]) -> int:
+    """How many messages an append was given, as far as what is given now tells whether one opened it."""
+    first = answer.before.messages
+    count = answer.head.messages - first
+    if first or count < 2 or not messages:
+        return count
+    number = (turn >> SHIFT) << SHIFT
+    written = row(connection, "SELECT role, said, data FROM message WHERE id = ?", number)
+    given = row_of(messages[0].message, number, answer.head.seq, messages[0].tokens)
+    opened: bool = written != (given.role, given.said, given.data)
+    return count - opened
 
 
 def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended | None:
@@ -279,9 +301,9 @@ def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
     """The first of "name (2)", "name (3)", … that no session has."""
     stem = _NUMBERED.sub("", session)
     number = 2
-    while sessions.find(connection, workspace, f"{stem} ({number})") is not None:
+    while sessions.find(connection, workspace, sessions.fitting(stem, f" ({number})")) is not None:
         number += 1
-    return f"{stem} ({number})"
+    return sessions.fitting(stem, f" ({number})")
 
 
 def _name(connection: apsw.Connection, compaction: int) -> str:

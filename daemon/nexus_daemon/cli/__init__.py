@@ -17,21 +17,38 @@ Configuration: ~/.nexus3 (NEXUS_HOME overrides), then .nexus3 of the folders abo
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 fine, 1 problems found, 2 wrong usage."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one command and return its exit code: 0 fine, 1 problems found, 2 wrong usage, 130 interrupted."""
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return 130
+
+
+def _main(arguments: list[str]) -> int:
     if arguments[:1] == ["--init-global"]:
         arguments[:1] = ["init", "--global"]
     if arguments[:1] == ["serve"] and len(arguments) == 1:
         return _run("serve", argparse.Namespace())  # an editor waits: no parser is built
     if arguments[:1] != ["serve"]:
         _replace_unencodable()
-    options = parser().parse_args(arguments)
+    options = _parsed(arguments)
     try:
         return _run(options.command, options)
     except BrokenPipeError:
         # the reader of our output (head, less) has seen enough
         sys.stderr.close()
         return 0
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    top = parser()
+    options, rest = top.parse_known_args(arguments)
+    if rest:
+        take = getattr(importlib.import_module(f"nexus_daemon.cli.{options.command}"), "take", None)
+        if take is None or not take(options, rest):
+            top.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def parser() -> argparse.ArgumentParser:

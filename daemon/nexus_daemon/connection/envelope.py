@@ -6,8 +6,10 @@ two megabytes twice takes half as long again.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
-from typing import Any, Literal, cast
+from types import NoneType
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -67,7 +69,7 @@ def _in_one_pass(body: wire.Body, types: Mapping[str, Any]) -> tuple[wire.Envelo
         return None
     method = named[1].decode()
     kind = types.get(method)
-    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+    if not _is_struct(kind):
         return None
     try:
         found = wire.decode(body, _typed(kind))
@@ -102,7 +104,9 @@ def _is_empty_array(raw: Params) -> bool:
 
 
 def params_of(raw: Params, kind: Any) -> Any:
-    """Decode parameters into `kind`; missing ones count as an empty object. Raises `RpcError`."""
+    """Decode parameters into `kind`; missing ones count as an empty object, and so does a null for a field
+    that may be left out. Raises `RpcError`.
+    """
     if kind is None:
         return None
     if kind is msgspec.Raw and not isinstance(raw, msgspec.UnsetType):
@@ -116,4 +120,35 @@ def params_of(raw: Params, kind: Any) -> Any:
     try:
         return standard.structure(cast("wire.Json", raw), kind)
     except msgspec.DecodeError as error:
+        if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
+            with suppress(msgspec.DecodeError):
+                return wire.decode(_without_nulls(cast("wire.Json", raw), kind), kind)
         raise RpcError(failures.INVALID_PARAMS, f"Invalid params: {error}") from error
+
+
+def _without_nulls(raw: wire.Json, kind: type[msgspec.Struct]) -> bytes:
+    """The object without the nulls of fields that have a default and take none.
+
+    So are the structs that are fields of it; what is no struct is left as it is.
+    """
+    given = wire.decode(raw, dict[str, msgspec.Raw])
+    for field in msgspec.structs.fields(kind):
+        name, inner = field.encode_name, _inner(field.type)
+        if name not in given:
+            continue
+        if not is_absent(given[name]):
+            if inner is not None:
+                given[name] = msgspec.Raw(_without_nulls(given[name], inner))
+        elif not field.required and field.type is not Any and NoneType not in get_args(field.type):
+            del given[name]
+    return msgspec.json.encode(given)
+
+
+def _inner(kind: Any) -> type[msgspec.Struct] | None:
+    """The struct of a field that is one, or null; None for any other field."""
+    one = [each for each in get_args(kind) or (kind,) if each is not NoneType]
+    return one[0] if len(one) == 1 and _is_struct(one[0]) else None
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)

@@ -144,7 +144,7 @@ class LayersResult(Wire, frozen=True):
     problems: list[Problem]  # what is wrong in the files
 
 
-class ContextDidChange(Wire, frozen=True):
+class ContextDidChange(Sparse, frozen=True):
     """Sent to every client when what the model will see, or what it costs, is different from before."""
 
     workspace_folder: str  # URI of the folder
@@ -152,4 +152,6 @@ class ContextDidChange(Wire, frozen=True):
     # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk`, `session`, `compaction`
     # or `tokens` (what was estimated is exact now)
     reason: str
-    usage: TokenUsage  # what the session `main` costs now
+    usage: TokenUsage  # what the session `main` costs now, whichever has changed
+    # the session that has changed, for `session` and `compaction`; absent where several have
+    session: str | None = None

@@ -45,7 +45,9 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
     """Messages for the end of a conversation."""
 
     messages: list[Message]  # the messages of one turn, in order
-    idempotency_key: str | None = None  # a repeated key adds nothing and returns the first turn's id
+    # names this one append: the same key again adds nothing and returns the first turn's id; with another
+    # number of messages it is an error. An empty one is none
+    idempotency_key: str | None = None
     # the last turn that the client has seen, as `parentTurn` of an assembled context or `turn` of an append
     # says it; null: none. If another window appended since, the messages go to a fork
     parent_turn: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -61,6 +63,8 @@ class AppendResult(Sparse, frozen=True):
     count: int  # messages that the session now holds since its last compaction
     usage: TokenUsage  # what the session now costs
     forked: bool = False  # true: the conversation had gone on from `parentTurn`; this is a fork of it
+    # false: the ledger is in memory only, and `nexus/status` says why; absent where the turn is on the disk
+    persists: bool = True
 
 
 class MessagesParams(SessionParams, frozen=True):

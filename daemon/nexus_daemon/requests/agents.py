@@ -38,10 +38,10 @@ async def agent_message(client: "Client", params: protocol.AgentMessageParams) -
     """Leave a message for an agent of the folder.
 
     It waits until a turn of that agent is assembled: a `nexus/context/assemble` with its name as `agent`, and
-    with a `message` or an `event`. There it stands before what the user says, the highest priority first, and
-    with that it is delivered: no later turn has it. The same request again, while the conversation has not
-    gone on, is given it again, in case the model did not answer. What there was no room for waits for the
-    next turn, and so does what is beyond 20 messages.
+    with a `message` or an `event`. There it stands before what the user says, the highest priority first.
+    When the conversation goes on, with an append to that session, it is delivered: no later turn has it.
+    Until then each turn of that agent is given it again, whatever the user says, in case the model did not
+    answer. What there was no room for waits for the next turn, and so does what is beyond 20 messages.
     """
     book = await _book(client, params)
     return protocol.AgentMessageResult(await client.daemon.work(_send, book, params))
@@ -50,7 +50,9 @@ async def agent_message(client: "Client", params: protocol.AgentMessageParams) -
 async def agent_messages(
     client: "Client", params: protocol.AgentMessagesParams
 ) -> protocol.AgentMessagesResult:
-    """What waits for an agent, at most 200 messages. Looking delivers nothing."""
+    """What waits for an agent, at most 200 messages: also what was given out with a turn that nothing was
+    appended after. Looking delivers nothing.
+    """
     book = await _book(client, params)
     found = await client.daemon.work(
         book.ledger.inbox,

@@ -2,8 +2,8 @@
 
 1. Only a turn asks: a request with a user's message, or an event. Looking at a conversation costs nothing.
 2. Nothing is read that the history shows anyway: mostly that is all of L1.
-3. A message of an agent is delivered when a turn was assembled that has it. The same request again, while the
-   conversation has not gone on, gets it again, if it has not expired: a client may try once more.
+3. A message of an agent is delivered when the conversation goes on after a turn was assembled that has it
+   (`following.append`). Until then each request gets it again, whatever it says, if it has not expired.
 4. What fails is said in `metadata.memory.failures`, and the turn is assembled without it.
 
 Everything here may block on the disk: for worker threads, while the conversation is locked.
@@ -20,7 +20,6 @@ from nexus_context.assembly import Request
 from nexus_context.assembly.event import takes_memory
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.files import read_text
-from nexus_context.ledger.errors import LedgerError
 from nexus_context.memory.item import Item
 from nexus_context.memory.settings import MemorySettings, settings_of
 from nexus_context.snapshot import Snapshot
@@ -41,12 +40,11 @@ LOOKED_AT = 8
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What is remembered for a turn, and what failed. `asked` is the request, by which it is known again."""
+    """What is remembered for a turn, and what failed. `asked`: whether anything was looked for."""
 
-    asked: tuple[Any, ...] = ()
+    asked: bool = False
     items: Sequence[Item] = ()
     failures: tuple[str, ...] = ()
-    waiting: Mapping[str, Any] = {}  # direct messages by id, those that were delivered before with them
 
 
 NOTHING = Found()
@@ -70,9 +68,7 @@ def gathered(
         return NOTHING
     from nexus_context.memory import sources  # what it imports takes 30 ms
 
-    asked = (agent, conversation.head, msgspec.json.encode(request)) if agent is not None else ()
-    inbox = _Inbox(book, conversation.delivered.get(asked, ()))
-    chosen: list[Source] = [inbox]
+    chosen: list[Source] = [_Inbox(book)]
     if newest:
         chosen.append(sources.MemorySource(book.levels))
     if passages:
@@ -89,23 +85,15 @@ def gathered(
     items, failures = sources.gather(chosen, query)
     for failure in failures:
         logger.debug("not remembered: %s", failure)
-    return Found(asked, items, tuple(failures), {one.id: one for one in inbox.found})
+    return Found(asked=True, items=items, failures=tuple(failures))
 
 
-def delivered(conversation: Conversation, book: Book, found: Found, sent: Sequence[str]) -> list[str]:
-    """These messages are in the turn: they wait no more. What failed is said; they will come again then."""
-    before = {one.id for one in conversation.delivered.get(found.asked, ())}
-    if not sent:
-        return []
-    new = [each for each in sent if each not in before]
-    try:
-        if new:
-            book.delivered(new)
-    except LedgerError as error:
-        logger.warning("messages of agents are not marked as delivered: %s", error)
-        return [f"messages: {error}"]
-    conversation.delivered = {found.asked: [found.waiting[each] for each in sent]}
-    return []
+def given_out(conversation: Conversation, agent: str | None, sent: Sequence[str]) -> None:
+    """These messages are in the agent's turn: when the conversation goes on, they wait no more."""
+    if agent is not None and sent:
+        conversation.given_out[agent] = tuple(sent)
+    elif agent is not None:
+        conversation.given_out.pop(agent, None)
 
 
 def answer(
@@ -137,25 +125,22 @@ def with_files(locate: Locator, items: Sequence[Item]) -> Locator:
 
 
 class _Inbox:
-    """The direct messages that wait for the query's agent, after those that the same request had before."""
+    """The direct messages that wait for the query's agent."""
 
     name = "messages"
 
-    def __init__(self, book: Book, again: Sequence[Any]) -> None:
+    def __init__(self, book: Book) -> None:
         self._book = book
-        self._again = again
-        self.found: list[Any] = []
 
     def items(self, query: "Query") -> list[Item]:
         if query.agent is None:
             return []
         from nexus_context.memory import direct
 
-        new = direct.inbox(self._book.ledger, query.workspace, query.agent, now=query.now, node=query.node)
-        known = {one.id for one in self._again}
-        both = [*self._again, *(one for one in new if one.id not in known)]
-        self.found = direct.waiting(both, now=query.now)
-        return direct.items(self.found)
+        ledger = self._book.ledger
+        return direct.items(
+            direct.inbox(ledger, query.workspace, query.agent, now=query.now, node=query.node)
+        )
 
 
 def _shows_newest(conversation: Conversation, most: int) -> bool:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nexus_daemon.daemon import Daemon
     from nexus_daemon.folders import Folder
 
-LONGEST_NAME = 200  # characters
-
 
 @asynccontextmanager
 async def using(client: "Client", params: protocol.SessionParams) -> AsyncIterator[Used]:
@@ -40,7 +38,6 @@ async def using(client: "Client", params: protocol.SessionParams) -> AsyncIterat
 async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
     """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
     async with using(client, params) as used:
-        _check_name(params.session)
         made = await client.daemon.work(used.book.create, params.session, params.agent)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
@@ -71,8 +68,12 @@ async def session_list(client: "Client", params: protocol.FolderParams) -> proto
 async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
     """Add messages to a conversation, as one turn; an unknown session is begun.
 
-    When the reply is there, the turn is on the disk: it survives the end of the daemon and of the power. A
+    When the reply is there, the turn is on the disk: it survives the end of the daemon and of the power. Not
+    where `persists` is false: then the ledger keeps nothing, and the turn is gone when the daemon ends. A
     session opens with a message of Nexus that says when it began; `count` includes it.
+
+    An `idempotencyKey` names one append of a session: the same again, because no reply came, adds nothing.
+    With another number of messages it is an error. An empty one is none.
 
     Two windows may append to one conversation: their turns follow each other. One that wants its turn right
     behind what it has seen says so with `parentTurn`; if it comes too late, its turn goes to a new
@@ -82,7 +83,7 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
     given = Given(
         messages=params.messages,
-        key=params.idempotency_key,
+        key=params.idempotency_key or None,
         parent=params.parent_turn,
         model=params.model,
         event=params.event,
@@ -97,12 +98,14 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as used:
             measured = await client.daemon.work(jobs.measured, used)
+    persists = used.book.ledger.persists
     return protocol.AppendResult(
         session=answer.session,
         turn=answer.turn,
         count=measured.count,
         usage=measured.usage,
         forked=answer.forked,
+        persists=persists,
     )
 
 
@@ -125,7 +128,6 @@ async def session_messages(client: "Client", params: protocol.MessagesParams) ->
 async def session_fork(client: "Client", params: protocol.ForkParams) -> protocol.SessionPlace:
     """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
     async with using(client, params) as used:
-        _check_name(params.to)
         made = await client.daemon.work(used.book.fork, params.session, params.to, params.turn)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
@@ -133,7 +135,6 @@ async def session_fork(client: "Client", params: protocol.ForkParams) -> protoco
 async def session_rename(client: "Client", params: protocol.RenameParams) -> protocol.SessionPlace:
     """Give a conversation another name; it goes on as it was."""
     async with using(client, params) as used:
-        _check_name(params.to)
         made = await client.daemon.work(used.book.rename, params.session, params.to)
         used.conversation.forget()
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
@@ -193,6 +194,8 @@ async def session_search(client: "Client", params: protocol.SearchParams) -> pro
     What was compacted or cleared is found, too. Upper and lower case and accents make no difference.
     """
     daemon = client.daemon
+    if params.limit < 1:
+        raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     if params.workspace_folder is None:
         book, workspace = await daemon.book(await _some_snapshot(daemon)), None
     else:
@@ -204,7 +207,7 @@ async def session_search(client: "Client", params: protocol.SearchParams) -> pro
         params.query,
         workspace=workspace,
         session=params.session,
-        limit=max(params.limit, 0),
+        limit=params.limit,
     )
     uris = {one.book.workspace: one.uri for one in daemon.folders if one.book is not None}
     return protocol.SearchResult([_hit(hit, uris) for hit in found])
@@ -228,15 +231,6 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
         snippet=hit.snippet,
         created=hit.created,
     )
-
-
-def _check_name(name: str) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise RequestError(
-            f"{name[:40]!r} is no name for a conversation: it must have 1 to {LONGEST_NAME} printable "
-            "characters.",
-            code="bad-session-name",
-        )
 
 
 def reload_prompt(folder: "Folder", snapshot: Snapshot) -> None:

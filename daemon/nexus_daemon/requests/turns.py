@@ -80,9 +80,10 @@ def assemble(
     known["cache"] = wire.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
     known["cached"] = cached
     memory = context.metadata.get("memory", {})
-    failures = [*found.failures, *remembered.delivered(conversation, book, found, memory.get("messages", ()))]
-    if failures:
-        known["memory"] = memory | {"failures": failures}
+    if found.asked:
+        remembered.given_out(conversation, params.agent, memory.get("messages", ()))
+    if found.failures:
+        known["memory"] = memory | {"failures": list(found.failures)}
     known["contextJson"] = _record(snapshot, context)
     if request.message is not None:
         conversation.last_prefix = context.prefix
@@ -144,10 +145,16 @@ def _compacted(
     instructions: str | None = None,
     overflow: bool = False,
 ) -> "CompactionResult":
-    """Plan a compaction and carry it out; planned anew if another window went on with the conversation."""
-    tries = TRIES
+    """Plan a compaction and carry it out; planned anew if another window went on with the conversation.
+
+    HeadMovedError if another window compacted it: what is due, and what numbers pin, was said of what it was.
+    """
+    tries, before = TRIES, conversation.compaction
+    told_of_it = reason == "token_limit" or any(isinstance(pin, int) for pin in pins)
     while True:
         following.follow(conversation, book, snapshot)
+        if told_of_it and conversation.compaction != before:
+            raise HeadMovedError(conversation.session)
         plan = conversation.manager.plan_compaction(
             counter,
             budget,
@@ -262,10 +269,13 @@ def _compact_if_it_helps(
         conversation.futile = True
         return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
     counter = costs.model_of(snapshot, None)[1]
-    budget = Budget(spent.available, fixed)
+    budget, before = Budget(spent.available, fixed), conversation.compaction
     try:
         result = _compacted(snapshot, conversation, book, counter, budget, reason="token_limit", now=now)
-    except LedgerError as error:  # nothing has changed; the next turn finds it due again
+    except LedgerError as error:
+        if conversation.compaction != before:  # by another window: it is done
+            return {}, True
+        # nothing has changed; the next turn finds it due again
         return {"reached": False, "problem": str(error)}, False
     except CompactionError as error:
         conversation.futile = True

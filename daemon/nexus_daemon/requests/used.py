@@ -92,6 +92,11 @@ def clear(used: Used) -> protocol.TokenUsage:
 
 
 def compact(used: Used, asked: protocol.CompactParams) -> tuple[Receipt, protocol.TokenUsage]:
+    session = used.conversation.session
+    if used.book.ledger.head(used.book.workspace, session) is None:
+        raise RequestError(
+            f"There is no session {session!r} in {used.book.workspace}.", code="unknown-session"
+        )
     receipt = turns.compact(
         used.snapshot,
         used.conversation,

@@ -42,7 +42,8 @@ Read are, as JSON lines or as a list, plain or gzipped:
   session files of Claude Code (~/.claude/projects/*/*.jsonl), also what stands before their compactions
   messages or bodies of requests in the form of OpenAI or of Anthropic
   tau-bench's records, one session each
-A conversation that the folder has already is not imported again; one that went on since is continued.
+A conversation that the folder has already from a file of this name is not imported again; one that went on
+since is continued, if name, system prompt and model are the same, or Claude Code's id of the session is.
 Tokens are counted for the model of the conversation, else for the folder's.
 """
 
@@ -93,6 +94,14 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
+def take(options: argparse.Namespace, rest: list[str]) -> bool:
+    """Take arguments that are no options: words that a search excludes; False where they are wrong usage."""
+    if options.action != "search" or any(one.startswith("--") for one in rest):
+        return False
+    options.query += rest
+    return True
+
+
 # ---------------------------------------------------------------- options
 
 
@@ -123,7 +132,9 @@ def _export(command: argparse.ArgumentParser) -> None:
         help="jsonl: everything, to be imported again; markdown: for reading (default: jsonl, or as the "
         "file's name ends)",
     )
-    command.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: print it)")
+    command.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file (default and -: print it)"
+    )
     command.add_argument("--force", action="store_true", help="overwrite the file if it exists")
 
 
@@ -151,6 +162,16 @@ def _delete(command: argparse.ArgumentParser) -> None:
 
 def _salvage(command: argparse.ArgumentParser) -> None:
     command.add_argument("broken", metavar="FILE", help="the ledger that was set aside: ledger.db.broken-…")
+    command.add_argument(
+        "--session",
+        dest="sessions",
+        action="append",
+        metavar="NAME",
+        help="only this session, which may be one of the ledger in use; may be repeated (default: all)",
+    )
+    command.add_argument(
+        "--folder", default=".", metavar="PATH", help="the folder of the sessions named (default: .)"
+    )
 
 
 _OPTIONS = {

@@ -9,11 +9,12 @@ from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+from nexus_daemon.cli.sessions.words import counted, harmless, local
 
 
 def run_fork(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    with ledger_for(folder(options.folder)) as ledger:
+    with ledger_for(folder(options.folder), writes=True) as ledger:
         session = there(ledger, workspace, options.session)
         turn = None if options.turn is None else _turn(ledger, session, options.turn)
         made = ledger.fork(workspace, session.name, options.to, turn=turn)
@@ -37,7 +38,7 @@ def _turn(ledger: Ledger, session: Session, given: str) -> str:
 
 def run_rename(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    with ledger_for(folder(options.folder)) as ledger:
+    with ledger_for(folder(options.folder), writes=True) as ledger:
         session = there(ledger, workspace, options.session)
         ledger.rename(workspace, session.name, options.to)
     print(f"{session.name!r} is {options.to!r} now.")
@@ -46,7 +47,7 @@ def run_rename(options: argparse.Namespace) -> int:
 
 def run_delete(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    with ledger_for(folder(options.folder)) as ledger:
+    with ledger_for(folder(options.folder), writes=True) as ledger:
         found = [there(ledger, workspace, name) for name in dict.fromkeys(options.sessions)]
         if not options.yes:
             if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -63,7 +64,8 @@ def run_delete(options: argparse.Namespace) -> int:
 
 def _agreed(found: list[Session]) -> bool:
     for session in found:
-        sys.stderr.write(f"  {session.name}: {session.head.messages:,} messages, changed {session.updated}\n")
+        messages = counted(session.head.messages, "message")
+        sys.stderr.write(f"  {harmless(session.name)}: {messages}, changed {local(session.updated)}\n")
     what = "this session" if len(found) == 1 else f"these {len(found):,} sessions"
     sys.stderr.write(f"Delete {what} for good? [y/N] ")
     sys.stderr.flush()
@@ -77,22 +79,27 @@ def run_salvage(options: argparse.Namespace) -> int:
     if not path.is_file():
         say(f"{options.broken} is no file; name the one that was set aside.")
         return 2
-    with ledger_for(folder(".")) as ledger:
-        if files.real_path(str(path)) == files.real_path(ledger.location):
-            say(f"{options.broken} is the ledger in use; name the one that was set aside.")
+    workspace = workspace_of(options.folder)
+    only = None if options.sessions is None else {(workspace, name) for name in options.sessions}
+    with ledger_for(folder("."), writes=True) as ledger:
+        if only is None and files.real_path(str(path)) == files.real_path(ledger.location):
+            say(
+                f"{options.broken} is the ledger in use; name the one that was set aside, or with --session "
+                "NAME the sessions of this one that are damaged."
+            )
             return 2
-        saved = salvage(str(path), ledger)
+        saved = salvage(str(path), ledger, only=only)
     if not saved.turns and not saved.direct:
-        say(f"There is nothing in {options.broken} that could be read as turns of a session.")
+        what = "a session" if only is None else f"{', '.join(map(repr, options.sessions))} of {workspace}"
+        say(f"There is nothing in {options.broken} that could be read as turns of {what}.")
         return 1
-    print(f"{_count(saved.sessions, 'session')} with {_count(saved.turns, 'turn')} brought over.")
+    print(f"{counted(saved.sessions, 'session')} with {counted(saved.turns, 'turn')} brought over.")
     if saved.damaged:
-        print(f"{_count(saved.damaged, 'message')} of them not quite as written.")
+        print(f"{counted(saved.damaged, 'message')} of them not quite as written.")
     if saved.lost:
-        print(f"{_count(saved.lost, 'message')} could not be read.")
-    print(f"{options.broken} is as it was; nexus sessions list --all shows what there is now.")
-    return 0
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+        print(f"{counted(saved.lost, 'message')} could not be read.")
+    print(f"What was in {options.broken} is as it was; nexus sessions list --all shows what there is now.")
+    missing = 0 if only is None else len(only) - saved.sessions
+    if missing > 0:
+        say(f"{counted(missing, 'session')} of {workspace} that you named cannot be found there.")
+    return 1 if missing > 0 else 0

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nexus_context import files
+from nexus_context.layers.model import GLOBAL
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
@@ -17,8 +17,19 @@ MOST_NAMED = 5
 
 
 @contextmanager
-def ledger_for(snapshot: Snapshot) -> Iterator[Ledger]:
-    """The ledger that the global configuration names; what the user should know of it is said."""
+def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
+    """The ledger that the global configuration names; what the user should know of it is said.
+
+    With `writes` LedgerError where it is not sure that what is written stays, or that the ledger is the one
+    that is meant.
+    """
+    broken = _broken_settings(snapshot)
+    if broken is not None and writes:
+        raise LedgerError(
+            f"Nothing was done: {broken} could not be read without errors, and it may name another ledger "
+            "(ledger.path). Mend it first; nexus check says what is wrong.",
+            code="ledger-io",
+        )
     if snapshot.effective.get("/ledger/url") is not None:
         raise LedgerError(
             "A ledger on a server (ledger.url) is not possible yet. Remove it from the global config.json, "
@@ -27,11 +38,22 @@ def ledger_for(snapshot: Snapshot) -> Iterator[Ledger]:
         )
     ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
     try:
+        if writes and not ledger.persists:
+            raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
+        if broken is not None:
+            say(f"{broken} could not be read without errors; the ledger used is {ledger.location}.")
         if ledger.notice is not None:
             say(ledger.notice)
         yield ledger
     finally:
         ledger.close()
+
+
+def _broken_settings(snapshot: Snapshot) -> str | None:
+    """Path of the global config.json if it is there and does not count."""
+    found = (file for layer in snapshot.layers.layers if layer.name == GLOBAL for file in layer.files)
+    unread = (file for file in found if file.kind == "config" and file.status not in ("loaded", "missing"))
+    return next((file.path for file in unread), None)
 
 
 def folder(path: str) -> Snapshot:
@@ -41,8 +63,10 @@ def folder(path: str) -> Snapshot:
 
 def workspace_of(path: str) -> str:
     """What the ledger calls a folder; LedgerError for a path that none can have."""
+    from nexus_context.ledger import opening  # SQLite, which opening the ledger loads as well
+
     try:
-        return files.real_path(str(absolute(path)))
+        return opening.workspace_of(str(absolute(path)))
     except ValueError:
         raise LedgerError(f"{path!r} can be no folder.", code="unknown-session") from None
 

@@ -5,26 +5,31 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from nexus_context import files
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.ledger.query import expression
 from nexus_context.ledger.records import Hit, Session, Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
+from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+from nexus_daemon.cli.sessions.words import counted, harmless, local
 from nexus_daemon.cli.tables import console
 from nexus_daemon.cli.tables import say as print_line
 
 COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
 LAST_TURNS = 20
 """Turns that are shown on a terminal where nobody says how many."""
+LEAST_NAME = 16
+"""Columns of a session's name that are shown however narrow the terminal is."""
 MOST_TEXT = 200
 """Code points of a message that are shown."""
 
@@ -38,6 +43,10 @@ def run_list(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     with ledger_for(folder(options.folder)) as ledger:
         found = ledger.sessions(None if options.all else workspace)
+        # a folder that is gone may have sessions still
+        if not (found or options.all or files.is_dir(str(absolute(options.folder)))):
+            say(f"{options.folder} is no folder.")
+            return 2
         if options.json:
             _print_json({"sessions": [_listed(session) for session in found]})
             return 0
@@ -54,7 +63,8 @@ def run_list(options: argparse.Namespace) -> int:
 
 def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_footer=len(found) > 1)
-    table.add_column("session", style="bold", overflow="fold", footer=f"{len(found):,} sessions")
+    least = min(LEAST_NAME, max(cell_len(one.name) for one in found))
+    table.add_column("session", style="bold", min_width=least, footer=f"{len(found):,} sessions")
     if folders:
         table.add_column("folder", overflow="fold")
     for name, values in (
@@ -62,16 +72,23 @@ def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
         ("messages", [one.head.messages for one in found]),
         ("tokens", [one.head.tokens for one in found]),
     ):
-        table.add_column(name, justify="right", footer=f"{sum(values):,}")
+        table.add_column(name, justify="right", no_wrap=True, footer=f"{sum(values):,}")
     table.add_column("changed", no_wrap=True)
-    table.add_column("forked from", overflow="fold")
+    forks = any(one.forked_from for one in found)
+    if forks:
+        table.add_column("forked from")
     for one in found:
         head = one.head
         numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{head.tokens:,}")
-        place = (Text(_harmless(one.workspace)),) if folders else ()
-        origin = Text(_harmless(one.forked_from or ""))
-        table.add_row(Text(_harmless(one.name)), *place, *numbers, _local(one.updated), origin)
+        place = (Text(harmless(one.workspace)),) if folders else ()
+        origin = (_cut(one.forked_from or ""),) if forks else ()
+        table.add_row(_cut(one.name), *place, *numbers, local(one.updated), *origin)
     console().print(table)
+
+
+def _cut(name: str) -> Text:
+    """A name in one line, however narrow its column is."""
+    return Text(harmless(name), no_wrap=True, overflow="ellipsis")
 
 
 def _listed(session: Session) -> dict[str, Any]:
@@ -107,7 +124,7 @@ def run_show(options: argparse.Namespace) -> int:
         _print_about(session)
         hidden = 0 if last is None else max(0, session.head.seq - last)
         if hidden:
-            print_line(out, Text(f"… {_count(hidden, 'earlier turn')}: --last N shows more", "dim"))
+            print_line(out, Text(f"… {counted(hidden, 'earlier turn')}: --last N shows more", "dim"))
         for turn in ledger.turns(workspace, session.name, last=last):
             _print_turn(turn)
     return 0
@@ -116,19 +133,20 @@ def run_show(options: argparse.Namespace) -> int:
 def _print_about(session: Session) -> None:
     head = session.head
     out = console()
-    print_line(out, Text(_harmless(session.name), "bold"))
-    said = f"{_count(head.seq, 'turn')}, {_count(head.messages, 'message')}, {_count(head.tokens, 'token')}"
-    print_line(out, f"{said}; begun {_local(session.created)}, changed {_local(session.updated)}")
+    print_line(out, Text(harmless(session.name), "bold"))
+    numbers = ((head.seq, "turn"), (head.messages, "message"), (head.tokens, "token"))
+    said = ", ".join(counted(count, noun) for count, noun in numbers)
+    print_line(out, f"{said}; begun {local(session.created)}, changed {local(session.updated)}")
     if session.forked_from:
-        print_line(out, f"forked from {_harmless(session.forked_from)}")
+        print_line(out, f"forked from {harmless(session.forked_from)}")
     out.print()
 
 
 def _print_turn(turn: Turn) -> None:
     out = console()
-    model = f", {_harmless(turn.model)}" if turn.model else ""
+    model = f", {harmless(turn.model)}" if turn.model else ""
     kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction taken back"}[turn.type]
-    print_line(out, Text(f"turn {turn.seq:,}, {_local(turn.created)}{model}{kind}", "dim"))
+    print_line(out, Text(f"turn {turn.seq:,}, {local(turn.created)}{model}{kind}", "dim"))
     counts = turn.counts or (None,) * len(turn.messages)
     for message, tokens in zip(turn.messages, counts, strict=True):
         line = Text.assemble(
@@ -155,7 +173,7 @@ def _line(message: Message) -> str:
         arguments = call.arguments
         given = arguments if isinstance(arguments, str) else json_text(arguments)
         said.append(f"→ {call.name} {_beginning(given)}")
-    return _harmless(" ".join(filter(None, said))) or "(empty)"
+    return harmless(" ".join(filter(None, said))) or "(empty)"
 
 
 def _beginning(text: str) -> str:
@@ -190,14 +208,14 @@ def run_search(options: argparse.Namespace) -> int:
 def _print_hit(hit: Hit, *, folder: bool) -> None:
     out = console()
     head = Text.assemble(
-        (_harmless(hit.session), "bold"),
+        (harmless(hit.session), "bold"),
         f", turn {hit.seq:,}, ",
         (hit.role, COLOURS.get(hit.role, "")),
-        (f", {_local(hit.created)}", "dim"),
-        (f", {_harmless(hit.workspace)}" if folder else "", "dim"),
+        (f", {local(hit.created)}", "dim"),
+        (f", {harmless(hit.workspace)}" if folder else "", "dim"),
     )
     print_line(out, head)
-    snippet = _harmless(" ".join(hit.snippet.split()))
+    snippet = harmless(" ".join(hit.snippet.split()))
     print_line(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
 
 
@@ -217,21 +235,3 @@ def _print_json(value: Any) -> None:
     except UnicodeError:  # JSON has escapes for what the encoding lacks
         text = json.dumps(value, indent=2)
     sys.stdout.write(text + "\n")
-
-
-def _local(stamp: str) -> str:
-    """A time as people here read it; what is no time as it is."""
-    try:
-        moment = datetime.fromisoformat(stamp)
-    except ValueError:
-        return _harmless(stamp)
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
-
-
-def _harmless(text: str) -> str:
-    """The text without what could steer a terminal."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -12,7 +12,9 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.ledger import intake, jsonl, markdown
 from nexus_context.ledger.intake import Contents, Imported
 from nexus_context.lines import LineIndex
+from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
+from nexus_daemon.cli.sessions.words import counted, harmless, harmless_json, harmless_page
 
 FORMATS = {
     "nexus": "a session of Nexus",
@@ -31,26 +33,33 @@ LONG = 200
 
 
 def run_export(options: argparse.Namespace) -> int:
-    form = options.format or ("markdown" if (options.output or "").lower().endswith(MARKDOWN) else "jsonl")
+    output = None if options.output == "-" else options.output
+    form = options.format or ("markdown" if (output or "").lower().endswith(MARKDOWN) else "jsonl")
     workspace = workspace_of(options.folder)
     with ledger_for(folder(options.folder)) as ledger:
         session = there(ledger, workspace, options.session)
         turns = ledger.turns(workspace, session.name)
         write = jsonl.lines if form == "jsonl" else markdown.pieces
-        if options.output is None:
-            for piece in write(session.name, turns):
-                sys.stdout.write(piece)
+        if output is None:
+            _print(write(session.name, turns), form)
             return 0
         try:
-            _write(options.output, write(session.name, turns), force=options.force)
+            _write(output, write(session.name, turns), force=options.force)
         except FileExistsError:
-            say(f"{options.output} exists already; give another name, or --force to overwrite it.")
+            say(f"{output} exists already; give another name, or --force to overwrite it.")
             return 1
         except OSError as error:
-            say(f"{options.output} cannot be written: {error.strerror or error}.")
+            say(f"{output} cannot be written: {error.strerror or error}.")
             return 1
-    say(f"{_count(session.head.seq, 'turn')} of {session.name!r} written to {options.output}.")
+    say(f"{counted(session.head.seq, 'turn')} of {session.name!r} written to {output}.")
     return 0
+
+
+def _print(pieces: Iterator[str], form: str) -> None:
+    """Write to standard output; a terminal is shown nothing that could steer it."""
+    shown = harmless_json if form == "jsonl" else harmless_page
+    for piece in pieces:
+        sys.stdout.write(shown(piece) if sys.stdout.isatty() else piece)
 
 
 def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:
@@ -82,13 +91,13 @@ def _fill(path: str, pieces: Iterator[str]) -> None:
 
 def run_import(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    if not files.is_dir(workspace):
+    if not files.is_dir(str(absolute(options.folder))):
         say(f"{options.folder} is no folder.")
         return 2
     snapshot = folder(options.folder)
     failed = False
     done: list[Imported] = []
-    with ledger_for(snapshot) as ledger:
+    with ledger_for(snapshot, writes=True) as ledger:
         importer = intake.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
         for name in options.files:
             contents = _read(name)
@@ -99,21 +108,21 @@ def run_import(options: argparse.Namespace) -> int:
                 _report(name, contents, made)
                 done += made
     if len(options.files) > 1:
-        print(f"{_summary(done)} of {_count(len(options.files), 'file')}.")
+        print(f"{_summary(done)} of {counted(len(options.files), 'file')}.")
     return 1 if failed else 0
 
 
 def _read(name: str) -> Contents | None:
     """What a file holds; what is wrong with it is said. None if nothing of it can be read."""
-    shown = "standard input" if name == "-" else name
+    shown = intake.STANDARD_INPUT if name == "-" else name
     if name == "-":
         data = sys.stdin.buffer.read(intake.LIMIT + 1)
     else:
         found = files.read_bytes(os.path.abspath(name), limit=intake.LIMIT)
         for problem in found.problems:
-            say(f"{_harmless(name)}: {problem.message}")
+            say(f"{harmless(name)}: {problem.message}")
         if found.status == "missing":
-            say(f"{_harmless(name)} does not exist.")
+            say(f"{harmless(name)} does not exist.")
         if found.data is None:
             return None
         data = found.data
@@ -130,7 +139,7 @@ def _tell(name: str, data: bytes, problems: Sequence[Problem]) -> None:
         if problem.span.end and not data.startswith(transcripts.GZIP):
             index = index or LineIndex(files.decode(name, data).text or "")
             place = f"{name}:{index.position(problem.span.start)[0] + 1}"
-        say(_harmless(f"{place}: {problem.message}"))
+        say(harmless(f"{place}: {problem.message}"))
 
 
 def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Imported]:
@@ -151,12 +160,12 @@ def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("turns"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(_harmless(name)), total=turns)
+        task = bar.add_task(escape(harmless(name)), total=turns)
         yield lambda count: bar.advance(task, count)
 
 
 def _report(name: str, contents: Contents, made: Sequence[Imported]) -> None:
-    shown = "standard input" if name == "-" else _harmless(name)
+    shown = intake.STANDARD_INPUT if name == "-" else harmless(name)
     kind = FORMATS[contents.format or "neutral"]
     if len(made) == 1:
         print(f"{shown}: {kind}, {_one(made[0])}.")
@@ -168,7 +177,7 @@ def _one(made: Imported) -> str:
     if made.outcome == "known":
         return f"is there already as {made.session!r}"
     how = "continued" if made.outcome == "continued" else "imported as"
-    return f"{how} {made.session!r}: {_count(made.turns, 'turn')}, {_count(made.messages, 'message')}"
+    return f"{how} {made.session!r}: {counted(made.turns, 'turn')}, {counted(made.messages, 'message')}"
 
 
 def _summary(made: Sequence[Imported]) -> str:
@@ -177,18 +186,10 @@ def _summary(made: Sequence[Imported]) -> str:
     for outcome, words in (("new", "imported"), ("continued", "continued"), ("known", "there already")):
         count = sum(one.outcome == outcome for one in made)
         if count:
-            said.append(f"{_count(count, 'session')} {words}")
+            said.append(f"{counted(count, 'session')} {words}")
     if written:
         turns, messages = (
             sum(each) for each in zip(*((one.turns, one.messages) for one in written), strict=True)
         )
-        said.append(f"{_count(turns, 'turn')} with {_count(messages, 'message')} written")
+        said.append(f"{counted(turns, 'turn')} with {counted(messages, 'message')} written")
     return ", ".join(said) or "nothing imported"
-
-
-def _harmless(text: str) -> str:
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
