@@ -115,8 +115,7 @@ def test_what_was_delivered_waits_no_more(tmp_path: Path) -> None:
     ledger.send(message)
     ledger.send(message)  # tried again
     assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == [message]
-    direct.mark_delivered(ledger, [])
-    direct.mark_delivered(ledger, [message.id])
+    ledger.delivered([message.id])
     ledger.send(message)
     assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == []
     ledger.close()
@@ -132,7 +131,7 @@ def test_what_is_done_with_says_nothing_any_more(tmp_path: Path) -> None:
     other, waiting = made("Other", ttl=5, target="other"), made("Waiting", now=NOW + 5)
     for message in (read, expired, other):
         ledger.send(message)
-    direct.mark_delivered(ledger, [read.id])
+    ledger.delivered([read.id])
     ledger.send(waiting)
     ledger.send(expired)  # tried again
     assert direct.inbox(ledger, FOLDER, "worker", now=NOW) == [waiting]

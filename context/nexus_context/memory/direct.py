@@ -117,13 +117,6 @@ def rendered(message: DirectMessage) -> str:
     return f"{', '.join(said)}:\n{message.content.strip()}"
 
 
-def mark_delivered(ledger: Ledger, ids: Iterable[str]) -> None:
-    """These were sent to their agent's model: they wait no more. Nothing is written for none."""
-    given = tuple(ids)
-    if given:
-        ledger.delivered(given)
-
-
 def _check_text(name: str, given: Any) -> None:
     if not isinstance(given, str):
         raise _bad(f"{name} is of the type {type(given).__name__}; it must be a text.")
