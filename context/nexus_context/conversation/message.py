@@ -1,4 +1,8 @@
-"""Messages: immutable values in the shape that clients send and models are sent."""
+"""Messages: immutable values in the shape that clients send and models are sent.
+
+What JSON can say has no cycles, so the garbage collector need not look at messages (`gc=False`): long
+histories made it go through all of them again and again.
+"""
 
 from typing import Any, Literal
 
@@ -7,7 +11,7 @@ import msgspec
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """One call that an assistant asks for. `arguments` is any JSON value, kept as it came."""
 
     id: str  # the id that the result refers to
@@ -15,7 +19,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, kept as it came
 
 
-class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """One message of a conversation.
 
     `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null

@@ -189,7 +189,7 @@ def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list
 
 
 def _held(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> list[Held]:
-    return _all_held(connection, (row for ids in ranges for row in connection.execute(sql, ids)))
+    return _all_held(connection, chain.from_iterable(connection.execute(sql, ids) for ids in ranges))
 
 
 def _all_held(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Held]:

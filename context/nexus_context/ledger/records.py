@@ -41,7 +41,7 @@ class Session(msgspec.Struct, frozen=True):
     forked_from: str | None = None  # name of the session that it was forked from
 
 
-class Counted(msgspec.Struct, frozen=True):
+class Counted(msgspec.Struct, frozen=True, gc=False):
     """A message with its tokens, by the counter that the turn names."""
 
     message: Message
@@ -93,7 +93,7 @@ class Appended(msgspec.Struct, frozen=True):
     forked: bool = False  # `session` is a new one, because `parent` was not the last turn any more
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """A message as the ledger holds it."""
 
     position: int
