@@ -31,7 +31,8 @@ PIECES = [
     "}",
     '"permissions": {"level": "yolo"}',
 ]
-TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.just(GOOD)
+TYPED = [f'{{"agents": {{"a": {{"task": "{task}", "tasks": 1}}}}}}' for task in ("", "d", "di", "dig", "Dig")]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.sampled_from([GOOD, *TYPED])
 
 
 def typed(tree: Fixture, *texts: str, whole: bool) -> Snapshot:

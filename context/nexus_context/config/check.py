@@ -84,15 +84,32 @@ def check_value(pointer: str, value: Any) -> str | None:
     return findings[0].message if findings else None
 
 
+def text_fits(pointer: Pointer, text: str) -> bool:
+    """Whether any other text at a pointer changes nothing in `check_config`, as long as this is true of it.
+
+    False where something but the schema looks at the text, and where the schema knows no such place.
+    """
+    if not pointer or pointer[0] in advice.SECTIONS:
+        return False
+    node = _node(pointer)
+    return node is not None and acceptor(node)(text)
+
+
 def describe(pointer: Pointer) -> Node | None:
     """The schema of the setting at a pointer, None where config.json has none."""
+    node = _node(pointer)
+    return None if node is None else dict(node)
+
+
+def _node(pointer: Pointer) -> Node | None:
     node: Any = load_schema(CONFIG_SCHEMA)
     for step in pointer:
         name = str(step)
         node = node.get("items") or node.get("properties", {}).get(name) or node.get("additionalProperties")
         if not isinstance(node, dict):
             return None
-    return dict(node)
+    known: Node = node
+    return known
 
 
 @functools.cache
