@@ -1,5 +1,6 @@
 # make run   the main job on the example workspace, through a real daemon
 # make test  everything that a test can say
+# make test-vscode  the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make check format, lint, strict types, tests: what CI runs
 # make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database
 # make torture  the ledger under kill -9, power cuts, full and failing disks; needs root for some of it
@@ -8,13 +9,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run test check lint types bench torture generate clean
+.PHONY: run test test-vscode check lint types bench torture generate clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-vscode: $(STAMP)
+	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
+	node vscode-extension/scripts/e2e.mjs
 
 check: lint types test
 

@@ -1,8 +1,8 @@
 """The main job on the example workspace, spoken in LSP to a real daemon: what `make run` shows.
 
-A configuration is broken in the editor, its diagnostics appear at the place, the mend clears them, and the
-context is assembled with every token accounted for. Nothing in the workspace is written, and nothing of the
-tour is kept.
+A configuration is broken in the editor, its diagnostics appear at the place, the mend clears them, the
+context is assembled with every token accounted for, and agents are started to see who reads what. Nothing in
+the workspace is written, and nothing of the tour is kept.
 """
 
 import json
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from difflib import ndiff
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ import msgspec
 from rich import box
 from rich.console import Console
 from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 
 from nexus_daemon import protocol
 from nexus_daemon.cli import tables
 
 EXAMPLES = Path(__file__).resolve().parent
-FOLDER = EXAMPLES / "company" / "backend" / "auth-service"
+COMPANY = EXAMPLES / "company"
+FOLDER = COMPANY / "backend" / "auth-service"
 CONFIG = FOLDER / ".nexus3" / "config.json"
 WIDTH = 104
 QUESTION = "May a session token be compared with == in auth/sessions.py?"
+AGENTS = ("backend", "auth", "reviewer")  # of company/.nexus3/config.json, each below the one before
+OWN_WORDS = "task, role, environment, headings"
 SEVERITIES = {1: ("error", "bold red"), 2: ("warning", "yellow"), 3: ("info", "blue"), 4: ("hint", "dim")}
 
 CONVERSATION = [
@@ -127,9 +132,9 @@ class Editor:
 def main() -> None:
     console = Console(highlight=False, width=min(Console().width, WIDTH) if sys.stdout.isatty() else WIDTH)
     editor = Editor()
-    folder = {"uri": FOLDER.as_uri(), "name": FOLDER.name}
+    folders = [{"uri": path.as_uri(), "name": path.name} for path in (FOLDER, COMPANY)]
     answer = editor.request(
-        "initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": [folder]}
+        "initialize", {"processId": os.getpid(), "capabilities": {}, "workspaceFolders": folders}
     )
     ready = (time.perf_counter() - editor.started) * 1000
     info = answer["serverInfo"]
@@ -141,6 +146,7 @@ def main() -> None:
     show_layers(console, editor)
     show_typing(console, editor)
     show_context(console, editor)
+    show_agents(console, editor)
     code = editor.close()
     console.print(f"[dim]The daemon ended with code {code}. Nothing in the workspace was written.[/]")
     sys.exit(code)
@@ -199,6 +205,78 @@ def show_context(console: Console, editor: Editor) -> None:
     console.print(
         f"Assembled in {first:.1f} ms, in {again:.1f} ms the second time; {sent} messages to send.\n"
     )
+
+
+def show_agents(console: Console, editor: Editor) -> None:
+    company = {"workspaceFolder": COMPANY.as_uri()}
+    began = time.perf_counter()
+    for name in AGENTS:
+        editor.request("nexus/agent/spawn", {**company, "agentId": name})
+    took = (time.perf_counter() - began) * 1000
+    names = ("main", *AGENTS)
+    found = [editor.request("nexus/agent/get", {**company, "agentId": name}) for name in names]
+    seen = [editor.request("nexus/context/preview", {**company, "agent": name}) for name in names]
+    console.print(
+        f"[bold]Who reads what[/]: {len(AGENTS)} agents of {COMPANY.name}, started in {took:.1f} ms"
+    )
+    console.print(readers(found, [by_file(prompt) for prompt in seen]))
+    lead = {"agentId": "auth", "parent": "backend", "role": "manager"}
+    viewed = editor.request("nexus/context/preview", {**company, "viewAs": lead})
+    changed = difference(seen[names.index("auth")]["text"], viewed["text"])
+    title = "What would auth read as a manager? Viewed, not started"
+    console.print(Panel(changed, title=title, **look("cyan")))
+    *below, _ = editor.request("nexus/agent/dispose", {**company, "agentId": "backend"})["disposed"]
+    console.print(f"backend has ended, and with it what was below: {', '.join(below)}.\n")
+
+
+def readers(agents: list[Message], tokens: list[dict[str, int]]) -> Table:
+    """Tokens of each file for each agent, then what the agents are and may do."""
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("tokens of", min_width=47)
+    for agent in agents:
+        table.add_column(agent["agentId"], justify="right")
+    for file in sorted({file: 0 for files in tokens for file in files}, key=nearness):
+        table.add_row(file, *(str(files.get(file, "")) for files in tokens))
+    table.add_row("all", *(str(sum(files.values())) for files in tokens), style="bold")
+    table.add_section()
+    table.add_row("below", *(agent.get("parent", "main") if agent["depth"] else "" for agent in agents))
+    table.add_row("role", *(agent["role"] for agent in agents))
+    for what, key in (("level", "level"), ("allowed", "allow"), ("denied", "deny")):
+        table.add_row(what, *(listed(agent["permissions"][key]) for agent in agents))
+    table.add_row("tools", *(listed(agent.get("tools", [])) for agent in agents))
+    return table
+
+
+def by_file(prompt: Message) -> dict[str, int]:
+    """Tokens of a prompt by the file that they come from, in the order of the prompt."""
+    places = {COMPANY.as_uri() + "/": "", (EXAMPLES / "home").as_uri(): "~"}
+    found: dict[str, int] = {}
+    for fragment in prompt["fragments"]:
+        uri = (fragment["source"] or {"uri": ""})["uri"]
+        known = (place + uri.removeprefix(root) for root, place in places.items() if uri.startswith(root))
+        name = next(known, OWN_WORDS).removesuffix("/SKILL.md")
+        found[name] = found.get(name, 0) + fragment["tokens"]
+    return found
+
+
+def nearness(file: str) -> tuple[bool, int]:
+    """The user's files first, then directory by directory; last, what no file says."""
+    parts = file.split("/")
+    depth = parts.index(".nexus3") if ".nexus3" in parts else len(parts) - 1
+    return file == OWN_WORDS, -1 if file.startswith("~") else depth
+
+
+def difference(before: str, after: str) -> Text:
+    shown = Text(no_wrap=True, overflow="ellipsis")
+    for line in ndiff(before.splitlines(), after.splitlines()):
+        if line[0] in "+-" and line[2:]:
+            shown.append(line + "\n", style="green" if line[0] == "+" else "red")
+    shown.rstrip()
+    return shown
+
+
+def listed(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else "\n".join(value)
 
 
 def frames(text: str, found: list[Message]) -> Text:

@@ -29,11 +29,13 @@ PARAMS = [
 RESULTS = [
     *((result, example["result"]) for (_, result), example in RECORDED),
     *((NOTIFICATIONS[method], params) for method, params in EXAMPLES["notifications"].items()),
+    *((protocol.QUESTIONS[method][0], one["params"]) for method, one in EXAMPLES["questions"].items()),
+    *((protocol.QUESTIONS[method][1], one["result"]) for method, one in EXAMPLES["questions"].items()),
     (protocol.CountResult, EXAMPLES["command"]["result"]),
 ]
 SPOKEN = {
     kind
-    for types in (*protocol.METHODS.values(), tuple(NOTIFICATIONS.values()))
+    for types in (*protocol.METHODS.values(), *protocol.QUESTIONS.values(), tuple(NOTIFICATIONS.values()))
     for one in types
     for kind in structs_in(one)
 }
@@ -64,6 +66,7 @@ def test_a_field_that_no_struct_has_is_refused() -> None:
 def test_every_method_has_an_example_and_nothing_else_has() -> None:
     assert sorted(EXAMPLES["requests"]) == sorted(METHODS)
     assert sorted(EXAMPLES["notifications"]) == sorted(NOTIFICATIONS)
+    assert sorted(EXAMPLES["questions"]) == sorted(protocol.QUESTIONS)
 
 
 def test_a_daemon_answers_as_recorded(tmp_path: Path) -> None:
@@ -133,15 +136,12 @@ def sketch(value: Examples | Any) -> Any:
 
 
 def refusals() -> list[str]:
-    """The `code` of every RequestError of library and daemon, and of what derives from it.
-
-    Those of `agents/` are of the library and the command line only: no request starts an agent yet.
-    """
+    """The `code` of every RequestError of library and daemon, and of what derives from it."""
     found = []
     for package in ("context", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree) if path.parent.name not in ("cli", "agents") else ():
+            for node in ast.walk(tree) if path.parent.name != "cli" else ():
                 if isinstance(node, ast.Call) and _raises(node.func):
                     found += [
                         word.value.value

@@ -3,12 +3,10 @@
 import argparse
 import datetime
 import importlib.metadata
-import os
-import platform
-import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks import machine
 from benchmarks.conversation import report, runner, targets
 from benchmarks.conversation.traces import ROOT
 
@@ -20,9 +18,9 @@ def main() -> int:
         runner.install_peers()
     today = datetime.datetime.now().astimezone().date().isoformat()
     title = f"{today} {options.name or ('conversation-quick' if options.quick else 'conversation')}"
-    facts = _facts() | {"load before": _load()}
+    facts = _facts() | {"load before": machine.load()}
     outcome = runner.run(runner.QUICK if options.quick else runner.FULL, ours_only=options.ours_only)
-    facts["load after"] = _load()
+    facts["load after"] = machine.load()
     verdicts = targets.verdicts(outcome)
     text = report.markdown(title, facts, verdicts, outcome)
     print(text)
@@ -36,22 +34,7 @@ def main() -> int:
 
 
 def _facts() -> dict[str, str]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    commit = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=False)
-    return {
-        "CPU": next(names, platform.processor()),
-        "cores": str(len(os.sched_getaffinity(0))),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-        "nexusd": importlib.metadata.version("nexusd"),
-        "commit": done.stdout.strip() or "none",
-    } | report.versions()
-
-
-def _load() -> str:
-    return " ".join(f"{value:.2f}" for value in os.getloadavg())
+    return machine.facts() | {"nexusd": importlib.metadata.version("nexusd")} | report.versions()
 
 
 def _options() -> argparse.Namespace:

@@ -21,7 +21,7 @@ def versions() -> dict[str, str]:
 
 def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: Outcome) -> str:
     """The whole report."""
-    parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", _verdicts(verdicts)]
+    parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", judged(verdicts)]
     if not tau_file().is_file():
         parts.append("tau-bench: not present (see `NEXUS_CORPORA`); the targets are held on the made chat.")
     walks = sorted(
@@ -54,7 +54,8 @@ def _order(walk: tuple[str, int]) -> tuple[bool, int]:
     return trace == "synthetic", -budget
 
 
-def _verdicts(verdicts: Iterable[Verdict]) -> str:
+def judged(verdicts: Iterable[Verdict]) -> str:
+    """The table of the promises."""
     rows = [
         (
             each.promise,

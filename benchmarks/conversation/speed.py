@@ -75,7 +75,7 @@ def step(subject: Subject, size: int, *, steps: int, seconds: float) -> Stepping
     for _, prepared in messages[:size]:
         subject.add(prepared)
     times: list[int] = []
-    with _quiet():
+    with quiet():
         started = time.perf_counter_ns()
         subject.build()
         cold = time.perf_counter_ns() - started
@@ -106,7 +106,7 @@ def add(subject: Counting) -> Adding:
     floor: list[int] = []
     subject.add(prepared[0])
     subject.count()
-    with _quiet():
+    with quiet():
         for each, text in islice(zip(prepared, texts, strict=True), 1, None):
             started = time.perf_counter_ns()
             subject.add(each)
@@ -126,7 +126,7 @@ def encode(subject: Subject, rounds: int) -> Encoding:
     subject.encode()
     encoded: list[int] = []
     stdlib: list[int] = []
-    with _quiet():
+    with quiet():
         for end in range(ENCODED, ENCODED + rounds):
             subject.add(subject.prepare(messages[end]))
             started = time.perf_counter_ns()
@@ -139,7 +139,16 @@ def encode(subject: Subject, rounds: int) -> Encoding:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def timed(times: list[int]) -> Iterator[None]:
+    """Adds the nanoseconds that its block takes."""
+    started = time.perf_counter_ns()
+    yield
+    times.append(time.perf_counter_ns() - started)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No garbage collection within."""
     gc.collect()
     gc.freeze()
     gc.disable()

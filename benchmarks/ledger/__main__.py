@@ -2,14 +2,13 @@
 
 import argparse
 import datetime
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import apsw
+from benchmarks import machine
 from benchmarks.conversation.traces import ROOT
 from benchmarks.ledger import measures, report, runner, targets
 
@@ -19,9 +18,9 @@ def main() -> int:
     options = _options()
     today = datetime.datetime.now().astimezone().date().isoformat()
     title = f"{today} {options.name or ('ledger-quick' if options.quick else 'ledger')}"
-    facts = _facts(options.where) | {"load before": _load()}
+    facts = _facts(options.where) | {"load before": machine.load()}
     outcome = runner.run(measures.QUICK if options.quick else measures.FULL, options.where)
-    facts["load after"] = _load()
+    facts["load after"] = machine.load()
     verdicts = list(targets.verdicts(outcome))
     text = report.markdown(title, facts, verdicts, outcome)
     print(text)
@@ -34,25 +33,10 @@ def main() -> int:
 
 
 def _facts(where: Path | None) -> dict[str, str]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    commit = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=False)
     place = ["df", "--output=fstype", str(where or tempfile.gettempdir())]
     system = subprocess.run(place, capture_output=True, text=True, check=False).stdout.split()
-    return {
-        "CPU": next(names, platform.processor()),
-        "cores": str(len(os.sched_getaffinity(0))),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "file system": system[-1] if system else "unknown",
-        "python": platform.python_version(),
-        "SQLite": apsw.sqlitelibversion(),
-        "commit": done.stdout.strip() or "none",
-    }
-
-
-def _load() -> str:
-    return " ".join(f"{value:.2f}" for value in os.getloadavg())
+    disk = system[-1] if system else "unknown"
+    return machine.facts() | {"file system": disk, "SQLite": apsw.sqlitelibversion()}
 
 
 def _options() -> argparse.Namespace:

@@ -5,7 +5,6 @@ on a disk that syncs: a folder in memory would flatter both.
 """
 
 import contextlib
-import gc
 import os
 import sqlite3
 import subprocess
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from benchmarks.conversation.speed import Times
+from benchmarks.conversation.speed import Times, quiet, timed
 from benchmarks.conversation.traces import ROOT
 from benchmarks.ledger import texts
 from benchmarks.ledger.worker import WORKSPACE
@@ -129,20 +128,20 @@ def appending(path: Path, rounds: Rounds) -> Appending:
     turns = list(texts.made(2 * rounds.appends, seed=8))
     times: dict[str, list[int]] = {"ledger": [], "larger": [], "bare": [], "file": []}
     floor = path.parent / "floor"
-    with ledger_at(path) as ledger, _bare(path.parent) as bare, floor.open("wb") as file, _quiet():
+    with ledger_at(path) as ledger, _bare(path.parent) as bare, floor.open("wb") as file, quiet():
         for one, four in zip(turns[::2], turns[1::2], strict=True):
             single = msgspec.structs.replace(one, messages=one.messages[:1])
-            with _timed(times["ledger"]):
+            with timed(times["ledger"]):
                 ledger.append(WORKSPACE, LONG, single)
             text = _text(single.messages[0].message)
-            with _timed(times["bare"]):
+            with timed(times["bare"]):
                 bare.execute("INSERT INTO message (text) VALUES (?)", (text,))
                 bare.commit()
-            with _timed(times["file"]):
+            with timed(times["file"]):
                 file.write(text.encode())
                 file.flush()
                 os.fdatasync(file.fileno())
-            with _timed(times["larger"]):
+            with timed(times["larger"]):
                 ledger.append(WORKSPACE, LONG, four)
     return Appending(**{name: Times.of(values) for name, values in times.items()})
 
@@ -177,11 +176,11 @@ def searching(path: Path, rounds: Rounds, turns: Iterator[NewTurn]) -> Searching
     narrowed: list[int] = []
     with ledger_at(path) as ledger:
         ledger.search("first")  # whatever the first search alone does
-        with _quiet():
+        with quiet():
             for query in asked:
-                with _timed(times[query.kind]):
+                with timed(times[query.kind]):
                     ledger.search(query.text)
-                with _timed(narrowed):
+                with timed(narrowed):
                     ledger.search(query.text, workspace=WORKSPACE, session=LONG)
         messages = sum(each.head.messages for each in ledger.sessions() if each.name != COMPACTED)
     kinds = {kind: Times.of(values) for kind, values in times.items()}
@@ -211,9 +210,9 @@ def knowing(folder: Path, rounds: Rounds) -> Knowing:
     turns = texts.made(rounds.searches, seed=9)
     asked = [_text(turn.messages[0].message) for turn in turns]
     times: list[int] = []
-    with _quiet():
+    with quiet():
         for message in asked:
-            with _timed(times):
+            with timed(times):
                 query(index, message, counter, top_k=settings.top_k, max_tokens=settings.max_tokens)
     index.close()
     return Knowing(rounds.files, size, between - started, ended - between, Times.of(times))
@@ -235,25 +234,6 @@ def _bare(folder: Path) -> Iterator[sqlite3.Connection]:
         bare.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, text TEXT)")
         bare.commit()
         yield bare
-
-
-@contextlib.contextmanager
-def _timed(times: list[int]) -> Iterator[None]:
-    started = time.perf_counter_ns()
-    yield
-    times.append(time.perf_counter_ns() - started)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 def _text(message: Message) -> str:

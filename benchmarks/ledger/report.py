@@ -27,16 +27,16 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
     ]
     for name, found in outcome.searches.items():
         kinds = [("all", found.all), *found.kinds.items(), ("all, in one session", found.narrowed)]
-        parts += [f"## Search {found.messages:,} messages, {name}", _times(kinds)]
+        parts += [f"## Search {found.messages:,} messages, {name}", times(kinds)]
     parts += ["## Import", _imports(outcome)]
     if (known := outcome.knowing) is not None:
         said = f"{known.files:,} files of {known.bytes / 1e6:.0f} MB indexed in {known.seconds:.1f} s; "
         said += f"looked through again, unchanged, in {known.unchanged:.2f} s."
-        parts += ["## Knowledge", said, _times([("query with a whole message", known.query)])]
+        parts += ["## Knowledge", said, times([("query with a whole message", known.query)])]
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: Outcome) -> bytes:
+def as_json(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], outcome: object) -> bytes:
     """The same for programs; times in microseconds."""
     judged = [msgspec.to_builtins(verdict) | {"result": verdict.result} for verdict in verdicts]
     whole = {"title": title, "facts": facts, "verdicts": judged, "outcome": outcome}
@@ -56,7 +56,7 @@ def _appending(outcome: Outcome) -> str:
     ratio, floor = found.ledger.p50 / found.bare.p50, found.ledger.p50 / found.file.p50
     more = (found.ledger.mean - found.bare.mean) / 1e3
     said = f"The median turn takes {ratio:.2f} times the bare INSERT and {floor:.2f} times the bare write; "
-    return _times(rows) + f"\n\n{said}the mean one {more:.2f} ms more than the INSERT."
+    return times(rows) + f"\n\n{said}the mean one {more:.2f} ms more than the INSERT."
 
 
 def _openings(outcome: Outcome) -> str:
@@ -65,7 +65,7 @@ def _openings(outcome: Outcome) -> str:
         of = f"{name}: {found.messages:,} messages"
         rows += [(f"{of}, imports", found.imported), (f"{of}, open", found.opened)]
         rows += [(f"{of}, read", found.read), (f"{of}, read again", found.again)]
-    return _times(rows)
+    return times(rows)
 
 
 def _imports(outcome: Outcome) -> str:
@@ -82,7 +82,8 @@ def _imports(outcome: Outcome) -> str:
     return table(("", "messages", "messages/s", "MB of the ledger", "× the text"), rows)
 
 
-def _times(rows: Iterable[tuple[str, Times]]) -> str:
+def times(rows: Iterable[tuple[str, Times]]) -> str:
+    """Their table, in milliseconds."""
     shown = [
         (name, str(each.n), *(number(value / 1e3) for value in (each.p50, each.p95, each.worst)))
         for name, each in rows

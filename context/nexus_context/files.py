@@ -15,20 +15,16 @@ from itertools import islice
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from nexus_context.errors import Problem, Severity, Span
 
-PROMPT_LIMIT = 1 << 20
-"""Largest instruction file or README, in bytes."""
-
-JSON_LIMIT = 4 << 20
-"""Largest configuration file, in bytes."""
-
+PROMPT_LIMIT = 1 << 20  # bytes of the largest instruction file or README
+JSON_LIMIT = 4 << 20  # bytes of the largest configuration file
 SETTLED_NS = 2_000_000_000
 """A file changed less than this before it was read may change again with the same time stamp (FAT: 2 s)."""
 
 Status = Literal["loaded", "missing", "unreadable", "too-large", "invalid"]
-
 Entry = Literal["file", "directory", "link", "other"]
 
 _START = Span(0, 0)
@@ -36,7 +32,6 @@ _CHUNK = 1 << 20
 _OPEN_FLAGS = os.O_RDONLY
 for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):  # Windows has only the last
     _OPEN_FLAGS |= getattr(os, _flag, 0)
-
 _UNREADABLE = {
     errno.EACCES: "no permission to read it; give this user read access (chmod u+r) or remove the file",
     errno.EPERM: "the system does not permit reading it; give this user read access or remove the file",
@@ -101,8 +96,8 @@ def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> Fil
         read = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
     except OSError as error:
         read = _refused(path, error)
-    if previous is not None and _same(previous, read):
-        return previous
+    if previous is not None and _same(previous, read):  # but it may have come to rest by now
+        return previous if previous.stamp == read.stamp else replace(previous, stamp=read.stamp)
     return read
 
 
@@ -212,6 +207,11 @@ def real_path(path: str) -> str:
     return os.path.realpath(path)
 
 
+def is_link(path: str) -> bool:
+    """Whether the path is a symbolic link; False for an impossible path."""
+    return os.path.islink(path)
+
+
 def is_dir(path: str) -> bool:
     """Whether the path is a directory; False for an impossible path."""
     return os.path.isdir(path)
@@ -260,7 +260,7 @@ def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
     if isinstance(found, FileRead):
         return found
     data, opened, stamp = found
-    return msgspec.structs.replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
+    return replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
 
 
 def _contents(
@@ -301,7 +301,7 @@ def _identity(info: os.stat_result) -> tuple[int, ...]:
 
 def _same(previous: FileRead, read: FileRead) -> bool:
     """Whether nothing but the stamp's last number differs."""
-    return previous == msgspec.structs.replace(read, stamp=previous.stamp) and (
+    return previous == replace(read, stamp=previous.stamp) and (
         (previous.stamp or ())[:-1] == (read.stamp or ())[:-1]
     )
 

@@ -17,12 +17,13 @@ class LineIndex:
     which is quicker than a table of all lines for the few problems that most texts have.
     """
 
-    __slots__ = ("_few", "_table", "text")
+    __slots__ = ("_few", "_plain", "_table", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._table: list[int] | None = None
-        self._few = 0 if "\r" in text else FEW_POSITIONS
+        self._plain = "\r" not in text
+        self._few = FEW_POSITIONS if self._plain else 0
 
     @property
     def _starts(self) -> list[int]:
@@ -45,8 +46,11 @@ class LineIndex:
             self._few -= 1
             line = self.text.count("\n", 0, offset)
             return line, offset - self.text.rfind("\n", 0, offset) - 1
-        line = bisect_right(self._starts, offset) - 1
-        return line, min(offset, self._end(line)) - self._starts[line]
+        starts = self._starts
+        line = bisect_right(starts, offset) - 1
+        if self._plain:  # no offset lies within a line end
+            return line, offset - starts[line]
+        return line, min(offset, self._end(line)) - starts[line]
 
     def before(self, offset: int, column: int) -> str:
         """The text of an offset's line up to the offset, whose column `position` has told."""

@@ -1,7 +1,8 @@
 """What is known of one folder at one moment: layers, settings, prompt and problems, frozen and complete.
 
 1. Files are read, unsaved text first; what is unchanged since the previous snapshot is taken from it.
-2. The prompt of the folder is rendered with the configured model; a request's own is rendered from the same.
+2. The prompt of the folder is rendered with the configured model, if anything that it is made of is new; a
+   request's own is rendered from the same.
 3. The revision grows when anything that a reader could see differs.
 """
 
@@ -82,8 +83,11 @@ def load(
     layers = with_reading(opened, reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
-    facts = Facts(window=_window(layers.effective, None), now=now)
-    prompt = render(layers, contents, environment=environment, facts=facts)
+    if previous is not None and now is None and _as_before(previous, layers, contents, environment):
+        prompt = previous.prompt
+    else:
+        facts = Facts(window=_window(layers.effective, None), now=now)
+        prompt = render(layers, contents, environment=environment, facts=facts)
     problems = (*layers.problems, *contents.problems)
     revision = 1
     if previous is not None:
@@ -142,20 +146,22 @@ def prompt_for(
     skip_skills: bool = False,
     skill_filter: Sequence[str] | None = None,
     skills: Sequence[str] = (),
+    tools: Sequence[tuple[str, str]] = (),
 ) -> Prompt:
     """The prompt of one request: with its model, its additional text and, where set so, the date.
 
+    `tools` are names with descriptions, to be listed.
     `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; the text of
     those that `skills` names is put into the prompt. Raises RequestError for a name that is not among them.
     """
     placement = (snapshot.effective.get("/context/datetime") or {}).get("placement")
     dated = now is not None and placement == "system"
-    chosen = skip_skills or skills or skill_filter is not None
+    chosen = skip_skills or skills or skill_filter is not None or tools
     if model is None and not additional and not dated and not chosen:
         return snapshot.prompt
     only = None if skill_filter is None else tuple(skill_filter)
     window = _window(snapshot.effective, model)
-    facts = Facts(model, window, additional, now, skip_skills, only, tuple(skills))
+    facts = Facts(model, window, additional, now, skip_skills, only, tuple(skills), tuple(tools))
     return render(snapshot.layers, snapshot.contents, environment=snapshot.environment, facts=facts)
 
 
@@ -197,6 +203,21 @@ def _window(effective: Effective, requested: str | None) -> int | None:
         return limit if isinstance(limit, int) else None
     limits = resolve(name, effective.get("/models") or {})
     return limits.context_window if limits.known else None
+
+
+def _as_before(before: Snapshot, layers: Layers, contents: Contents, environment: Environment) -> bool:
+    """Whether all that a prompt without a date is made of is as it was."""
+    dated = (layers.effective.get("/context/datetime") or {}).get("placement") == "system"
+    return (
+        not dated
+        and before.folder == layers.folder
+        and before.layers.effective is layers.effective
+        and before.layers.skills == layers.skills
+        and before.layers.servers == layers.servers
+        and before.layers.texts == layers.texts
+        and before.contents == contents
+        and before.environment == environment
+    )
 
 
 def _same(before: Layers, now: Layers) -> bool:

@@ -7,7 +7,8 @@
    name. What is denied is not offered; with `allow`, of the tools that say what they need, by that field or
    by a name with a dot, only what is allowed; with `only`, which a request sets, the same of all tools.
 3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
-   `annotations.readOnlyHint`).
+   `annotations.readOnlyHint`); `inside` leaves out those, too, that say that they reach outside, into the
+   network (`annotations.openWorldHint`).
 4. An agent's tools are those that it and each agent above it were given, by name or pattern.
 5. What is not offered is told, with the reason.
 6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
@@ -37,6 +38,7 @@ class Filter(msgspec.Struct, frozen=True):
     allow: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     sandbox: bool = False
+    inside: bool = False
     named: tuple[tuple[str, ...], ...] = ()
 
 
@@ -58,6 +60,13 @@ def name_of(tool: Mapping[str, Any]) -> str:
     if name is None and inner is None and kind not in _FORMS:
         name = kind
     return name if isinstance(name, str) and name.strip() else ""
+
+
+def description_of(tool: Mapping[str, Any]) -> str:
+    """What a tool definition says of the tool, in any of the forms of `name_of`; "" where it says nothing."""
+    inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
+    said = inner.get("description")
+    return said if isinstance(said, str) else ""
 
 
 def check_tool(tool: Any, place: str) -> None:
@@ -118,14 +127,16 @@ def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
             return f"{need} is not allowed"
         if rules.only is not None and not _matches(need, rules.only):
             return f"the request does not allow {need}"
-    if rules.sandbox and not _changes_nothing(tool):
+    if rules.sandbox and not _hints(tool, "readOnlyHint"):
         return "not in a sandbox: it does not say that it only reads"
+    if rules.inside and _hints(tool, "openWorldHint"):
+        return "not at this level: it says that it reaches outside"
     return None
 
 
-def _changes_nothing(tool: Tool) -> bool:
+def _hints(tool: Tool, hint: str) -> bool:
     annotations = tool.get("annotations")
-    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    return isinstance(annotations, dict) and annotations.get(hint) is True
 
 
 _FORMS = ("function", "custom")  # types of OpenAI's tools, and the keys that these are under

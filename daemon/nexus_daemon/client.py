@@ -3,14 +3,17 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem
 from nexus_daemon import convert, messages
+from nexus_daemon.lenses import ANSWER_S, REFRESH, Lenses
 from nexus_daemon.publish import Publisher
 
 if TYPE_CHECKING:
+    from nexus_context.prompt.render import Prompt
     from nexus_context.snapshot import Snapshot
     from nexus_daemon.connection.server import NexusServer
     from nexus_daemon.daemon import Daemon
@@ -38,7 +41,9 @@ class Client:
         self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
         self._start = start
         self._daemon: Daemon | None = None
+        self.lenses = Lenses(partial(server.request, REFRESH, timeout_s=ANSWER_S))
         self._ended = False
+        self._prompts: dict[str, Prompt | None] = {}  # of each folder, as the lenses were told of
         self._first_folders: list[tuple[str, str]] = []
 
     def start(self) -> "Daemon":
@@ -61,9 +66,27 @@ class Client:
     def position_encoding(self) -> str:
         return self.server.position_encoding
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the client has said that the user trusts its folders: processes may be started in them."""
+        params = self.server.client
+        options = None if params is None else params.initialization_options
+        return isinstance(options, dict) and options.get("trusted") is True
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the client has said that it answers `nexus/model/complete`."""
+        params = self.server.client
+        return params is not None and params.capability("experimental.nexus.modelComplete") is True
+
+    async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any:
+        """Ask the client; see `NexusServer.request`."""
+        return await self.server.request(method, params, result_type, timeout_s=timeout_s)
+
     def introduced(self, params: messages.InitializeParams) -> None:
         """The client has said who it is: take its folders in, once it has its reply."""
         self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
+        self.lenses.wanted = params.capability("workspace.codeLens.refreshSupport") is True
         self._first_folders = _folders(params)
         asyncio.get_running_loop().call_soon(self._start_unless_ended)
 
@@ -73,12 +96,14 @@ class Client:
 
     def silence(self) -> None:
         """The client wants to hear nothing more."""
+        self.lenses.end()
         if self._daemon is not None:
             self._daemon.clients.discard(self)
 
     def end(self) -> None:
         """The connection is over: what the client brought goes with it."""
         self._ended = True
+        self.lenses.end()
         if self._daemon is not None:
             self._daemon.leave(self)
 
@@ -87,6 +112,18 @@ class Client:
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         self.publisher.swap(folder.uri, snapshot, folder.overlays)
+        prompt = None if snapshot is None else snapshot.prompt
+        if self._prompts.get(folder.uri) is not prompt:
+            self.lenses.changed()
+        self._prompts[folder.uri] = prompt
+        if prompt is None:
+            del self._prompts[folder.uri]
+
+    def swap_agent(
+        self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
+    ) -> None:
+        """As `swap`, for what an agent of the folder sees."""
+        self.publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
 
     def add_folder(self, uri: str, name: str) -> None:
         self.start().add_folder(uri, name=name, listed=True, owner=self)
@@ -139,7 +176,11 @@ class Client:
         if path is None:
             return None, None
         for folder in self.start().folders.reading(path):
-            return await folder.current(), path
+            snapshot = await folder.current()
+            if folder.agents is not None and path not in snapshot.layers.texts:
+                await folder.agents.current()
+                snapshot = folder.agents.reading(path) or snapshot
+            return snapshot, path
         return None, path
 
     def describe_problem(self, problem: Problem) -> Any:

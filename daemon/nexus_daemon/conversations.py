@@ -1,8 +1,8 @@
 """The conversations of one folder that are in memory, by session name. The ledger has them all.
 
 1. A conversation is here while it is used, and afterwards until it is the one that was not used for longest
-   and there are too many. One that the ledger does not have is let go at once, unless messages of agents
-   were given out with its first turn.
+   and there are too many. One that the ledger does not have is let go at once, unless its first turn is under
+   way: a request was made for a message, or messages of agents were given out with it.
 2. Who uses a conversation has it for himself, and gets it in the order in which he asked.
 3. It holds what the ledger holds (`following`). What only matters while the daemon lives is here alone: what
    was sent last, what the user was warned of.
@@ -21,7 +21,7 @@ from nexus_context.cache import AssemblyCache, Statistics
 from nexus_daemon import messages, protocol
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
-    from nexus_context.assembly import AssembledContext
+    from nexus_context.assembly import AssembledContext, Options
     from nexus_context.ledger.records import Head
     from nexus_context.prefix import Prefix
 
@@ -52,6 +52,7 @@ class Conversation:
         self.session = session
         self.manager = ContextManager()
         self.lock = asyncio.Lock()
+        self.summarizing = asyncio.Lock()  # of who asks for a summary; not waited for with `lock` in hand
         self.users = 0
         self.head: Head | None = None
         self.positions: list[int] = []
@@ -59,6 +60,7 @@ class Conversation:
         self.loaded: int | None = None  # tokens that were asked for when it was read; None: all
         self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
+        self.last_options: Options | None = None  # of the same
         self.given_out: dict[str, tuple[str, ...]] = {}  # ids of messages, with each agent's last request
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
@@ -69,6 +71,23 @@ class Conversation:
     @property
     def last_turn(self) -> str | None:
         return None if self.head is None else self.head.turn
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Let others have the conversation, which the caller has locked, until the end of the block."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            back = asyncio.ensure_future(self.lock.acquire())
+            cancelled: asyncio.CancelledError | None = None
+            while not back.done():
+                try:
+                    await asyncio.wait([back])
+                except asyncio.CancelledError as error:  # who locked it will unlock it
+                    cancelled = error
+            if cancelled is not None:
+                raise cancelled
 
     def answer_to(self, key: str | None, messages: int) -> Answer | None:
         """What the append of that key came to, as far as it is remembered here.
@@ -120,7 +139,8 @@ class Conversation:
     def forget(self) -> None:
         """It is another conversation, or none, from now on: nothing of this one is left."""
         self.manager.clear_messages()
-        self.head = self.compaction = self.loaded = self.record = self.last_prefix = None
+        self.head = self.compaction = self.loaded = self.record = None
+        self.last_prefix = self.last_options = None
         self.positions = []
         self.given_out = {}
         self.futile = self.kept_whole = False
@@ -158,7 +178,8 @@ class Conversations:
                 yield conversation
         finally:
             conversation.users -= 1
-            over = not (conversation.users or conversation.head or conversation.given_out)
+            known = conversation.head or conversation.given_out or conversation.last_prefix
+            over = not (conversation.users or known)
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
 

@@ -6,6 +6,7 @@
 3. A position inside a character (half a surrogate pair) means the start of that character.
 """
 
+import functools
 import os
 from collections import ChainMap
 from collections.abc import Mapping
@@ -56,6 +57,7 @@ def uri_to_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
     return path.rstrip("/") or "/"
 
 
+@functools.lru_cache(maxsize=4096)
 def path_to_uri(path: str, *, windows: bool = os.name == "nt") -> str:
     """Return the file URI of an absolute path, escaped as VS Code does: all but A-Z a-z 0-9 - . _ ~ /."""
     if windows:

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,6 +19,7 @@ from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
 from nexus_daemon import messages, protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
+from nexus_daemon.git import WorkingTrees
 from nexus_daemon.ledger import Book, Change, Records
 from nexus_daemon.requests import wire
 from nexus_daemon.watcher import Watcher
@@ -47,6 +48,10 @@ class Client(Protocol):
 
     def swap(self, folder: Folder, snapshot: Snapshot | None) -> None: ...
 
+    def swap_agent(
+        self, folder: Folder, agent: str, snapshot: Snapshot | None, overlays: Mapping[str, str]
+    ) -> None: ...
+
     def adopt(self) -> None: ...
 
     def notify(self, method: str, params: Any) -> None: ...
@@ -69,6 +74,7 @@ class Daemon:
         self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
         self.watcher = Watcher(self._watched_paths, self._disk_changed, self.executor)
         self.knowledge_watcher = Watcher(self._knowledge_paths, self._knowledge_changed, self.executor)
+        self.git = WorkingTrees(self.executor, surroundings.environ)
         self.clients: set[Client] = set()
         self.records = Records(
             surroundings.environ,
@@ -184,8 +190,10 @@ class Daemon:
         if folder is not None:
             for client in self.clients:
                 client.swap(folder, None)
+            if folder.agents is not None:
+                folder.agents.hide()
             self.watcher.refresh()
-            closing = asyncio.get_running_loop().create_task(folder.knowledge.close())
+            closing = asyncio.get_running_loop().create_task(folder.close())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
             self.knowledge_watcher.refresh()
@@ -199,6 +207,7 @@ class Daemon:
 
     async def close(self) -> None:
         """End the watcher and the threads; a thread that hangs on a file system is not waited for."""
+        self.git.close()
         for folder in self.folders:
             folder.reload.cancel()
         for news in self._news.values():
@@ -210,7 +219,7 @@ class Daemon:
         await self.watcher.close()
         await self.knowledge_watcher.close()
         loop = asyncio.get_running_loop()
-        self._closing |= {loop.create_task(folder.knowledge.close()) for folder in self.folders}
+        self._closing |= {loop.create_task(folder.close()) for folder in self.folders}
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSE_S)
         self.executor.shutdown(wait=False, cancel_futures=True)
@@ -228,6 +237,8 @@ class Daemon:
             self.watcher.refresh()
         if old is None or old.revision != new.revision:
             self.announce(folder, min(reasons, key=REASONS.index))
+        if folder.agents is not None:
+            folder.agents.noticed(folder.changed)
         self.watcher.start()
 
     def _begin_to_tell(self, folder: Folder) -> None:
@@ -275,6 +286,9 @@ class Daemon:
             if self.clients:
                 try:
                     await self._result(self.records.submit(self.records.look))
+                    for folder in tuple(self.folders):
+                        if folder.agents is not None:
+                            await folder.agents.follow()
                     said = None
                 except RequestError as error:
                     before, said = said, str(error)
@@ -338,6 +352,7 @@ class Daemon:
         for folder in self.folders:
             yield os.path.join(folder.path, CONFIG_DIRECTORY)
             yield from folder.watched
+            yield from folder.watched_by_agents
 
     def _disk_changed(self, paths: set[str] | None) -> None:
         for folder in self.folders:
@@ -369,4 +384,9 @@ def _usage_now(
             logger.warning("%s", error)
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
-    return wire.usage(assembly.usage_of(snapshot, conversation.manager, counter=counter), locate)
+    spent = wire.usage(assembly.usage_of(snapshot, conversation.manager, counter=counter), locate)
+    if conversation.last_prefix is None:
+        return spent
+    from nexus_daemon.requests.caching import with_cache
+
+    return with_cache(spent, snapshot, conversation, locate)

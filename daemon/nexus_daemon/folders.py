@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from nexus_daemon.conversations import Conversations
 from nexus_daemon.knowledge import Knowledge
 from nexus_daemon.ledger import Book
 from nexus_daemon.reload import Prepare, Reload
+
+if TYPE_CHECKING:  # most folders have no agents
+    from nexus_daemon.agents import Agents
 
 KEYSTROKE_CHARACTERS = 200_000
 """Texts up to this length are checked again on the loop, which takes at most a few milliseconds."""
@@ -36,7 +40,9 @@ class Folder:
     """One workspace folder.
 
     `owners` are who brought it: true where they listed it, false where it is the folder of a lone file.
-    `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with.
+    `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with, and
+    `changed` the only paths that can have changed for it; None: any. `agents` come with the first request
+    about one; `watched_by_agents` are the paths that matter to them beside the folder's own `watched`.
     `knowledge` asks nothing of the disk before it is asked itself.
     """
 
@@ -47,7 +53,10 @@ class Folder:
         self.owners: dict[object, bool] = {}
         self.conversations = Conversations()
         self.book: Book | None = None  # once a session was asked for
+        self.agents: Agents | None = None
         self.watched: frozenset[str] = frozenset()
+        self.watched_by_agents: frozenset[str] = frozenset()
+        self.changed: frozenset[str] | None = None
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
         self.knowledge: Knowledge
@@ -71,8 +80,17 @@ class Folder:
             )
         return snapshot
 
+    async def close(self) -> None:
+        """The folder has gone, or the daemon ends: end what goes on for it."""
+        self.reload.cancel()
+        if self.agents is not None:
+            await self.agents.close()
+        await self.knowledge.close()
+
     def cares_about(self, path: str) -> bool:
-        """Whether a change of `path` can change this folder's snapshot; any can before there is one."""
+        """Whether a change of `path` can change this folder's snapshot, or an agent's; any can before there
+        is one.
+        """
         return self.reload.snapshot is None or self._watches(path)
 
     def may_read(self, path: str) -> bool:
@@ -83,12 +101,13 @@ class Folder:
 
     def _watches(self, path: str) -> bool:
         """Whether a path is watched, or is in a directory of which all matters, or is a skill's there."""
-        if path in self.watched:
+        if path in self.watched or path in self.watched_by_agents:
             return True
         above = os.path.dirname(path)
         if os.path.basename(path) == SKILL_FILE:
             above = os.path.dirname(above)
-        return above + os.sep in self.watched
+        above += os.sep
+        return above in self.watched or above in self.watched_by_agents
 
 
 OnSwap = Callable[[Folder, Snapshot | None, Snapshot, frozenset[str]], None]
@@ -219,7 +238,7 @@ class FolderTable:
         def prepare(
             previous: Snapshot | None, changed: frozenset[str] | None
         ) -> Callable[[], Snapshot] | Snapshot:
-            folder.overlays = dict(self.overlays)
+            folder.overlays, folder.changed = dict(self.overlays), changed
             if previous is not None and changed is not None and len(changed) == 1:
                 (path,) = changed
                 text = folder.overlays.get(path)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
         Appended,
         DirectMessage,
         Head,
+        NewAgent,
         NewCompaction,
         NewTurn,
         Session,
@@ -251,6 +252,14 @@ class Book:
             self._records.messaged(message.workspace, message.target)
 
         self._records.write(job)
+
+    def start_agent(self, agent: "NewAgent") -> int:
+        """Keep a live agent; its number."""
+        return self._records.write(lambda: self.ledger.start_agent(self.workspace, agent))
+
+    def end_agent(self, name: str) -> None:
+        """An agent, and all below it, live no more; their conversations stay."""
+        self._records.write(lambda: self.ledger.end_agent(self.workspace, name))
 
     def delivered(self, ids: Iterable[str]) -> None:
         """These direct messages wait no more."""

@@ -85,6 +85,10 @@ class DidSaveParams(Value, frozen=True):
     text: str | None = None
 
 
+class CodeLensParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+
+
 class FoldersEvent(Value, frozen=True):
     added: tuple[WorkspaceFolder, ...] = ()
     removed: tuple[WorkspaceFolder, ...] = ()
@@ -137,6 +141,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/didChange": DidChangeParams,
     "textDocument/didClose": DidCloseParams,
     "textDocument/didSave": DidSaveParams,
+    "textDocument/codeLens": CodeLensParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/didChangeConfiguration": DidChangeConfigurationParams,

@@ -17,6 +17,7 @@ from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.version import __version__
 
 if TYPE_CHECKING:
+    from nexus_context.snapshot import Snapshot
     from nexus_daemon.connection.server import NexusServer
     from nexus_daemon.daemon import Daemon
 
@@ -31,6 +32,7 @@ FEATURES: dict[str, Any] = {
     "textDocument/didChange": None,
     "textDocument/didClose": None,
     "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
+    "textDocument/codeLens": {"resolveProvider": False},
 }
 """Every LSP method that is handled here, with its options."""
 
@@ -104,12 +106,27 @@ def _documents(client: Client) -> dict[str, Handler]:
         )
         return code_actions(snapshot, path, uri, Span(start, end), encoding)
 
+    async def code_lens(params: messages.CodeLensParams) -> list[dict[str, Any]]:
+        snapshot, path = await client.snapshot_of(params.text_document.uri)
+        if snapshot is None or path is None:
+            return []
+        client.lenses.shown()
+        return await client.daemon.work(_lenses, snapshot, path, client.position_encoding)
+
     return {
         "textDocument/didOpen": opened,
         "textDocument/didChange": changed,
         "textDocument/didClose": closed,
         "textDocument/codeAction": code_action,
+        "textDocument/codeLens": code_lens,
     }
+
+
+def _lenses(snapshot: "Snapshot", path: str, encoding: str) -> list[dict[str, Any]]:
+    """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
+    from nexus_daemon.features.code_lens import code_lenses
+
+    return code_lenses(snapshot, path, encoding)
 
 
 def _kind(kind: Any) -> str:

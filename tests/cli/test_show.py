@@ -87,6 +87,21 @@ def test_layers(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tree, capsys, "--layers", "--tokens").startswith(shown)
 
 
+def test_layers_show_which_file_imports_which(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(tree.path("/home/a/.nexus3/more.md")).write_text("More rules.\n@deep.md\n@gone.md\n")
+    Path(tree.path("/home/a/.nexus3/deep.md")).write_text("Deep.\n")
+    lines = check(tree, capsys, "--layers").splitlines()
+    first = next(number for number, line in enumerate(lines) if "/home/a/.nexus3/NEXUS.md" in line)
+    shown = [line.rstrip() for line in lines[first + 1 : first + 3]]
+    column = lines[first].index("/home")
+    assert [line[column:].split()[:2] for line in shown] == [
+        ["@/home/a/.nexus3/more.md", "imported"],
+        ["@/home/a/.nexus3/deep.md", "imported"],
+    ]
+    assert [line.index("@") - column for line in shown] == [2, 4]
+    assert all(int(line.split()[-1]) > 0 for line in shown)
+
+
 def test_a_long_path_stays_in_one_piece(
     tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,7 +207,9 @@ def test_tools_and_servers_come_from_the_parent(pool: AgentPool) -> None:
     ]
     assert servers == [[], ["github"], ["github"], []]
     assert "evil" not in granted.prompt.text
-    tools = [{"name": name} for name in ("fs.read", "fs.list", "github.pull", "web.get")]
+    reads = {"readOnlyHint": True}  # the pool is a sandbox
+    names = ("fs.read", "fs.list", "github.pull", "web.get")
+    tools = [{"name": name, "annotations": reads} for name in names]
     request = Request(message=Message("user", "?"), options=Options(additional_tools=tools))
     offered = [
         [one["name"] for one in assemble(agent.snapshot, agent.conversation, request, now=NOW).tools]

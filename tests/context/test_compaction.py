@@ -13,7 +13,7 @@ from nexus_context.conversation.compaction.detection import CompactionSettings, 
 from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.compaction.extractive import extract
 from nexus_context.conversation.compaction.run import CompactionResult, Plan, finish, plan
-from nexus_context.conversation.compaction.summarizer import Written
+from nexus_context.conversation.compaction.summarizer import Written, flaw_of
 from nexus_context.conversation.compaction.summary import is_summary, summary_of
 from nexus_context.conversation.groups import group_starts
 from nexus_context.conversation.message import Message, content_of, text_of
@@ -288,3 +288,33 @@ def test_summaries_of_summaries_do_not_grow(messages: list[Message], available: 
         assert sizes[-1] <= max(available // 4, 256)
         history = [*result.messages, *messages]
         assert summary_of(result.summary_message).count("## Goal") <= 1
+
+
+def test_what_is_said_after_the_plan_stays() -> None:
+    made, more = planned(chat(TALK)), chat("user: One more thing.\nassistant: Yes?")
+    assert made is not None
+    longer = made.extended([*made.messages, *more], made.tokens_before + 12)
+    assert longer.replaced == made.replaced
+    assert longer.preserved == (*made.preserved, *more)
+    assert longer.tokens_kept == made.tokens_kept + 12
+    result = finish(longer, Written("Short.", "editor", model="m1"), counter=COUNTER, made_at=NOON)
+    assert result.messages[-2:] == tuple(more)
+    assert result.new_token_count < result.original_token_count == made.tokens_before + 12
+    assert (result.receipt.summarizer, result.receipt.model) == ("editor", "m1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "flaw"),
+    [
+        ("## Goal\nRename load().", None),
+        ("Here it is:\n\n  **Goal** Rename load().", None),
+        ("", None),
+        ("I cannot help with that.", "the answer is no summary: it has none of the headings"),
+        ("#hash is no heading, * nor is this", "the answer is no summary: it has none of the headings"),
+        ("# Goal\n" + "word " * 8, None),
+        ("# Goal\n" + "word " * 40, "the summary takes 52 tokens, and 10 were asked for"),
+    ],
+)
+def test_what_a_model_may_answer(answer: str, flaw: str | None) -> None:
+    found = flaw_of(answer, limit=10, counter=COUNTER)
+    assert found is None if flaw is None else (found or "").startswith(flaw)

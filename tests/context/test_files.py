@@ -1,6 +1,7 @@
 """The door to the disk: decoding rules, odd things in a file's place, caching by stamp, trust."""
 
 import errno
+import functools
 import os
 import socket
 import time
@@ -9,6 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nexus_context import files
 from nexus_context.files import (
@@ -24,6 +27,7 @@ from nexus_context.files import (
     trusted_read,
     which,
 )
+from nexus_context.layers.real_paths import RealPaths
 
 LONGEST_S = 0.2
 LIMIT = 1000
@@ -255,6 +259,55 @@ def test_fresh_file_is_read_again(tmp_path: Path) -> None:
     path.write_text("TEXT")
     os.utime(path, ns=(0, (first.stamp or ())[3]))
     assert read_text(str(path), limit=LIMIT, previous=first).text == "TEXT"
+
+
+def test_a_file_that_came_to_rest_is_read_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_text("text")
+    fresh = read_text(str(path), limit=LIMIT)
+    monkeypatch.setattr(files, "SETTLED_NS", -(10**18))
+    rested = read_text(str(path), limit=LIMIT, previous=fresh)
+    assert rested.text is fresh.text
+    monkeypatch.setattr(os, "open", None)
+    assert read_text(str(path), limit=LIMIT, previous=rested) is rested
+
+
+TREE = {"a/b/file": None, "a/link": "b", "a/up": "..", "a/loop": "loop", "a/gone": "nowhere/x", "c": "a/link"}
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "file", "link", "up", "loop", "gone", "..", "."]), max_size=6)
+)
+def test_real_paths_are_those_of_the_system(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
+    root = tree(str(tmp_path_factory.getbasetemp() / "real-paths"))
+    path = "/".join([root, *names])
+    known = RealPaths()
+    assert (known[path], known[path]) == (os.path.realpath(path), os.path.realpath(path))
+
+
+@pytest.mark.parametrize("path", ["/", "//", "/..", "/a" * 3_000, "relative/path"])
+def test_real_paths_of_odd_paths(path: str) -> None:
+    assert RealPaths()[path] == os.path.realpath(path)
+
+
+def test_real_paths_of_impossible_paths() -> None:
+    with pytest.raises(ValueError, match="null byte"):
+        RealPaths()["/a\0b"]
+
+
+@functools.cache
+def tree(root: str) -> str:
+    """A directory with links: to a directory, upwards, in a circle, to nothing, by way of another."""
+    for name, target in TREE.items():
+        path = Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if target is None:
+            path.write_text("text")
+        else:
+            path.symlink_to(target)
+    return root
 
 
 def test_changes_are_seen(tmp_path: Path) -> None:

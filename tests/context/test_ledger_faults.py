@@ -134,10 +134,10 @@ def test_a_newer_ledger_is_left_as_it_is(path: Path, beside: bool) -> None:
     holder = apsw.Connection(str(path)) if beside else None
     if holder is not None:
         holder.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        holder.execute("PRAGMA user_version = 2")
+        holder.execute(f"PRAGMA user_version = {VERSION + 1}")
         holder.close()
     else:
-        changed(path, "PRAGMA user_version = 2")
+        changed(path, f"PRAGMA user_version = {VERSION + 1}")
     before = contents(path.parent)
     assert "newer version" in refused("ledger-newer", open_ledger, str(path))
     after = contents(path.parent)
@@ -148,7 +148,7 @@ def test_a_newer_ledger_is_left_as_it_is(path: Path, beside: bool) -> None:
 
 def test_a_ledger_that_becomes_newer_is_not_written_any_more(path: Path) -> None:
     with ledger_in(path) as ledger:
-        changed(path, "PRAGMA user_version = 2")
+        changed(path, f"PRAGMA user_version = {VERSION + 1}")
         refused("ledger-newer", append, ledger, "u2")
         refused("ledger-newer", history, ledger)
 
@@ -322,7 +322,7 @@ HALF = '{"role": "user", "content": "half \\ud800"}'
 )
 def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any, ...]) -> None:
     """Whoever changes this gives the ledger a new version: old rows are read as they were written."""
-    assert VERSION == 1
+    assert VERSION == 2
     number, turn, role, tokens, length, said, data, crc = row_of(message, (3 << 32) + 7, 5, 11)
     assert columns == (role, tokens, length, said, data, crc)
     raw = None if data is None else data.encode()

@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from nexus_context.frames import ConfigError
@@ -63,6 +64,88 @@ def test_files_on_the_disk_are_seen(tmp_path: Path) -> None:
     third = load_folder(fixture, "/home/a", previous=second)
     assert "## Project Configuration" not in third.prompt.text
     assert fixture.path("/home/a/NEXUS.md") not in third.layers.texts
+
+
+def test_a_prompt_is_made_again_only_if_something_in_it_is_new(tmp_path: Path) -> None:
+    fixture = write_fixture(TREE, tmp_path)
+    first = load_folder(fixture, "/home/a")
+    again = load_folder(fixture, "/home/a", previous=first)
+    assert again.prompt is first.prompt
+    # the same settings at another place: what the prompt says of them comes from there
+    moved = {"/home/a/.nexus3/config.json": '\n\n{"tools": {"summary": true}}'}
+    assert load_folder(fixture, "/home/a", overlays=moved, previous=first).prompt is not first.prompt
+
+
+AGENTS = """
+//- /home/.nexus3/NEXUS.md
+Global
+//- /home/co/.nexus3/NEXUS.md
+Company @rules.md
+//- /home/co/.nexus3/rules.md
+Rules
+//- /home/co/.nexus3/mcp.json
+{"servers": [{"name": "tickets", "url": "https://x.example/mcp"}]}
+//- /home/co/.nexus3/skills/deploy/SKILL.md
+---
+name: deploy
+description: Deploys.
+---
+Push it.
+//- /home/co/.nexus3/AGENT.reviewer.md
+Review.
+//- /home/co/svc/.nexus3/config.json
+{"permissions": {"level": "sandboxed"}, "unknown": 1}
+//- /home/co/svc/AGENTS.md
+Service @more.md
+//- /home/co/svc/more.md
+More
+"""
+
+
+@pytest.mark.parametrize("agent", [None, "reviewer", "writer", "no name"])
+def test_what_another_folder_has_read_changes_nothing(tmp_path: Path, agent: str | None) -> None:
+    """The service alone, after its company was read, and from itself as it was for nobody."""
+    fixture = write_fixture(AGENTS, tmp_path)
+    company = load_folder(fixture, "/home/co").layers
+    shared = msgspec.structs.replace(company, memory=company.memory.of_files())
+    beside = msgspec.structs.replace(load_folder(fixture, "/home/co"), layers=shared)
+    alone = load_folder(fixture, "/home/co/svc", agent=agent)
+    after = load_folder(fixture, "/home/co/svc", agent=agent, previous=beside)
+    base = load_folder(fixture, "/home/co/svc")
+    resumed = load_folder(fixture, "/home/co/svc", agent=agent, previous=base, changed=frozenset())
+    for one in (after, resumed):
+        assert seen(one) == seen(alone)
+        assert set(one.layers.watch) == set(alone.layers.watch)
+
+
+def seen(snapshot: Snapshot) -> list[object]:
+    layers = snapshot.layers
+    return [
+        snapshot.prompt,
+        snapshot.problems,
+        layers.layers,
+        layers.skipped,
+        layers.servers,
+        layers.skills,
+        layers.texts,
+        layers.effective.values,
+        {
+            pointer: [(entry.layer, entry.path, entry.span, entry.value, entry.wins) for entry in chain]
+            for pointer, chain in layers.effective.provenance.items()
+        },
+    ]
+
+
+def test_a_definition_that_appears_is_seen(tmp_path: Path) -> None:
+    fixture = write_fixture(AGENTS, tmp_path)
+    base = load_folder(fixture, "/home/co/svc")
+    (tmp_path / "home/co/svc/.nexus3/AGENT.writer.md").write_text("Write.")
+    unsaved = {"/home/co/.nexus3/AGENT.tester.md": "Test."}
+    for agent, said in (("writer", "Write."), ("reviewer", "Review."), ("tester", "Test.")):
+        made = load_folder(
+            fixture, "/home/co/svc", agent=agent, previous=base, changed=frozenset(), overlays=unsaved
+        )
+        assert said in made.prompt.text
 
 
 def test_a_load_after_one_edit_is_fast(tmp_path: Path) -> None:

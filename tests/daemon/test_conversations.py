@@ -114,6 +114,41 @@ def test_each_threshold_is_told_once(percents: list[float], told: list[float]) -
     assert conversation.warning("a", USAGE, 99) is not None
 
 
+def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not() -> None:
+    steps: list[str] = []
+
+    async def lender(folder: Conversations) -> None:
+        async with folder.using("a") as conversation:
+            try:
+                async with conversation.lent():
+                    steps.append("lent")
+                    await asyncio.sleep(10)
+            finally:
+                steps.append(f"back, {'locked' if conversation.lock.locked() else 'not locked'}")
+
+    async def borrower(folder: Conversations, done: asyncio.Event) -> None:
+        async with folder.using("a"):
+            steps.append("borrowed")
+            await done.wait()
+            steps.append("returned")
+
+    async def run() -> None:
+        folder, done = Conversations(), asyncio.Event()
+        first = asyncio.create_task(lender(folder))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(borrower(folder, done))
+        await asyncio.sleep(0.01)
+        for _ in range(2):
+            first.cancel()
+            await asyncio.sleep(0.01)
+        done.set()
+        await asyncio.wait([first, second])
+        assert (first.cancelled(), second.exception(), list(folder._by_name)) == (True, None, [])
+
+    asyncio.run(run())
+    assert steps == ["lent", "borrowed", "returned", "back, locked"]
+
+
 USAGE = protocol.TokenUsage(
     model="m",
     limit=10,

@@ -22,8 +22,9 @@ from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.following import Given
 from nexus_daemon.ledger import Book, Change, Records
-from nexus_daemon.requests import turns
+from nexus_daemon.requests import compacting, turns
 from nexus_daemon.requests import used as jobs
+from nexus_daemon.requests.compacting import embedded
 from nexus_daemon.requests.used import Used
 from support.fixture import write_fixture
 from support.folders import load_folder
@@ -58,7 +59,7 @@ class Window:
         return jobs.append(self.used, Given(messages, **more))[0]
 
     def compact(self) -> Any:
-        return jobs.compact(self.used, protocol.CompactParams("file:///a"))[0]
+        return embedded(jobs.compact(self.used, protocol.CompactParams("file:///a")))[0]
 
     def held(self) -> list[Any]:
         following.follow(self.conversation, self.book, self.snapshot)
@@ -194,7 +195,9 @@ def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(following, "LEAST_READ", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        made, compacted = turns.assemble(*asked(two))  # which has read only the end of it until then
+        made, compacted = embedded(
+            turns.assemble(*asked(two))
+        )  # which has read only the end of it until then
         assert compacted
         assert two.conversation.compaction == made.metadata["compaction"]["id"]
         assert made.parent_turn == two.conversation.last_turn
@@ -206,7 +209,7 @@ def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatc
 def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one)
-        carry_out = turns._carried_out
+        carry_out = compacting._carried_out
         late = ["And this?"]
 
         def slow(*given: Any) -> Any:
@@ -214,7 +217,7 @@ def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: 
                 two.say(late.pop())
             return carry_out(*given)
 
-        monkeypatch.setattr(turns, "_carried_out", slow)
+        monkeypatch.setattr(compacting, "_carried_out", slow)
         one.compact()
         assert one.held()[-1] == "And this?"
         assert one.held() == two.held()
@@ -224,16 +227,16 @@ def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: 
 def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        carry_out = turns._carried_out
+        carry_out = compacting._carried_out
         others = [two]
 
         def slow(*given: Any) -> Any:
             if others:
-                turns.assemble(*asked(others.pop()))
+                embedded(turns.assemble(*asked(others.pop())))
             return carry_out(*given)
 
-        monkeypatch.setattr(turns, "_carried_out", slow)
-        made, compacted = turns.assemble(*asked(one))
+        monkeypatch.setattr(compacting, "_carried_out", slow)
+        made, compacted = embedded(turns.assemble(*asked(one)))
         assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
         assert one.conversation.compaction == two.conversation.compaction is not None
         assert one.held() == two.held()
@@ -260,7 +263,7 @@ def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch)
             with pytest.raises(LedgerError, match="no room"):
                 jobs.clear(window.used)
             assert window.held() == before
-            made, compacted = turns.assemble(*asked(window))
+            made, compacted = embedded(turns.assemble(*asked(window)))
             assert not compacted
             assert "no room" in made.metadata["compaction"]["problem"]
         assert window.told == told
@@ -278,7 +281,7 @@ def asked(window: Window, *, strategy: str | None = None) -> Any:
 def test_a_turn_has_what_it_was_made_of() -> None:
     with windows(1) as (window,):
         window.say("a")
-        made, _ = turns.assemble(*asked(window))
+        made, _ = embedded(turns.assemble(*asked(window)))
         window.say("Go on.", "Yes.", event={"id": "e1"})
         window.say("b", model="other")
         third, second, first = reversed(list(window.book.ledger.turns(window.book.workspace, "main")))
@@ -303,7 +306,7 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
         assert appended.count == 122
         assert page_of(two, 3) == page_of(one, 3)
         assert two.conversation.manager.gap == gap
-        assert turns.assemble(*asked(two, strategy="middle_out"))[0].usage.total <= usage.available
+        assert embedded(turns.assemble(*asked(two, strategy="middle_out")))[0].usage.total <= usage.available
         assert two.conversation.manager.gap == (0, 0)
         check(two)
 
@@ -334,7 +337,9 @@ def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
             else:
                 jobs.append(writer.used, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
         whole.used.follow_all()
-        sent = [turns.assemble(*asked(window, strategy="oldest_first"))[0] for window in (part, whole)]
+        sent = [
+            embedded(turns.assemble(*asked(window, strategy="oldest_first")))[0] for window in (part, whole)
+        ]
         assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
         part_sent, whole_sent = (msgspec.json.encode(one.history) for one in sent)
         assert part_sent == whole_sent

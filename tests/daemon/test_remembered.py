@@ -171,7 +171,7 @@ def test_what_has_no_room_waits(tmp_path: Path) -> None:
 def test_the_folders_clients_are_told_of_a_message(tmp_path: Path) -> None:
     def told(talk: Talk) -> list[Any]:
         said = (one for one in talk.writer.messages() if one.get("method") == "nexus/agent/didChange")
-        return [(one["params"]["agent"], one["params"]["reason"]) for one in said]
+        return [(one["params"]["agentId"], one["params"]["reason"]) for one in said]
 
     async def story(desk: Desk) -> None:
         one, two, elsewhere = await desk.client(), await desk.client(), await desk.client("/home")

@@ -235,7 +235,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             found = await code(desk, talk, next(numbers), f"nexus/session/{method}", session="never")
             assert found == "unknown-session"
         assert await code(desk, talk, 100, "nexus/session/search", query="a", limit=0) == "bad-option"
-        assert await code(desk, talk, 101, "nexus/agent/list") == "method-not-found"
+        assert await code(desk, talk, 101, "nexus/agent/list/all") == "method-not-found"
 
     tell_story(tmp_path, story)
 

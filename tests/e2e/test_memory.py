@@ -106,7 +106,7 @@ def test_a_message_outlives_the_daemon_and_comes_once(tmp_path: Path) -> None:
             editor.ask("agent/message", folder, content=content, **message, **more)
         editor.ask("agent/message", folder, content="gone", ttlSeconds=0.001, **message)
         told = [said["params"] for said in editor.said("nexus/agent/didChange")]
-        assert told == [{"workspaceFolder": uri_of(folder), "agent": "worker", "reason": "message"}] * 4
+        assert told == [{"workspaceFolder": uri_of(folder), "agentId": "worker", "reason": "message"}] * 4
         editor.process.kill()
     with Editor(tmp_path / "home") as editor:
         editor.hello(folder)

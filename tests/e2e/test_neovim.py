@@ -235,14 +235,19 @@ def check_pages(pages: dict[str, Any], requests: dict[str, Any]) -> None:
         "global config missing config.json",
         "global mcp missing mcp.json",
         "ancestor:company instructions loaded NEXUS.md",
+        "ancestor:company agent loaded AGENT.md",
+        "ancestor:company soul loaded SOUL.md",
         "ancestor:company config loaded config.json",
         "ancestor:company mcp loaded mcp.json",
+        "ancestor:company skill loaded SKILL.md",
         "ancestor:backend instructions loaded AGENTS.md",
         "ancestor:backend config loaded config.json",
         "ancestor:backend mcp missing mcp.json",
         "local instructions loaded NEXUS.md",
+        "local context loaded CONTEXT.md",
         "local config loaded config.json",
         "local mcp loaded mcp.json",
+        "local skill loaded SKILL.md",
     ]
     assert {
         name: [page["float"], page["filetype"], page["modifiable"], page["closed"]]
@@ -264,7 +269,7 @@ def check_usage(usage: dict[str, Any]) -> None:
     assert sum(row["tokens"] for row in change["usage"]["rows"]) == total
     assert usage["global"] == change["usage"]
     assert usage["after"] == usage["rule"] == f"nexus {total / 1000:.1f}k/1M {percent:.1f} %"
-    assert re.fullmatch(r"nexus ≈?\d{3}/1M 0\.1 %", usage["before"])
+    assert re.fullmatch(r"nexus ≈?(\d{3}|1\.\dk)/1M 0\.1 %", usage["before"])
 
 
 def rows_of(page: str) -> list[list[str]]:

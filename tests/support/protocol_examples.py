@@ -78,6 +78,11 @@ REVIEW = [
         {"role": "assistant", "content": f"check_{module} compares in constant time. It is fine as it is."},
     )
 ]
+SUMMARY = """\
+## Goal
+Review the modules of auth/. Never log a secret.
+## State
+tokens, sessions, passwords, cookies and audit compare in constant time; limits is next."""
 SEARCH = {
     "name": "search",
     "description": "Find a text in the workspace.",
@@ -116,12 +121,15 @@ class _Recorder:
         self.service = path_to_uri(str(home / "company" / "backend" / "auth-service"))
         self.web = path_to_uri(str(home / "company" / "web"))
         self.config = home / "company" / "backend" / "auth-service" / ".nexus3" / "config.json"
-        self.examples: Examples = {"requests": {}, "notifications": {}, "errors": {}}
+        self.examples: Examples = {"requests": {}, "notifications": {}, "questions": {}, "errors": {}}
 
     def introduce(self) -> None:
         params = {
             "processId": None,
-            "capabilities": {"general": {"positionEncodings": ["utf-8", "utf-16"]}},
+            "capabilities": {
+                "general": {"positionEncodings": ["utf-8", "utf-16"]},
+                "experimental": {"nexus": {"modelComplete": True}},
+            },
             "workspaceFolders": [
                 {"uri": self.service, "name": "auth-service"},
                 {"uri": self.web, "name": "web"},
@@ -161,18 +169,27 @@ class _Recorder:
         self.ask_of_sessions(folder)
         review = {"workspaceFolder": self.service, "session": "review"}
         self.client.request("nexus/session/append", {**review, "messages": REVIEW})
-        self.ask("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
+        self.choose_editor()
+        self.ask_with_model("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
         compaction = self.examples["requests"]["nexus/session/compact"]["result"]["compaction"]
         self.ask("nexus/session/undoCompaction", review)
         self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
 
     def ask_agents(self, folder: Json) -> None:
+        planner = {"agentId": "planner", "cwd": self.service, "role": "manager"}
+        self.client.request("nexus/agent/spawn", {**folder, **planner})
+        review = {"agentId": "reviewer", "cwd": ".", "parent": "planner", "task": "Review auth/sessions.py."}
+        may = {"tools": ["fs.*"], "permissions": {"allow": ["fs.read"]}, "parameters": {"temperature": 0}}
+        self.ask("nexus/agent/spawn", {**folder, **review, **may})
+        self.ask("nexus/agent/list", folder)
+        self.ask("nexus/agent/get", {**folder, "agentId": "reviewer"})
         said = {"source": "planner", "target": "reviewer", "content": "sign() is frozen until Friday."}
         self.ask("nexus/agent/message", {**folder, **said, "priority": 0.9, "ttlSeconds": 3600})
         told = self.told(self.service, "message", "nexus/agent/didChange")
         self.examples["notifications"]["nexus/agent/didChange"] = told
         self.ask("nexus/agent/messages", {**folder, "agent": "reviewer"})
+        self.ask("nexus/agent/dispose", {**folder, "agentId": "planner"})
         call = {"tool": "query_l4_memory", "arguments": {"query": "callers of sign"}}
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
 
@@ -191,6 +208,17 @@ class _Recorder:
     def ask(self, method: str, params: Json) -> None:
         result = self.client.request(method, params)
         self.examples["requests"][method] = self.steady({"params": params, "result": result})
+
+    def ask_with_model(self, method: str, params: Json) -> None:
+        """A request that the daemon answers after it has asked the client's model."""
+        sent = self.client.send_request(method, params)
+        question = self.client.wait_method("nexus/model/complete")
+        answer = {"content": SUMMARY, "model": "gpt-4.1"}
+        self.client.respond(question["id"], answer)
+        result = self.client.wait_reply(sent)["result"]
+        self.examples["requests"][method] = self.steady({"params": params, "result": result})
+        asked = {"params": question["params"], "result": answer}
+        self.examples["questions"]["nexus/model/complete"] = self.steady(asked)
 
     def command(self, command: str, argument: Json) -> None:
         params = {"command": command, "arguments": [argument]}
@@ -212,6 +240,14 @@ class _Recorder:
         document = {"uri": path_to_uri(str(self.config)), "languageId": "json", "version": 1}
         opened = {"textDocument": {**document, "text": text.replace(right, wrong)}}
         self.client.notify("textDocument/didOpen", opened)
+
+    def choose_editor(self) -> None:
+        """Let the editor's own model be the service's, in the same unsaved text."""
+        text = self.config.read_text(encoding="utf-8")
+        changed = text.replace('"model": "gpt-4.1"', '"name": "editor", "model": "gpt-4.1"')
+        document = {"uri": path_to_uri(str(self.config)), "version": 2}
+        edit = {"textDocument": document, "contentChanges": [{"text": changed}]}
+        self.client.notify("textDocument/didChange", edit)
 
     def told(self, uri: str, reason: str, method: str = "nexus/context/didChange") -> Json:
         """The parameters of the next didChange about a folder for a reason."""

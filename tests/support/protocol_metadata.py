@@ -51,7 +51,7 @@ METADATA = [
         "null",
         "the compaction that was due before this turn: `id`, `reached` (whether the turn is now below the "
         "threshold) and `receipt` (a [Receipt](#receipt)); or `reached` false and `problem`, why nothing "
-        "was compacted; without `id` and `problem`, another window compacted it",
+        "was compacted; without `id` and `problem`, another window or request compacted it",
     ),
     Field(
         "truncated",
@@ -72,9 +72,7 @@ METADATA = [
         "cache",
         "object",
         None,
-        "what a provider can reuse of the request before: `reusedTokens` of `prefixTokens`; `broke?` with "
-        "the `category`, `label` and `tokens` of the first thing that is different, `costUsd?` and "
-        "`source?` (a [Location](#location))",
+        "what a provider can reuse of the request before: a [CacheReport](#cachereport)",
     ),
     Field(
         "toolsLeftOut",

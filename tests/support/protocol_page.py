@@ -4,6 +4,7 @@
 """
 
 import inspect
+import itertools
 import json
 import shutil
 import tempfile
@@ -59,10 +60,21 @@ JSONRPC = {
     failures.REQUEST_FAILED: "The request cannot be answered; `data` says why.",
 }
 CODES = {
+    "agent-count": "the folder has as many live agents as it may have",
+    "agent-cwd": "an agent's directory is missing, no directory, a loop of links, or outside every workspace "
+    "folder",
+    "agent-depth": "agents would be too deep below each other",
+    "agent-exists": "a live agent has that name already, perhaps in another window",
+    "agent-id": "an agent cannot have such a name; the message says which it can",
+    "agent-message": "a worker writes to someone else than its parent or its children, or an agent to itself",
+    "agent-permissions": "an agent would be allowed more than its parent, or there is no such permission",
+    "agent-role": "there is no such role, or a worker starts something else than a worker",
+    "agent-tools": "an agent would be given a tool that its parent does not have",
     "bad-argument": "an argument of a memory tool does not fit; the message names it",
     "bad-message": "a message to an agent is incomplete or out of range; the message says where",
-    "bad-option": "a limit of the request is too small, or a strategy is unknown; the message names it",
-    "bad-parameter": "a model parameter of the request does not exist or is out of range",
+    "bad-option": "an option of the request is out of range, unknown, or excluded by another; the message "
+    "names it",
+    "bad-parameter": "a model parameter of the request, or of an agent, does not exist or is out of range",
     "bad-pin": "a pin is empty, has no message or is too large for the summary; the message names it",
     "bad-session-name": "a conversation's new name is blank, too long, not on one line or not plain text",
     "bad-text": "a name holds characters that cannot be kept",
@@ -71,7 +83,7 @@ CODES = {
     "empty-append": "there is no message to append",
     "folder-removed": "the folder left the workspace before the answer was ready",
     "folder-unreadable": "the folder could not be read at all",
-    "head-moved": "another window went on with the conversation all the time; try again",
+    "head-moved": "another window or request changed the conversation meanwhile; try again",
     "history-not-loaded": "a library's caller asked for a part of a conversation that it has not loaded",
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",
@@ -93,6 +105,7 @@ CODES = {
     "nothing-to-compact": "all messages are new, pinned or a summary already",
     "search-too-broad": "the search took too long; longer or rarer words find the same sooner",
     "session-exists": "there is a conversation of that name already",
+    "unknown-agent": "no live agent has that name; the message lists those that there are",
     "unknown-compaction": "there is no such compaction to take back; the message lists those that there are",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
@@ -120,6 +133,8 @@ def page(examples: Examples) -> str:
         "## Requests\n",
         _overview(),
         *(_request(method, examples["requests"][method], shared) for method in protocol.METHODS),
+        ASKED,
+        *(_question(method, examples["questions"][method], shared) for method in protocol.QUESTIONS),
         NOTIFIED,
         *(_notification(method, examples["notifications"][method], shared) for method in NOTIFICATIONS),
         *_errors(examples["errors"]),
@@ -137,8 +152,8 @@ def shared_shapes() -> list[StructType]:
         for kind in {*structs_in(params)[1:], *structs_in(result)[1:]}:
             uses[kind] = uses.get(kind, 0) + 1
         uses[result] = uses.get(result, 0) + 1
-    for notification in NOTIFICATIONS.values():
-        for kind in structs_in(notification)[1:]:
+    for told in (*NOTIFICATIONS.values(), *itertools.chain(*protocol.QUESTIONS.values())):
+        for kind in structs_in(told)[1:]:
             uses[kind] = uses.get(kind, 0) + 1
     order = [*structs_in(Message), *vars(protocol).values()]
     return sorted((kind for kind, count in uses.items() if count > 1), key=order.index)
@@ -185,6 +200,21 @@ def _request(method: str, example: Json, shared: list[StructType]) -> str:
     parts += [_shape(kind, level=4, given=kind in inputs) for kind in own]
     parts += [METADATA_INTRODUCTION, _told(METADATA)] if result is protocol.Assembled else []
     return "\n".join(parts)
+
+
+def _question(method: str, example: Json, shared: list[StructType]) -> str:
+    params, result = protocol.QUESTIONS[method]
+    own = [kind for kind in _inner(params, result) if kind not in shared]
+    parts = [
+        f"### {method}\n",
+        "Parameters:\n",
+        _told(fields(params)),
+        "Result:\n",
+        _told(fields(result)),
+        "Example:\n",
+        _block(("params", example["params"]), ("result", example["result"])),
+    ]
+    return "\n".join([*parts, *(_shape(kind, level=4) for kind in own)])
 
 
 def _notification(method: str, params: Json, shared: list[StructType]) -> str:
@@ -345,12 +375,33 @@ parts are cut where a `…` says so.
   there for the others' next request. It is opened when a conversation is first asked for.
 - **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the
   disk.
+- **Trust.** No process is started in a folder unless the client says that the user trusts it, with
+  `"initializationOptions": {"trusted": true}` in `initialize`. For now that is git, for `context.git`.
 - **Cancelling.** `$/cancelRequest` works for every request.
 """
 COMMANDS = """\
 Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one
 argument. For editors that cannot send requests of their own, `nexus.context.assemble` is
 `nexus/context/assemble`.
+"""
+ASKED = """\
+## Questions
+
+Requests of the daemon to its client. Only a client is asked that says so in `initialize`, and only the one
+whose request needs the answer.
+
+`nexus/model/complete`, for a client with `capabilities.experimental.nexus.modelComplete: true`, lets the
+client's model write: a compaction that the client asked for, or that is due before its turn, asks for the
+summary, if the setting `provider.name` is `editor`. The messages begin with what was sent last, so that the
+provider's cache serves them; the last one is the instruction. A model has a minute, and half a minute where a
+turn waits for it; then the question is taken back (`$/cancelRequest`), as it is when the client cancels its
+request. An error, an empty answer, one without a heading and one that is far longer than `maxTokens` are no
+loss: Nexus then writes an extractive summary, and the receipt's `failures` say why. A client without a model
+at the moment, or whose user does not want to wait, answers with an error at once.
+
+Other requests go on meanwhile. A client may make some of its own while it answers.
+
+Besides, `workspace/codeLens/refresh` is sent to clients that support it and have asked for code lenses.
 """
 NOTIFIED = """\
 ## Notifications
@@ -360,7 +411,8 @@ brings a conversation to 75 % (information), 90 % or 95 % (warnings) of what the
 it is compacted, a compaction is undone, or it is cleared. And it comes once, as a warning, when conversations
 cannot be kept, or a broken ledger was set aside.
 
-What another process does to a conversation is told, too, about a second later; of several changes the last.
+What another process does to a conversation, or to an agent of which a window was asked about agents, is told,
+too, about a second later; of several changes to a conversation the last.
 """
 ERRORS = """\
 ## Errors

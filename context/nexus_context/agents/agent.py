@@ -48,6 +48,7 @@ class Agent:
         "children",
         "conversation",
         "depth",
+        "folder",
         "notice",
         "parameters",
         "parent",
@@ -63,12 +64,14 @@ class Agent:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: list[str] = []
         self.snapshot = snapshot
+        self.folder = snapshot.folder
+        """The absolute path that it works in; where it was never there, it reads its parent's."""
         self.permissions = Permissions()
         self.tools: tuple[tuple[str, ...], ...] = ()
         self.parameters: dict[str, Any] = {}
         self.conversation = ContextManager()
         self.notice: str | None = None
-        """What is wrong with the agent's folder since it was started."""
+        """What is wrong with the agent since it was started: its folder is gone, its parent gives less."""
 
     @property
     def id(self) -> str:
@@ -79,11 +82,6 @@ class Agent:
     def session(self) -> str:
         """The name of its conversation in the ledger."""
         return "main" if self.parent is None else f"agent:{self.id}"
-
-    @property
-    def folder(self) -> str:
-        """The absolute path that the agent works in."""
-        return self.snapshot.folder
 
     @property
     def role(self) -> str:

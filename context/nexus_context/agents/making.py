@@ -17,6 +17,7 @@ from nexus_context import parameters as model_parameters
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import ROLES, Agent, Wanted
 from nexus_context.agents.patterns import matches, overlap
+from nexus_context.agents.permissions import Permissions
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
@@ -59,9 +60,32 @@ def granted(agent: Agent, base: Snapshot) -> Standing:
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
     narrow = permissions.asked(agent.id, parent.permissions, wanted.permissions or {})
+    tools, own = _tools(wanted, parent), _parameters(wanted)
+    return _given(agent, parent, base, narrow, tools, {**parent.parameters, **own})
+
+
+def left(agent: Agent, base: Snapshot) -> Standing:
+    """What of it the agent's parent can still give, where it was started when that had more."""
+    wanted, parent = agent.wanted, agent.parent
+    if parent is None:
+        raise ValueError("the workspace folder's own agent is granted nothing")
+    narrow = permissions.left(parent.permissions, wanted.permissions or {})
+    tools = parent.tools if wanted.tools is None else (*parent.tools, wanted.tools)
+    return _given(agent, parent, base, narrow, tools, parent.parameters)
+
+
+def _given(
+    agent: Agent,
+    parent: Agent,
+    base: Snapshot,
+    narrow: Permissions,
+    tools: tuple[tuple[str, ...], ...],
+    parameters: dict[str, Any],
+) -> Standing:
+    wanted = agent.wanted
     agent.permissions = permissions.narrowed(narrow, permissions.of(base.effective))
-    agent.tools = _tools(wanted, parent)
-    agent.parameters = {**parent.parameters, **_parameters(wanted)}
+    agent.tools = tools
+    agent.parameters = parameters
     above = () if wanted.system_prompt is not None else generations(parent.snapshot.contents)
     sections = () if wanted.system_prompt is not None else parent.snapshot.contents.sections
     texts = parent.snapshot.layers.texts

@@ -4,7 +4,8 @@
 2. What one of them denies is denied.
 3. An empty `allow` allows everything. Of two lists what both allow stays; a pattern of which that cannot be
    told is left out.
-4. A request that asks for more than the parent has is refused; a folder that says more is not heeded.
+4. A request that asks for more than the parent has is refused; a folder that says more is not heeded. Where
+   the parent has less than when the agent was started, the agent has less, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,6 +76,15 @@ def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permiss
         )
     deny = tuple(dict.fromkeys((*parent.deny, *(wanted.get("deny") or ()))))
     return Permissions(level, allow or parent.allow, deny)
+
+
+def left(parent: Permissions, wanted: Mapping[str, Any]) -> Permissions:
+    """What of an earlier request the parent can still give."""
+    level = wanted.get("level")
+    known = level if level in LEVELS else parent.level
+    return narrowed(
+        parent, Permissions(known, tuple(wanted.get("allow") or ()), tuple(wanted.get("deny") or ()))
+    )
 
 
 def _listed(value: Any) -> Any:

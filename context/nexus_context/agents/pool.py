@@ -6,6 +6,7 @@
 4. What cannot be is refused before anything is changed, with what to do instead.
 """
 
+import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import msgspec
 
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.making import completed, granted
+from nexus_context.agents.making import completed, granted, left
 from nexus_context.agents.places import directory
 from nexus_context.config import mend
 from nexus_context.errors import RequestError
@@ -53,6 +54,7 @@ class AgentPool:
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
         self._bases: dict[str, Snapshot] = {}
+        self._last: dict[str, int] = {}  # revisions of agents that were disposed of
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -103,23 +105,29 @@ class AgentPool:
             agent_id, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters
         )
         with self._lock:
-            if agent_id in self._agents or agent_id == MAIN:
-                raise RequestError(
-                    f"There is an agent {agent_id!r} in {self.main.folder} already. Choose another name, or "
-                    "dispose of that one.",
-                    code="agent-exists",
-                )
+            self._check_free(agent_id)
             if len(self._agents) >= MAX_AGENTS:
                 raise RequestError(
                     f"{self.main.folder} has {MAX_AGENTS} live agents, the most that it may have. Dispose of "
                     "one.",
                     code="agent-count",
                 )
-            made = self._made(wanted)
-            self._agents[agent_id] = made
-            if made.parent is not None:
-                made.parent.children.append(agent_id)
-            return made
+            return self._joined(self._made(wanted))
+
+    def restore(self, wanted: Wanted) -> Agent:
+        """Bring back an agent as `Agent.wanted` was in another process; `folder` as in `spawn`.
+
+        What it was asked to be is taken as it is: the settings complete nothing. A directory that is not
+        there, and a parent that gives less than then, are said in its `notice`. Raises RequestError for a
+        name that is taken and for a parent that does not live.
+        """
+        with self._lock:
+            self._check_free(wanted.id)
+            parent = self.get(wanted.parent or MAIN)
+            path = os.path.normpath(os.path.join(self.main.folder, wanted.folder or parent.folder))
+            agent = Agent(wanted, parent=parent, snapshot=self._base_of(parent))
+            agent.folder = path
+            return self._joined(self._begun(agent, self._seen_still(agent)))
 
     def view_as(
         self,
@@ -150,8 +158,10 @@ class AgentPool:
             if agent.parent is not None:
                 agent.parent.children.remove(agent_id)
             del self._agents[agent_id]
-            if all(other.folder != agent.folder for other in self._agents.values()):
-                self._bases.pop(agent.folder, None)
+            self._last[agent_id] = agent.snapshot.revision
+            read = agent.snapshot.folder
+            if all(other.snapshot.folder != read for other in self._agents.values()):
+                self._bases.pop(read, None)
             return (*gone, agent_id)
 
     def refresh(
@@ -160,16 +170,44 @@ class AgentPool:
         """Load all agents again, as files are now; those that see something else.
 
         `folder` is the workspace folder's present snapshot. `changed` are the only paths that can have
-        changed; None: any may have. An agent whose parent can no longer give what it has keeps what it had,
-        and says so in its `notice`.
+        changed; None: any may have. An agent whose directory is gone keeps what was read there, and one
+        whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
             self.around = around or self.around
+            moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
-            for path, base in tuple(self._bases.items()):
-                self._bases[path] = self._loaded(path, base, changed)
-            return tuple(agent for agent in self._agents.values() if self._renew(agent))
+            lost = self._all_lost()
+            read = {agent.snapshot.folder for agent in self._agents.values()}
+            self._bases = {path: base for path, base in self._bases.items() if path in read}
+            bases = {path: base for path, base in self._bases.items() if path not in lost}
+            loaded = {path: self._loaded(path, base, changed) for path, base in bases.items()}
+            lost |= self._all_lost()  # what came to lead elsewhere meanwhile was read there
+            for path, now in loaded.items():
+                if path not in lost:
+                    self._bases[path] = now
+                    moved |= {path} if now.revision != bases[path].revision else set()
+            return self._renewed(changed, lost, moved)
+
+    def _renewed(
+        self, changed: Collection[str] | None, lost: Collection[str], moved: Collection[str]
+    ) -> tuple[Agent, ...]:
+        """Load the agents again that can see something else, parents first; those that do.
+
+        `moved` are the directories that gave something else than before.
+        """
+        looked: set[str] = {MAIN} if self.main.folder in moved else set()
+        news = []
+        for agent in self._agents.values():
+            above = MAIN if agent.parent is None else agent.parent.id
+            touched = changed is None or any(_matters(path, agent.snapshot) for path in changed)
+            base = agent.snapshot.folder
+            odd = agent.notice is not None or agent.folder in lost or agent.folder != base
+            if touched or odd or base in moved or above in looked:
+                looked.add(agent.id)
+                news += [agent] if self._renew(agent) else []
+        return tuple(news)
 
     def check_message(self, sender: str, target: str) -> None:
         """Raise RequestError, code agent-message, unless one agent may send the other a message.
@@ -186,6 +224,20 @@ class AgentPool:
             raise RequestError(
                 f"Worker {sender!r} reports to {reports_to!r} only. Send it there.", code="agent-message"
             )
+
+    def _check_free(self, agent_id: str) -> None:
+        if agent_id in self._agents or agent_id == MAIN:
+            raise RequestError(
+                f"There is an agent {agent_id!r} in {self.main.folder} already. Choose another name, or "
+                "dispose of that one.",
+                code="agent-exists",
+            )
+
+    def _joined(self, agent: Agent) -> Agent:
+        self._agents[agent.id] = agent
+        if agent.parent is not None:
+            agent.parent.children.append(agent.id)
+        return agent
 
     def _made(self, wanted: Wanted) -> Agent:
         if agent_file(wanted.id) is None:
@@ -204,11 +256,15 @@ class AgentPool:
             given = configured_directory(self.main.snapshot.layers, wanted.id) or parent.folder
         path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
         agent = Agent(wanted, parent=parent, snapshot=self._base(path))
-        agent.snapshot = msgspec.structs.replace(self._seen(agent), revision=1)
+        return self._begun(agent, self._seen(agent))
+
+    def _begun(self, agent: Agent, seen: Snapshot) -> Agent:
+        """The agent with what it sees first; revisions of one of the same name before do not come again."""
+        agent.snapshot = msgspec.structs.replace(seen, revision=self._last.get(agent.id, 0) + 1)
         return agent
 
-    def _seen(self, agent: Agent) -> Snapshot:
-        """The agent's directory as it is for the agent."""
+    def _seen(self, agent: Agent, *, insist: bool = True) -> Snapshot:
+        """The agent's directory as it is for the agent; `insist`: with all that it was asked to have."""
         base = self._base_of(agent)
         around = self.around
         return load(
@@ -221,26 +277,44 @@ class AgentPool:
             previous=base,
             changed=(),
             agent=agent.id,
-            standing=granted(agent, base),
+            standing=(granted if insist else left)(agent, base),
         )
 
     def _renew(self, agent: Agent) -> bool:
         """Whether the agent sees something else than before, which it does from now on."""
         before = agent.snapshot
-        there = is_dir(agent.folder)
-        agent.notice = None if there else f"{agent.folder} is no directory any more. Dispose of the agent."
-        try:
-            now = self._seen(agent)
-        except RequestError as error:
-            agent.notice = str(error)
-            return False
+        now = self._seen_still(agent)
         same = now.prompt == before.prompt and now.problems == before.problems
         same = same and now.effective.values == before.effective.values
         agent.snapshot = msgspec.structs.replace(now, revision=before.revision + (not same))
         return not same
 
+    def _seen_still(self, agent: Agent) -> Snapshot:
+        """What an agent that was started earlier sees now; its `notice` says what has gone wrong since."""
+        agent.notice = self._lost(agent)
+        if agent.notice is None and agent.snapshot.folder != agent.folder:  # it is there again
+            agent.snapshot = self._base(agent.folder)
+        try:
+            return self._seen(agent)
+        except RequestError as error:
+            agent.notice = agent.notice or f"{error} Until then it has what its parent can give."
+            return self._seen(agent, insist=False)
+
+    def _all_lost(self) -> set[str]:
+        return {agent.folder for agent in self._agents.values() if self._lost(agent) is not None}
+
+    def _lost(self, agent: Agent) -> str | None:
+        """Why the agent's directory cannot be read any more; None where it can."""
+        if not is_dir(agent.folder):
+            return f"{agent.folder} is no directory any more. Dispose of the agent."
+        try:
+            directory(agent.id, agent.folder, base=self.main.folder, roots=self.roots)
+        except RequestError as error:
+            return str(error)
+        return None
+
     def _base_of(self, agent: Agent) -> Snapshot:
-        folder = agent.folder
+        folder = agent.snapshot.folder
         return self.main.snapshot if folder == self.main.folder else self._bases.get(folder, agent.snapshot)
 
     def _base(self, path: str) -> Snapshot:
@@ -252,17 +326,22 @@ class AgentPool:
 
     def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
         around = self.around
-        now = load(
+        return load(
             path,
             home=around.home,
             user_home=around.user_home,
             environment=self.main.snapshot.environment,
             overlays=around.overlays,
             environ=around.environ,
-            previous=before,
+            previous=before or self._beside(),
             changed=changed,
         )
-        return before if before is not None and before.revision == now.revision else now
+
+    def _beside(self) -> Snapshot:
+        """The workspace folder, for the files that another directory has in common with it."""
+        main = self.main.snapshot
+        layers = msgspec.structs.replace(main.layers, memory=main.layers.memory.of_files())
+        return msgspec.structs.replace(main, layers=layers)
 
 
 def _wanted(
@@ -279,6 +358,21 @@ def _wanted(
 ) -> Wanted:
     named = None if tools is None else tuple(tools)
     return Wanted(agent_id, folder, role, task, parent, system_prompt, model, named, may, parameters)
+
+
+def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:
+    """Whether agents below a folder have the same of it as before, but for what is wrong in its files."""
+    if before.revision == now.revision:
+        return True
+    one, two = before.layers, now.layers
+    same = before.contents is now.contents and one.effective is two.effective
+    return same and one.servers == two.servers and one.texts == two.texts
+
+
+def _matters(path: str, snapshot: Snapshot) -> bool:
+    """Whether a file that changes can change what is seen."""
+    watch, above = snapshot.layers.watch, os.path.dirname(path)
+    return path in watch or above + os.sep in watch or os.path.dirname(above) + os.sep in watch
 
 
 def _check_below(wanted: Wanted, parent: Agent) -> None:

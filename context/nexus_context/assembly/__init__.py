@@ -2,7 +2,7 @@
 
 from nexus_context.assembly.costs import model_of, system_rows
 from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
-from nexus_context.assembly.turn import assemble, measure, usage_of
+from nexus_context.assembly.turn import assemble, measure, prefix_of, usage_of
 
 __all__ = [
     "FORMATS",
@@ -13,6 +13,7 @@ __all__ = [
     "assemble",
     "measure",
     "model_of",
+    "prefix_of",
     "system_rows",
     "usage_of",
 ]

@@ -1,14 +1,14 @@
 """What everything of a request but its conversation costs, and what is left for that."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 
 from nexus_context import tools as tool_sets
-from nexus_context.assembly.event import current_message
+from nexus_context.assembly.event import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
 from nexus_context.conversation.message import Message, content_of
@@ -16,11 +16,16 @@ from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import Span
+from nexus_context.layers.model import GLOBAL
+from nexus_context.layers.skills import matches
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
-from nexus_context.snapshot import Snapshot, prompt_for
+from nexus_context.snapshot import Snapshot, active_skills, prompt_for
 from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count_spans, counter_for, resolve
 from nexus_context.tokens.estimates import is_image
+
+SANDBOXED, WORKER = "sandboxed", "worker"
+"""Levels of permissions that are a sandbox, whatever the request says; the second is the narrower one."""
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -44,6 +49,9 @@ def fixed_part(
     options = request.options
     model, exact = model_of(snapshot, options.model)
     counter = counter or exact
+    selection = tool_sets.select(
+        _memory_tools(options), options.additional_tools, rules=_tool_rules(snapshot, options)
+    )
     prompt = prompt_for(
         snapshot,
         model=options.model,
@@ -52,11 +60,9 @@ def fixed_part(
         skip_skills=options.skip_skills,
         skill_filter=options.skill_filter,
         skills=options.skills,
+        tools=_summary(snapshot, selection.tools),
     )
     prompt_tokens = fragment_tokens(prompt, counter)
-    selection = tool_sets.select(
-        _memory_tools(options), options.additional_tools, rules=_tool_rules(snapshot, options)
-    )
     current = current_message(snapshot, request, now=now) if now is not None else request.message
     return Fixed(
         model,
@@ -67,7 +73,7 @@ def fixed_part(
         selection.left_out,
         current,
         (*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(selection.tools, counter)),
-        tuple(event_rows(current, counter)),
+        event_rows(snapshot, request, current, counter, now=now),
     )
 
 
@@ -124,11 +130,36 @@ def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
     return tuple(count_spans(counter, prompt.text, cuts)) if prompt.fragments else ()
 
 
-def permissions(snapshot: Snapshot, options: Options) -> dict[str, Any]:
-    """What the model's tools may do: the level, and patterns of what is allowed and denied."""
+def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> dict[str, Any]:
+    """What the model's tools may do: the level, patterns of what is allowed and denied, and what is approved.
+
+    `left_out` are the tools that are not offered.
+    """
     get = snapshot.effective.get
     granted = {name: get(f"/permissions/{name}") for name in ("level", "allow", "deny")}
-    return granted if options.permissions is None else granted | {"narrowedTo": list(options.permissions)}
+    if options.permissions is not None:
+        granted["narrowedTo"] = list(options.permissions)
+    approved = _approved(snapshot, options, left_out)
+    return granted | {"preapproved": approved} if approved else granted
+
+
+def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> list[str]:
+    """The tools of active skills that may run without asking, as the skills write them.
+
+    Only of the user's own skills: a workspace may narrow what is allowed, not widen it. None in a sandbox,
+    none that is switched off.
+    """
+    rules = _tool_rules(snapshot, options)
+    if rules.sandbox or rules.only is not None:
+        return []
+    active = active_skills(
+        snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
+    )
+    named = dict.fromkeys(tool for one in active if one.layer == GLOBAL for tool in one.skill.allowed_tools)
+    off = (*rules.disabled, *rules.deny)
+    return [
+        tool for tool in named if (name := tool.partition("(")[0]) not in left_out and not matches(name, off)
+    ]
 
 
 def _memory_tools(options: Options) -> list[dict[str, Any]]:
@@ -139,14 +170,23 @@ def _memory_tools(options: Options) -> list[dict[str, Any]]:
     return definitions()
 
 
+def _summary(snapshot: Snapshot, tools: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Names and descriptions of the tools that the prompt lists."""
+    if not snapshot.effective.get("/tools/summary"):
+        return []
+    return [(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in tools]
+
+
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
     get = snapshot.effective.get
+    level = get("/permissions/level")
     return tool_sets.Filter(
         disabled=(*get("/tools/disabled"), *options.disabled_tools),
         deny=tuple(get("/permissions/deny")),
         allow=tuple(get("/permissions/allow")),
         only=None if options.permissions is None else tuple(options.permissions),
-        sandbox=bool(options.sandbox),
+        sandbox=bool(options.sandbox) or level in (SANDBOXED, WORKER),
+        inside=level == WORKER,
         named=() if (standing := snapshot.contents.standing) is None else standing.tools,
     )
 
@@ -173,14 +213,39 @@ def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
     return first.path, Span(min(span.start for span in mine), max(span.end for span in mine))
 
 
-def event_rows(current: Message | None, counter: TokenCounter, *, memory: int = 0) -> list[UsageRow]:
-    """The row of the last message, without the tokens of `memory` that have rows of their own."""
+def event_rows(
+    snapshot: Snapshot,
+    request: Request,
+    current: Message | None,
+    counter: TokenCounter,
+    *,
+    now: datetime | None,
+    memory: int = 0,
+) -> tuple[UsageRow, ...]:
+    """The rows of the last message: of git's state in it, and of the rest without the tokens of `memory`.
+
+    Those have rows of their own.
+    """
     if current is None:
-        return []
-    tokens = count_message(counter, content_of(current), current.tool_calls) - memory
+        return ()
     content = content_of(current)
+    git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
+    tokens = count_message(counter, content, current.tool_calls) - memory - git
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
-    return [UsageRow("event", "current message", tokens, counter.exact and not images)]
+    told = (UsageRow("event", "git state", git, counter.exact),) if git else ()
+    return (*told, UsageRow("event", "current message", tokens, counter.exact and not images))
+
+
+def _git_tokens(
+    snapshot: Snapshot, request: Request, content: Any, counter: TokenCounter, *, now: datetime
+) -> int:
+    """Tokens of git's state where it stands in the message: at the end of its head."""
+    told = git_text(snapshot, request) if takes_memory(request) else ""
+    if not told:
+        return 0
+    text = content if isinstance(content, str) else content[0]["text"]
+    end = len(head(snapshot, request, now=now))
+    return count_spans(counter, text, [0, end - len(told), end, len(text)])[1]
 
 
 def _usage(snapshot: Snapshot, fixed: Fixed, rows: Sequence[UsageRow], options: Options) -> TokenUsage:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assembly.git.state import lines
 from nexus_context.assembly.request import Request
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.prompt import texts
@@ -43,8 +44,17 @@ def takes_memory(request: Request) -> bool:
 
 
 def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
-    """What is true now: the time, then the event's facts (platform, actions, hook data, git state)."""
-    return "\n".join([*_time_lines(snapshot, now), *_event_lines(request.event or {})])
+    """What is true now: the time, the event's facts (platform, actions, hook data), then the state of git."""
+    told = [*_time_lines(snapshot, now), *_event_lines(request.event or {}), git_text(snapshot, request)]
+    return "\n".join(line for line in told if line)
+
+
+def git_text(snapshot: Snapshot, request: Request) -> str:
+    """What is told of git, the end of `head`; nothing with `context.git` false, or if the event tells it."""
+    state = request.git
+    if state is None or not snapshot.effective.get("/context/git") or "git" in (request.event or {}):
+        return ""
+    return "\n".join(lines(state))
 
 
 def _time_lines(snapshot: Snapshot, now: datetime) -> list[str]:

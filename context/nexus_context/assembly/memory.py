@@ -170,6 +170,5 @@ def _with(snapshot: Snapshot, request: Request, fixed: Fixed, block: _Block, *, 
         UsageRow("memory", item.label, tokens, counter.exact, item.path, item.span)
         for item, tokens in zip(block.items, counts, strict=True)
     ]
-    return msgspec.structs.replace(
-        fixed, current=current, after=(*rows, *event_rows(current, counter, memory=sum(counts)))
-    )
+    rest = event_rows(snapshot, request, current, counter, now=now, memory=sum(counts))
+    return msgspec.structs.replace(fixed, current=current, after=(*rows, *rest))

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.assembly.git.state import GitState
 from nexus_context.budget import TokenBudget, TokenUsage
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
@@ -47,6 +48,7 @@ class Options(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """One turn to assemble. `event` may hold platform, actions and hook data; `format` one of FORMATS.
 
+    `git` is the state of the folder's working tree (`git.look`, `git.read`), told with the message.
     `session` names the conversation; `session_parameters` and `agent_parameters` are model parameters below
     the request's own.
     """
@@ -58,6 +60,7 @@ class Request(msgspec.Struct, frozen=True):
     session: str = "main"
     session_parameters: Mapping[str, Any] = {}
     agent_parameters: Mapping[str, Any] = {}
+    git: GitState | None = None
 
 
 class AssembledContext(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ def assemble(
         provider=snapshot.effective.get("/provider/name"),
         usage=spent,
         budget=spent.budget(reserve_tools=snapshot.effective.get("/context/reserve_tool_tokens")),
-        permissions=costs.permissions(snapshot, options),
+        permissions=costs.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,
         session=request.session,
         metadata=metadata
@@ -117,6 +117,16 @@ def measure(
     fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
     view, spent = costs.fitted(snapshot, conversation, fixed, request.options, looking=True)
     return spent, _wanted(spent, view)
+
+
+def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
+    """What a request with these options would begin with. Nothing is sent: a cut stays where it is.
+
+    Raises RequestError for a skill that is to be activated and cannot be.
+    """
+    fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
+    view, _ = costs.fitted(snapshot, conversation, fixed, options, looking=True)
+    return _prefix(fixed, view)
 
 
 def _prefix(fixed: Fixed, view: View) -> Prefix:

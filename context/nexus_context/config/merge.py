@@ -51,9 +51,14 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def span(self) -> Span:
-        """The range of the value in its file, in code points; found on the first question."""
+        """The range of the value in its file, in code points; found on the first question.
+
+        Empty for what stands in no file: what an agent was granted.
+        """
         if self.document is not None:
             return self.document.span(self.pointer)
+        if self.layer != BUILT_IN:
+            return Span(0, 0)
         return _schema_document().span(_schema_pointer(self.pointer))
 
 

@@ -140,7 +140,10 @@ class Context(Section):
     )
     git: bool = Field(
         default=True,
-        description="Tell the model the git branch and state, in the last user message. No effect yet.",
+        description=(
+            "Tell the model the git branch in the last user message; in a trusted folder the changed files, "
+            "too."
+        ),
     )
 
 
@@ -219,7 +222,11 @@ class Permissions(Section):
 
     level: Level = Field(
         default="trusted",
-        description="What agents may do, widest first; a workspace file may only narrow the global level.",
+        description=(
+            "What agents may do, widest first; a workspace file may only narrow the global level. At "
+            "`sandboxed` only tools are offered that say that they only read, at `worker` of these only "
+            "those that do not say that they reach outside."
+        ),
     )
     allow: list[Pattern] = Field(
         default=[],
@@ -245,7 +252,7 @@ class Tools(Section):
         description="Tools that are never offered, by name or pattern such as `github.*`.",
     )
     summary: bool = Field(
-        default=False, description="Add a short list of the tools to the system prompt. No effect yet."
+        default=False, description="List the tools of a request, a line each, in its system prompt."
     )
 
 

@@ -89,7 +89,7 @@ def _is_inside(old: str, new: str, span: Span) -> bool:
 
 def _value_at(value: Any, pointer: Pointer) -> Any:
     for step in pointer:
-        value = value[step] if isinstance(value, list) else value.get(step)
+        value = value.get(step) if isinstance(value, dict) else value[step]
     return value
 
 

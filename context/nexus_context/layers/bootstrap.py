@@ -19,8 +19,9 @@ from nexus_context.layers.model import DEFAULTS, Bootstrap, LayerFile
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import Place
 
+AGENT_FILE = "AGENT.md"
 BOOTSTRAP_FILES: dict[str, Bootstrap] = {
-    "AGENT.md": "agent",
+    AGENT_FILE: "agent",
     "SOUL.md": "soul",
     "IDENTITY.md": "identity",
     "CONTEXT.md": "context",
@@ -40,7 +41,7 @@ def agent_file(agent: str | None) -> str | None:
 def find_bootstrap(reading: Reading, places: Sequence[Place], agent: str | None) -> list[list[LayerFile]]:
     """The bootstrap files of each place, shadowed ones too; those that are missing are left out."""
     own = agent_file(agent)
-    names = BOOTSTRAP_FILES if own is None else {own: BOOTSTRAP_FILES["AGENT.md"], **BOOTSTRAP_FILES}
+    names = BOOTSTRAP_FILES if own is None else {own: BOOTSTRAP_FILES[AGENT_FILE], **BOOTSTRAP_FILES}
     found: list[list[LayerFile]] = [[] for _ in places]
     taken: set[Bootstrap] = set()
     for name, kind in names.items():

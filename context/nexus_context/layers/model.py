@@ -119,6 +119,13 @@ class Memory(msgspec.Struct, frozen=True):
     listings: dict[str, Listing] = {}
     skills: dict[str, ReadSkill] = {}
     remarks: dict[str, Remarks] = {}
+    real_paths: dict[str, str] = {}
+
+    def of_files(self) -> "Memory":
+        """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
+        return Memory(
+            self.reads, self.documents, self.checked, self.good, skills=self.skills, remarks=self.remarks
+        )
 
 
 class Layers(msgspec.Struct, frozen=True):

@@ -3,7 +3,8 @@
 1. `context.ancestor_depth` comes from the local file, else the global one, else the default.
 2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
 3. A packaged default counts only where the global layer has no such file.
-4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own.
+4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own. Where
+   it has none and nothing can have changed, the layers are the ones that were read before.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -19,7 +20,7 @@ from nexus_context import files
 from nexus_context.config.merge import ConfigLayer, Effective
 from nexus_context.files import JSON_LIMIT
 from nexus_context.layers.agents import agent_problems
-from nexus_context.layers.bootstrap import find_bootstrap
+from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
 from nexus_context.layers.reading import JsonFile, Reading, check_settings
@@ -79,6 +80,12 @@ def open_layers(
     `changed` are the only paths that can have changed since `previous`; None: any may have.
     """
     reading = Reading(around.overlays, previous.memory if previous else None, changed)
+    if previous is not None and changed is not None and not changed and _as_read(previous, folder):
+        definitions = _definitions(previous, around.agent)
+        if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
+            reading.resume(previous)
+            reading.watch.update(definitions)
+            return previous, reading
     places, configs = _places(reading, folder, around)
     effective = _settings(reading, places, configs, around.home)
     reading.problems.extend(unknown_model(reading, effective))
@@ -105,6 +112,21 @@ def open_layers(
         layers.append(Layer(place.name, place.directory, config_directory, tuple(listed)))
     bare = Layers(folder, tuple(layers), (), effective, servers, (), {}, {}, {}, (), reading.memory(), skills)
     return with_reading(bare, reading), reading
+
+
+def _as_read(layers: Layers, folder: str) -> bool:
+    """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
+    merged = layers.memory.merged
+    return layers.folder == folder and merged is not None and merged.effective is layers.effective
+
+
+def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
+    """Where an agent's own definition could be; None where the layers have one already."""
+    files = (file.path for layer in layers.layers for file in layer.files if file.kind == "agent")
+    if any(os.path.basename(path) != AGENT_FILE for path in files):
+        return None
+    name = agent_file(agent)
+    return [] if name is None else [os.path.join(layer.config_directory, name) for layer in layers.layers]
 
 
 def with_reading(layers: Layers, reading: Reading) -> Layers:

@@ -8,7 +8,6 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
-import functools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,9 +18,28 @@ from nexus_context.config.check import check_config
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.files import JSON_LIMIT, PROMPT_LIMIT, FileRead, decode, read_text, real_path, trusted_read
+from nexus_context.files import (
+    JSON_LIMIT,
+    PROMPT_LIMIT,
+    FileRead,
+    decode,
+    exists,
+    read_text,
+    trusted_read,
+)
 from nexus_context.jsontext import JsonDocument, parse
-from nexus_context.layers.model import Checked, Listing, Memory, Merged, Remarks, Served, Skipped, Status
+from nexus_context.layers.model import (
+    Checked,
+    Layers,
+    Listing,
+    Memory,
+    Merged,
+    Remarks,
+    Served,
+    Skipped,
+    Status,
+)
+from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import Place, within
 from nexus_context.skills import ReadSkill, read_skill
 
@@ -63,7 +81,9 @@ class Reading:
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
-        self.real_path = functools.cache(real_path)
+        unchanged = changed is not None and not changed
+        self.real_paths = RealPaths(self.previous.real_paths if unchanged else {})
+        self.real_path = self.real_paths.__getitem__
 
     def memory(self) -> Memory:
         """What the next load can use."""
@@ -78,7 +98,22 @@ class Reading:
             self.listings,
             self.skills,
             self.remarks,
+            self.real_paths,
         )
+
+    def resume(self, layers: Layers) -> None:
+        """Go on where a reading of these layers ended."""
+        known = self.previous
+        self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
+        self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
+        self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
+        self.remarks = dict(known.remarks)
+        self.problems, self.skipped = list(layers.problems), list(layers.skipped)
+        self.watch = set(layers.watch)
+
+    def is_anywhere(self, path: str) -> bool:
+        """Whether there is something at a path, on the disk or in an editor."""
+        return path in self.overlays or exists(path)
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
         """The file's text; its problems are not reported yet."""

@@ -24,12 +24,14 @@ from nexus_context.files import list_directory
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LayerFile, LayerSkill, Listing, Skipped
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import Place, within
-from nexus_context.skills import SKILL_FILE, ReadSkill
+from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
 
 MAX_SKILLS = 500
 MAX_ENTRIES = 5_000
 
 DIRECTORY = "skills"
+SWITCHES = ("tools.disabled", "permissions.deny")
+"""Settings with patterns of tools that no skill can use."""
 TOOLS = (".agents", ".claude")
 
 
@@ -40,6 +42,9 @@ class _Search:
         self.reading = reading
         self.include: Sequence[str] = effective.get("/skills/include") or ()
         self.exclude: Sequence[str] = effective.get("/skills/exclude") or ()
+        self.switched_off: dict[str, Sequence[str]] = {
+            setting: effective.get(f"/{setting.replace('.', '/')}") or () for setting in SWITCHES
+        }
         self.seen: set[str] = set()  # real directories
         self.taken: dict[str, tuple[str, Span]] = {}  # file and place of the name, by name
         self.skills: list[LayerSkill] = []
@@ -195,7 +200,22 @@ def _file(search: _Search, place: Place, path: str) -> LayerFile | None:
     if parsed.skill is None:
         return LayerFile("skill", path, "invalid", read.text)
     search.skills.append(LayerSkill(place.name, parsed.skill))
+    if parsed.skill.allowed_tools:
+        reading.problems.extend(_switched_off(search, parsed.skill))
     return LayerFile("skill", path, "loaded", read.text)
+
+
+def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
+    """The tools of a skill that the settings switch off."""
+    for setting, patterns in search.switched_off.items():
+        for tool in skill.allowed_tools:
+            if not matches(tool.partition("(")[0], patterns):
+                continue
+            message = (
+                f"`{setting}` switches {mend.quoted(tool)} off: the skill has to do without. Remove it here, "
+                "or the pattern there."
+            )
+            yield Problem(skill.path, skill.tools_span, "skill.allowed-tools", Severity.WARNING, message)
 
 
 def _shadowed(path: str, parsed: ReadSkill, other: str, span: Span) -> Problem:

@@ -24,6 +24,9 @@ CODES = (
     "key-reused",  # a key names one append
     "bad-session-name",
     "search-too-broad",  # took too long
+    "agent-exists",  # another window started one of that name
+    "unknown-agent",  # another window disposed of the parent
+    "agent-count",  # with those of other windows
     "bad-text",  # what cannot be kept: a name with half a character
 )
 

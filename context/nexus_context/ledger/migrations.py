@@ -9,7 +9,7 @@ import apsw
 
 from nexus_context.files import PROMPT_LIMIT, read_text
 
-VERSION = 1
+VERSION = 2
 """The newest version that this program knows."""
 
 APPLICATION = 0x4E58554C  # "NXUL": what tells a ledger from another program's database

@@ -1,4 +1,4 @@
-"""What a ledger keeps and gives back: sessions, turns, messages, compactions, direct messages.
+"""What a ledger keeps and gives back: sessions, turns, messages, compactions, direct messages, agents.
 
 A *session* has a name in a workspace and is at a *thread*. A thread is a line of *turns*; one that was forked
 goes on where another's turns are shared with it. Turns and messages of a thread, shared ones included, are
@@ -169,3 +169,22 @@ class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):
     task: str | None = None  # the parent task
     metadata: Any = None
     session: str | None = None
+
+
+class NewAgent(msgspec.Struct, frozen=True):
+    """An agent to be kept. `parent` None: it is below the folder's own; `most`: so many may live."""
+
+    name: str
+    parent: str | None
+    wanted: Any  # JSON: what it was asked to be
+    most: int | None = None
+
+
+class LiveAgent(msgspec.Struct, frozen=True):
+    """An agent that lives. `number` is of no other, also where the name comes again."""
+
+    number: int
+    name: str
+    parent: str | None
+    started: str  # ISO 8601, UTC; for people
+    wanted: Any

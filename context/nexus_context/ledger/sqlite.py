@@ -1,11 +1,12 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
-What a method does is a function of a connection: `sessions`, `writing`, `reading`, `direct`, `search`.
+What a method does is a function of a connection: `sessions`, `writing`, `reading`, `direct`, `living`,
+`search`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
-from nexus_context.ledger import direct, importing, reading, sessions, writing
+from nexus_context.ledger import direct, importing, living, reading, sessions, writing
 from nexus_context.ledger.connections import Connections
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import Segment, segments
@@ -16,6 +17,8 @@ from nexus_context.ledger.records import (
     Held,
     History,
     Hit,
+    LiveAgent,
+    NewAgent,
     NewCompaction,
     NewTurn,
     Session,
@@ -159,6 +162,20 @@ class SqliteLedger:
     def delivered(self, ids: Iterable[str]) -> None:
         with self._connections.writing() as connection:
             direct.delivered(connection, ids)
+
+    # ------------------------------------------------------------ agents
+
+    def agents(self, workspace: str) -> list[LiveAgent]:
+        with self._connections.reading() as connection:
+            return living.listed(connection, workspace)
+
+    def start_agent(self, workspace: str, agent: NewAgent) -> int:
+        with self._connections.writing() as connection:
+            return living.start(connection, workspace, agent)
+
+    def end_agent(self, workspace: str, name: str) -> list[str]:
+        with self._connections.writing() as connection:
+            return living.end(connection, workspace, name)
 
     # ------------------------------------------------------------ inside
 

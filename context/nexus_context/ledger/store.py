@@ -14,6 +14,8 @@ from nexus_context.ledger.records import (
     Held,
     History,
     Hit,
+    LiveAgent,
+    NewAgent,
     NewCompaction,
     NewTurn,
     Session,
@@ -145,4 +147,18 @@ class Ledger(Protocol):
 
     def delivered(self, ids: Iterable[str]) -> None:
         """These have reached their agent: they wait no more."""
+        ...
+
+    # ------------------------------------------------------------ agents
+
+    def agents(self, workspace: str) -> list[LiveAgent]:
+        """The agents that live in a workspace, in the order in which they were started."""
+        ...
+
+    def start_agent(self, workspace: str, agent: NewAgent) -> int:
+        """Keep an agent; its number. `agent-exists`, `unknown-agent` (its parent) or `agent-count`."""
+        ...
+
+    def end_agent(self, workspace: str, name: str) -> list[str]:
+        """Keep an agent and all below it no longer; their names, children first. None of an unknown one."""
         ...

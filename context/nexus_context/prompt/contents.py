@@ -7,6 +7,7 @@
 3. Sections of one name in two files are both in the prompt; that is reported at the nearer one.
 4. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
    Both are looked for in all of a SKILL.md that counts, although its text is in the prompt only if asked for.
+5. What takes much of the model's window is reported (`size`); nothing of it is cut.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -29,8 +30,9 @@ from nexus_context.layers.walk import within
 from nexus_context.prompt.blocks import Block, Generation, Section, Standing, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
-from nexus_context.prompt.imports import Imports, Refusal, expand, take
+from nexus_context.prompt.imports import Import, Imports, Refusal, expand, take
 from nexus_context.prompt.inheritance import divided
+from nexus_context.prompt.size import too_long
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
 
@@ -43,7 +45,8 @@ class Contents(msgspec.Struct, frozen=True):
 
     `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
     Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
-    as far as they are in this agent's prompt, and `sections` has the ones above, too.
+    as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
+    that were followed, each after that of its importing file.
     """
 
     bootstrap: tuple[Block, ...]
@@ -53,6 +56,7 @@ class Contents(msgspec.Struct, frozen=True):
     credentials: tuple[Credential, ...] = ()
     standing: Standing | None = None
     above: tuple[Generation, ...] = ()
+    imports: tuple[Import, ...] = ()
 
 
 def gather(
@@ -90,9 +94,12 @@ def gather(
     texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
     secrets = [problem for path, text in texts for problem in _secret_problems(path, text)]
     hidden = [problem for path, text in texts for problem in hidden_text(path, text)]
-    problems = (*imports.problems, *secrets, *hidden, *_skill_problems(layers, reading))
+    long = too_long(layers.effective, (*blocks, *sections), packaged)
+    problems = (*imports.problems, *secrets, *hidden, *long, *_skill_problems(layers, reading))
     rest = tuple(blocks[len(persona) :])
-    return Contents(persona, rest, sections, problems, credentials(layers, environ), standing, above)
+    found = tuple(imports.found)
+    known = credentials(layers, environ)
+    return Contents(persona, rest, sections, problems, known, standing, above, found)
 
 
 def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:

@@ -42,13 +42,22 @@ HIDDEN = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
 """Directories with a dot that a workspace's files are imported from."""
 
 
+class Import(NamedTuple):
+    """A file that is in the prompt by an import: `target` stands where `path` has `@…` at `span`."""
+
+    path: str
+    span: Span
+    target: str
+
+
 class Imports:
     """The imports of one prompt, of all its instruction files.
 
     `read` returns a file's text, unsaved text first; `user_home` is what `~` stands for. `included` are the
     real paths that are in the prompt, of them `inherited` those through another agent; `texts` is what was
     read for it, by path; `dropped` are paths that were read and not used, `refused` ones that are there and
-    must not be read. All grow with each `expand`.
+    must not be read; `found` are the imports that were followed, each after that of its importing file. All
+    grow with each `expand`.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -61,6 +70,7 @@ class Imports:
         self.dropped: set[str] = set()
         self.refused: set[str] = set()
         self.problems: list[Problem] = []
+        self.found: list[Import] = []
         self.lookups = 0
         self.seen: dict[str, int] = {}  # characters of each file that was read
         self.spent = False
@@ -148,6 +158,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         imported = _resolve(imports, importer, token)
         if imported is None:
             continue
+        imports.found.append(Import(path, token.span, imported.path))
         line = _line(text, token.span, whole)
         if text[line.start : line.end].strip() == text[token.span.start : token.span.end]:
             yield from _cut(path, text, Span(position, token.span.start))

@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import agents, capabilities, sections, skills
+from nexus_context.prompt import agents, capabilities, sections, skills, tools
 from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.sections import Facts, Part
@@ -28,6 +28,7 @@ CONTEXT = 800
 LAYERED = 700
 CAPABILITIES = 600
 SKILLS = 500
+TOOLS = 400
 ADDITIONAL = 300
 ENVIRONMENT = 200
 ROLE = 150
@@ -40,8 +41,8 @@ class Fragment(msgspec.Struct, frozen=True):
     """A range of the prompt and where it came from.
 
     `section` is the kind of a bootstrap file (agent, soul, identity, user-identity, context), or layers,
-    capabilities, skills, additional, environment, active, mcp, date, custom, subagent (what an agent has of
-    its own, and of those between it and the folder) or role; `title` its heading.
+    capabilities, skills, tools, additional, environment, active, mcp, date, custom, subagent (what an agent
+    has of its own, and of those between it and the folder) or role; `title` its heading.
     `path` is None for text of the request. `source` is a range of the file's text. If `verbatim`, the
     prompt's text is that range with its line ends as `\\n`; else it is made from what stands there, and
     an empty range stands for a place or the file as a whole.
@@ -83,6 +84,7 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
         (SKILLS, skills.section(layers, facts)),
+        (TOOLS, tools.section(facts.tools)),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
         (ROLE, agents.role(contents.standing)),

@@ -25,7 +25,8 @@ class Facts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
     `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills` are
-    names of those that are activated.
+    names of those that are activated. `tools` are the request's, by name and description, where the prompt
+    lists them.
     """
 
     model: str | None = None
@@ -35,6 +36,7 @@ class Facts(msgspec.Struct, frozen=True):
     skip_skills: bool = False
     skill_filter: tuple[str, ...] | None = None
     skills: tuple[str, ...] = ()
+    tools: tuple[tuple[str, str], ...] = ()
 
 
 class Part(NamedTuple):

@@ -4,7 +4,8 @@
    `Layers.skills`; what a skill says is read by the model, or put below by activation.
 2. Active are the skills that the request names, in the order of the index. A name that is not in the index is
    a request that cannot be answered. A request without skills activates none.
-3. The text of an active skill stands as it is: its imports are not followed.
+3. The text of an active skill stands as it is: its imports are not followed. After it are told the tools that
+   it names and its examples.
 """
 
 from collections.abc import Sequence
@@ -78,6 +79,13 @@ def _body(layers: Layers, one: LayerSkill) -> list[Part]:
     path = [Piece(_one_line(skill.path), skill.path)]
     body = texts.fill("source", {"path": path, "content": [texts.cut(skill.path, content, span)]})
     pieces = [*heading, Piece("\n", skill.path), *texts.retraced(body, "source", skill.path)]
+    if skill.allowed_tools:
+        told = texts.text("skill_tools").format(tools=", ".join(skill.allowed_tools))
+        pieces.append(Piece(f"\n\n{told}", skill.path, skill.tools_span))
+    if skill.examples:
+        rows = "\n".join(f"- {example}" for example in skill.examples)
+        told = texts.text("skill_examples").format(rows=rows)
+        pieces.append(Piece(f"\n\n{told}", skill.path, skill.examples_span))
     return [Part(SECTION, one.layer, skill.name, pieces)]
 
 

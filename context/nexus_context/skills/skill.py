@@ -6,6 +6,7 @@
    the model is shown no more; a compatibility note has 500.
 3. Fields that the specification does not know are hinted at. `allowed-tools` is a text; a list is read, too.
 4. `priority` in `metadata` is an integer: skills of a higher one stand first in the prompt. Without it, 0.
+5. `examples` in `metadata` are requests that the skill is for, one a line; MAX_EXAMPLES of them are shown.
 """
 
 import os
@@ -21,6 +22,7 @@ SKILL_FILE = "SKILL.md"
 MAX_NAME = 64  # characters, as the next two
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
+MAX_EXAMPLES = 20
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _PRIORITY = re.compile(r"[+-]?[0-9]{1,6}\Z")
@@ -31,7 +33,8 @@ _FIELDS = ("name", "description", "license", "compatibility", "metadata", "allow
 class Skill(msgspec.Struct, frozen=True):
     """A skill that can be used. The spans and `body` are ranges of the text of `path`.
 
-    `name` and `description` are on one line.
+    `name`, `description` and each of `examples` are on one line. `tools_span` and `examples_span` are where
+    `allowed_tools` and `examples` stand, an empty range without them.
     """
 
     path: str
@@ -44,6 +47,9 @@ class Skill(msgspec.Struct, frozen=True):
     compatibility: str | None = None
     metadata: dict[str, str] = {}
     allowed_tools: tuple[str, ...] = ()
+    tools_span: Span = Span(0, 0)
+    examples: tuple[str, ...] = ()
+    examples_span: Span = Span(0, 0)
     priority: int = 0
 
 
@@ -90,6 +96,9 @@ def read_skill(path: str, text: str) -> ReadSkill:
         compatibility=_text(front, "compatibility") or None,
         metadata=metadata,
         allowed_tools=_tools(front.fields.get("allowed-tools")),
+        tools_span=_place(front.fields.get("allowed-tools")),
+        examples=_examples(metadata.get("examples", "")),
+        examples_span=_place(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
     )
     return ReadSkill(text, given, name_span, skill, ordered)
@@ -174,6 +183,18 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
 def _metadata(member: Member | None) -> dict[str, str]:
     members = (member.value.members or ()) if member is not None else ()
     return {one.name: one.value.text for one in members if one.value.text is not None}
+
+
+def _place(member: Member | None, inner: str | None = None) -> Span:
+    """Where a field's value stands, or that of a name in it; an empty range where it is not there."""
+    if member is None or inner is None:
+        return Span(0, 0) if member is None else member.value.span
+    return _place(next((one for one in member.value.members or () if one.name == inner), None))
+
+
+def _examples(text: str) -> tuple[str, ...]:
+    lines = (" ".join(line.split()).removeprefix("- ") for line in text.splitlines())
+    return tuple(line for line in lines if line)[:MAX_EXAMPLES]
 
 
 def _tools(member: Member | None) -> tuple[str, ...]:

@@ -65,6 +65,10 @@ def print_layers(result: protocol.LayersResult) -> None:
             count = "" if file.tokens is None else f"{file.tokens:,}"
             table.add_row(name, unquote(file.uri.removeprefix("file://")), file.status, count)
             name = ""
+            for imported in file.imports or ():
+                count = "" if imported.tokens is None else f"{imported.tokens:,}"
+                path = unquote(imported.uri.removeprefix("file://"))
+                table.add_row("", f"{'  ' * imported.depth}@{path}", "imported", count)
     out = console()
     out.print(table)
     for skipped in result.skipped:

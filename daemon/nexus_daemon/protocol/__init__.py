@@ -5,22 +5,35 @@ raw bytes. Ranges are in the position encoding that the client and the daemon ag
 added, never renamed. `docs/protocol.md` shows each with a real example.
 """
 
+from nexus_daemon.protocol.agents import (
+    AgentDetails,
+    AgentDidChange,
+    AgentDisposed,
+    AgentInfo,
+    AgentListResult,
+    AgentParams,
+    SpawnParams,
+    ViewAs,
+)
 from nexus_daemon.protocol.config import EffectiveResult, McpServer, Provenance
 from nexus_daemon.protocol.context import (
+    AskedParams,
     Assembled,
     AssembleOptions,
     AssembleParams,
     ContextDidChange,
     Fragment,
+    ImportedFile,
     Layer,
     LayerFile,
     LayersResult,
     ParameterValue,
     Preview,
+    PreviewParams,
+    SeenParams,
     SkippedLayer,
 )
 from nexus_daemon.protocol.memory import (
-    AgentDidChange,
     AgentMessage,
     AgentMessageParams,
     AgentMessageResult,
@@ -29,6 +42,7 @@ from nexus_daemon.protocol.memory import (
     MemoryQueryParams,
     MemoryQueryResult,
 )
+from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult
 from nexus_daemon.protocol.session import (
     AppendParams,
     AppendResult,
@@ -56,6 +70,8 @@ from nexus_daemon.protocol.session import (
     UndoResult,
 )
 from nexus_daemon.protocol.shapes import (
+    CacheBreak,
+    CacheReport,
     Counter,
     Fix,
     FixEdit,
@@ -77,17 +93,26 @@ from nexus_daemon.protocol.workspace import FolderStatus, InitResult, LedgerStat
 
 __all__ = [
     "METHODS",
+    "QUESTIONS",
+    "AgentDetails",
     "AgentDidChange",
+    "AgentDisposed",
+    "AgentInfo",
+    "AgentListResult",
     "AgentMessage",
     "AgentMessageParams",
     "AgentMessageResult",
     "AgentMessagesParams",
     "AgentMessagesResult",
+    "AgentParams",
     "AppendParams",
     "AppendResult",
+    "AskedParams",
     "AssembleOptions",
     "AssembleParams",
     "Assembled",
+    "CacheBreak",
+    "CacheReport",
     "ClearResult",
     "CompactParams",
     "CompactResult",
@@ -106,6 +131,7 @@ __all__ = [
     "FolderStatus",
     "ForkParams",
     "Fragment",
+    "ImportedFile",
     "InitResult",
     "Layer",
     "LayerFile",
@@ -119,10 +145,13 @@ __all__ = [
     "MemoryQueryResult",
     "MessagesParams",
     "MessagesResult",
+    "ModelCompleteParams",
+    "ModelCompleteResult",
     "NoParams",
     "ParameterValue",
     "Position",
     "Preview",
+    "PreviewParams",
     "Problem",
     "Provenance",
     "Range",
@@ -131,12 +160,14 @@ __all__ = [
     "SearchHit",
     "SearchParams",
     "SearchResult",
+    "SeenParams",
     "SessionDidChange",
     "SessionInfo",
     "SessionParams",
     "SessionPlace",
     "SkippedLayer",
     "Sparse",
+    "SpawnParams",
     "Status",
     "TokenBudget",
     "TokenUsage",
@@ -144,15 +175,16 @@ __all__ = [
     "UndoResult",
     "UsageRow",
     "Used",
+    "ViewAs",
     "Wire",
 ]
 
 METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/context/assemble": (AssembleParams, Assembled),
-    "nexus/context/preview": (FolderParams, Preview),
-    "nexus/context/usage": (SessionParams, TokenUsage),
-    "nexus/context/layers": (FolderParams, LayersResult),
-    "nexus/config/effective": (FolderParams, EffectiveResult),
+    "nexus/context/preview": (PreviewParams, Preview),
+    "nexus/context/usage": (AskedParams, TokenUsage),
+    "nexus/context/layers": (SeenParams, LayersResult),
+    "nexus/config/effective": (SeenParams, EffectiveResult),
     "nexus/session/create": (CreateParams, SessionPlace),
     "nexus/session/list": (FolderParams, ListResult),
     "nexus/session/append": (AppendParams, AppendResult),
@@ -166,6 +198,10 @@ METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/session/export": (ExportParams, ExportResult),
     "nexus/session/search": (SearchParams, SearchResult),
     "nexus/memory/query": (MemoryQueryParams, MemoryQueryResult),
+    "nexus/agent/spawn": (SpawnParams, AgentInfo),
+    "nexus/agent/list": (FolderParams, AgentListResult),
+    "nexus/agent/get": (AgentParams, AgentDetails),
+    "nexus/agent/dispose": (AgentParams, AgentDisposed),
     "nexus/agent/message": (AgentMessageParams, AgentMessageResult),
     "nexus/agent/messages": (AgentMessagesParams, AgentMessagesResult),
     "nexus/tokens/count": (CountParams, CountResult),
@@ -173,3 +209,8 @@ METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/status": (NoParams, Status),
 }
 """Every request: its parameters and its result."""
+
+QUESTIONS: dict[str, tuple[type[Wire], type[Wire]]] = {
+    "nexus/model/complete": (ModelCompleteParams, ModelCompleteResult),
+}
+"""Every request of the daemon to its client: its parameters and its result."""

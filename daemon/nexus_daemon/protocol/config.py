@@ -8,9 +8,10 @@ from nexus_daemon.protocol.shapes import Range, Sparse, Wire
 class Provenance(Sparse, frozen=True):
     """One value that a layer sets."""
 
-    layer: str  # the layer that sets the value; `built-in` for a default
+    # the layer that sets the value; `built-in` for a default, `agent` for what an agent was granted
+    layer: str
     uri: str  # its file
-    range: Range  # the value in the file
+    range: Range  # the value in the file; empty for what stands in none
     value: Any  # the value as it stands there
     wins: bool  # whether it is, or is part of, the value in force
     ignored: bool = False  # true: its file may not set this; absent where another value just wins over it

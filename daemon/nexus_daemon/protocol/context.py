@@ -5,16 +5,38 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation.message import Message
+from nexus_daemon.protocol.agents import ViewAs
 from nexus_daemon.protocol.shapes import (
+    FolderParams,
     Location,
     Problem,
     Range,
-    SessionParams,
     Sparse,
     TokenBudget,
     TokenUsage,
     Wire,
 )
+
+
+class SeenParams(FolderParams, frozen=True):
+    """A folder, as it is or as one of its agents sees it."""
+
+    agent: str | None = None  # a live agent; none: the folder's own, `main`
+
+
+class PreviewParams(SeenParams, frozen=True):
+    """A folder, as it is or as an agent sees it that is live, or that could be started."""
+
+    view_as: ViewAs | None = None  # instead of `agent`: what this one would see; it is not started
+
+
+class AskedParams(FolderParams, frozen=True):
+    """A folder, one of its agents and a conversation."""
+
+    session: str | None = None  # name of a conversation; none: the agent's own, `main` without an agent
+    # a live agent, which has a system prompt, tools, permissions, parameters and a model of its own; none:
+    # the folder's own, `main`
+    agent: str | None = None
 
 
 class AssembleOptions(Wire, frozen=True):
@@ -38,11 +60,13 @@ class AssembleOptions(Wire, frozen=True):
     memory_tools: bool = False
 
 
-class AssembleParams(SessionParams, frozen=True):
-    """A folder, a conversation and the turn to assemble."""
+class AssembleParams(AskedParams, frozen=True):
+    """A folder, who is asked and the turn to assemble.
 
-    # who is asked: the messages that wait for this agent are delivered with the turn
-    agent: str | None = None
+    The messages that wait for the agent are delivered with the turn. An `agent` that does not live (see
+    `nexus/agent/spawn`) is a name that only clients know: its turn is the folder's own, with its messages.
+    """
+
     # what the user says: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
@@ -72,10 +96,12 @@ class Assembled(Sparse, frozen=True):
     provider: str  # the configured provider
     usage: TokenUsage  # what all of it costs
     token_budget: TokenBudget  # the same figures by category, for whoever runs the model
-    permissions: dict[str, Any]  # `level`, `allow` and `deny`; `narrowedTo` where the request narrows them
+    # `level`, `allow` and `deny`; `narrowedTo` where the request narrows them; `preapproved` where active
+    # skills of the user's own name tools that need no question
+    permissions: dict[str, Any]
     toolset: str  # `all`, or `narrowed` where a tool was left out
-    role: str  # `unified`: agents have no roles of their own yet
-    workspace_path: str  # the folder's path
+    role: str  # the agent's: `manager`, `worker` or `unified`
+    workspace_path: str  # path of the folder, or of the directory that the agent works in
     # sums by category, what providers can cache, what was left out and why, whether to compact: see
     # [Metadata](#metadata)
     metadata: dict[str, Any]
@@ -107,6 +133,15 @@ class Preview(Wire, frozen=True):
     tokens: int  # tokens of the text: the sum over the fragments
 
 
+class ImportedFile(Sparse, frozen=True):
+    """A file that is in the prompt because another one imports it."""
+
+    uri: str  # the file
+    depth: int  # 1: the layer's file imports it; 2: a file does that this one imports, and so on
+    source: Location  # the `@path` that imports it
+    tokens: int | None = None  # its own tokens in the prompt
+
+
 class LayerFile(Sparse, frozen=True):
     """One file that a layer has or may have."""
 
@@ -118,6 +153,8 @@ class LayerFile(Sparse, frozen=True):
     # `excluded` (by the settings)
     status: str
     tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
+    # the files that it imports, each followed by what it imports itself
+    imports: list[ImportedFile] | None = None
 
 
 class Layer(Wire, frozen=True):

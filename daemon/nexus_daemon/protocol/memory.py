@@ -1,4 +1,4 @@
-"""`nexus/memory/*` and `nexus/agent/*`: what is remembered, and messages from one agent to another."""
+"""`nexus/memory/*` and messages from one agent to another: what is remembered, and what waits."""
 
 from typing import Any
 
@@ -66,11 +66,3 @@ class AgentMessagesResult(Wire, frozen=True):
     """What waits for an agent."""
 
     messages: list[AgentMessage]  # the highest priority first, then in the order in which they came
-
-
-class AgentDidChange(Wire, frozen=True):
-    """Sent to every client of a folder when something came for one of its agents."""
-
-    workspace_folder: str  # URI of the folder
-    agent: str  # the agent
-    reason: str  # `message`: a message waits for it

@@ -11,7 +11,7 @@ from nexus_daemon.protocol.shapes import SessionParams, Sparse, TokenUsage, Wire
 class CreateParams(SessionParams, frozen=True):
     """A conversation to begin."""
 
-    agent: str | None = None  # who it is for; agents have no context of their own yet
+    agent: str | None = None  # who it is for
 
 
 class SessionPlace(Wire, frozen=True):
@@ -155,8 +155,8 @@ class ClearResult(Wire, frozen=True):
 class CompactParams(SessionParams, frozen=True):
     """A conversation to compact, and what the summary must keep."""
 
-    # what matters, in words, instead of the configured instructions; for summarizers that are models: the
-    # embedded, extractive one does not read it, so use `pins`
+    # what matters, in words, instead of the configured instructions; for the client's model: the embedded,
+    # extractive summarizer does not read it, so use `pins`
     instructions: str | None = None
     # texts that must stand in the summary word for word; numbers: messages that stay whole, counted from 0
     pins: list[str | int] = []
@@ -180,13 +180,15 @@ class Receipt(Wire, frozen=True):
 
     id: str  # the compaction, for `nexus/session/undoCompaction`
     reason: str  # `explicit` or `token_limit`
-    summarizer: str  # who wrote the summary: `extractive`, which needs no model
+    # who wrote the summary: `editor`, the client's model, or `extractive`, which needs no model
+    summarizer: str
     replaced_messages: int  # messages that the summary stands for
     tokens_before: int  # tokens of the conversation before
     tokens_after: int  # and after
     created: str  # when, in ISO 8601
     lost: Lost  # what appears nowhere any more
-    failures: list[str]  # summarizers that were asked before, and why they failed
+    failures: list[str]  # summarizers that were asked before, and why they failed: `editor: …`
+    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote it, where the client names it
 
 
 class CompactResult(Wire, frozen=True):

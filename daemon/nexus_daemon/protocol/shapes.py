@@ -86,7 +86,25 @@ class UsageRow(Sparse, frozen=True):
     source: Location | None = None  # the part of a file that it comes from
 
 
-class TokenUsage(Wire, frozen=True):
+class CacheBreak(Sparse, frozen=True):
+    """The first thing that is not as it was in the request before: from there on all has to be read again."""
+
+    category: str  # `tools`, `system` (the prompt), `history`, or `model`
+    label: str  # what it is, for people
+    tokens: int  # that have to be read again
+    cost_usd: float | None = None  # the price of that in US dollars, where the model's prices are known
+    source: Location | None = None  # the part of a file that it comes from
+
+
+class CacheReport(Sparse, frozen=True):
+    """What a provider's cache can reuse of the request before, the last that was made for a message."""
+
+    reused_tokens: int  # at the beginning, that are the same
+    prefix_tokens: int  # of all but the current message, which is never cached
+    broke: CacheBreak | None = None  # what ends that; absent where nothing of the request before changed
+
+
+class TokenUsage(Sparse, frozen=True):
     """What a context costs. Σ rows.tokens = total, exactly."""
 
     model: str  # the model that it is counted for
@@ -100,6 +118,10 @@ class TokenUsage(Wire, frozen=True):
     over: bool  # total > available
     counter: Counter  # who counted
     rows: list[UsageRow]  # in the order in which they are sent
+    # what the conversation's next request could reuse of its last one, were it made now with the same
+    # options: what an edit breaks, before it is paid for. In `nexus/context/usage` and
+    # `nexus/context/didChange`, once this daemon has made a request
+    cache: CacheReport | None = None
 
 
 class Used(Wire, frozen=True):

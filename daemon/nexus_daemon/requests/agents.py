@@ -1,6 +1,6 @@
-"""The handlers of `nexus/memory/*` and `nexus/agent/*`: memory as tools, and messages between agents.
+"""The handlers of `nexus/agent/*` and `nexus/memory/*`: agents, messages between them, memory as tools.
 
-See `handlers`. A message is written like a turn: when the reply is there, it is on the disk.
+See `handlers`. An agent and a message are written like a turn: when the reply is there, it is on the disk.
 """
 
 import time
@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_daemon import protocol
-from nexus_daemon.requests import remembered
-from nexus_daemon.requests.sessions import using
+from nexus_daemon import convert, protocol
+from nexus_daemon.requests import acting, remembered
+from nexus_daemon.requests import used as jobs
+from nexus_daemon.requests.acting import using
 
 if TYPE_CHECKING:
+    from nexus_context.agents import Agent
     from nexus_context.ledger.records import DirectMessage
     from nexus_daemon.client import Client
+    from nexus_daemon.folders import Folder
     from nexus_daemon.ledger import Book
 
 MOST_LISTED = 200
@@ -34,6 +37,48 @@ async def memory_query(client: "Client", params: protocol.MemoryQueryParams) -> 
     return protocol.MemoryQueryResult(text)
 
 
+async def agent_spawn(client: "Client", params: protocol.SpawnParams) -> protocol.AgentInfo:
+    """Start an agent below another: it reads what its directory says, and what its parent has read.
+
+    It is there until it is disposed of, also when the daemon starts anew, and for all windows. Its
+    conversation is the session `agent:<agentId>`; one of the same name before it has left it what was said.
+    """
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agents = await acting.live(client, folder)
+    return await _info(client, folder, await agents.spawn(acting.asked_of(params)))
+
+
+async def agent_list(client: "Client", params: protocol.FolderParams) -> protocol.AgentListResult:
+    """The live agents of a folder."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agents = await acting.live(client, folder)
+    return protocol.AgentListResult([await _info(client, folder, one) for one in agents.list()])
+
+
+async def agent_get(client: "Client", params: protocol.AgentParams) -> protocol.AgentDetails:
+    """One live agent, and what it was granted. `main` is the folder's own."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agent = (await acting.live(client, folder)).get(params.agent_id)
+    info = await _info(client, folder, agent)
+    may = agent.permissions
+    return protocol.AgentDetails(
+        **{name: getattr(info, name) for name in info.__struct_fields__},
+        model=agent.model,
+        system_prompt=agent.wanted.system_prompt,
+        tools=list(agent.tools[-1]) if agent.tools else None,
+        permissions={"level": may.level, "allow": list(may.allow), "deny": list(may.deny)},
+        parameters=agent.parameters,
+        children=list(agent.children),
+    )
+
+
+async def agent_dispose(client: "Client", params: protocol.AgentParams) -> protocol.AgentDisposed:
+    """End an agent and all below it. What was said in their conversations stays in the ledger."""
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agents = await acting.live(client, folder)
+    return protocol.AgentDisposed(list(await agents.dispose(params.agent_id)))
+
+
 async def agent_message(client: "Client", params: protocol.AgentMessageParams) -> protocol.AgentMessageResult:
     """Leave a message for an agent of the folder.
 
@@ -44,6 +89,9 @@ async def agent_message(client: "Client", params: protocol.AgentMessageParams) -
     answer. What there was no room for waits for the next turn, and so does what is beyond 20 messages.
     """
     book = await _book(client, params)
+    folder = client.daemon.folders.at(params.workspace_folder)
+    if await acting.find(client, folder, params.source) is not None:
+        (await acting.live(client, folder)).check_message(params.source, params.target)
     return protocol.AgentMessageResult(await client.daemon.work(_send, book, params))
 
 
@@ -63,6 +111,28 @@ async def agent_messages(
         limit=MOST_LISTED,
     )
     return protocol.AgentMessagesResult([_message(one) for one in found])
+
+
+async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.AgentInfo:
+    """What an agent is, and what its next request costs."""
+    async with folder.conversations.using(agent.session) as conversation:
+        snapshot = agent.snapshot
+        book = await client.daemon.book(snapshot, folder)
+        locate = convert.Locator(snapshot.layers, client.position_encoding)
+        used = jobs.Used(folder, conversation, snapshot, book, locate, agent)
+        usage = await client.daemon.work(jobs.usage, used)
+    above = agent.parent
+    return protocol.AgentInfo(
+        agent_id=agent.id,
+        parent=None if above is None or above.parent is None else above.id,
+        cwd=agent.folder,
+        role=agent.role,
+        task=agent.task,
+        depth=agent.depth,
+        session=agent.session,
+        usage=usage,
+        notice=agent.notice,
+    )
 
 
 async def _book(client: "Client", params: protocol.FolderParams) -> "Book":

@@ -1,5 +1,6 @@
 """`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from nexus_context import assembly
@@ -8,6 +9,7 @@ from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
 from nexus_context.manager import ContextManager
+from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
 from nexus_context.redact import shown_setting
 from nexus_context.snapshot import Snapshot, prompt_for
@@ -64,6 +66,7 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     for row in assembly.system_rows(prompt_now(snapshot), counter):
         if row.path is not None:
             tokens[row.path] = tokens.get(row.path, 0) + row.tokens
+    tree = _Tree(snapshot, locate, tokens)
     return protocol.LayersResult(
         revision=snapshot.revision,
         layers=[
@@ -71,7 +74,13 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
                 layer.name,
                 layer.config_directory,
                 [
-                    protocol.LayerFile(file.kind, locate.uri(file.path), file.status, tokens.get(file.path))
+                    protocol.LayerFile(
+                        file.kind,
+                        locate.uri(file.path),
+                        file.status,
+                        tokens.get(file.path),
+                        tree.below(file.path) if file.status == "loaded" else None,
+                    )
                     for file in layer.files
                 ],
             )
@@ -80,6 +89,28 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
         skipped=[protocol.SkippedLayer(skipped.path, skipped.reason) for skipped in snapshot.layers.skipped],
         problems=wire.problems(locate, snapshot.problems),
     )
+
+
+class _Tree:
+    """Which file imports which; a file is in a prompt once, so there is no circle."""
+
+    def __init__(self, snapshot: Snapshot, locate: Locator, tokens: Mapping[str, int]) -> None:
+        self._locate = locate
+        self._tokens = tokens
+        self._by_importer: dict[str, list[Import]] = {}
+        for one in snapshot.contents.imports:
+            self._by_importer.setdefault(one.path, []).append(one)
+
+    def below(self, path: str) -> list[protocol.ImportedFile] | None:
+        """What a file imports, in its order, each followed by its own; None where it imports nothing."""
+        return list(self._below(path, 1)) or None
+
+    def _below(self, path: str, depth: int) -> Iterator[protocol.ImportedFile]:
+        for one in self._by_importer.get(path, ()):
+            source = self._locate.location(path, one.span)
+            tokens = self._tokens.get(one.target)
+            yield protocol.ImportedFile(self._locate.uri(one.target), depth, source, tokens)
+            yield from self._below(one.target, depth + 1)
 
 
 def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:

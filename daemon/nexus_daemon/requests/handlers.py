@@ -6,8 +6,11 @@ anything is waited for: requests about it are answered in the order in which the
 the thread has ended that works on the session (`Daemon.work`), cancelled or not.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly.event import takes_memory
@@ -16,10 +19,19 @@ from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
-from nexus_daemon.requests import context, tokens, turns
+from nexus_daemon.requests import acting, context, summaries, tokens, turns
 from nexus_daemon.requests import status as daemon_status
 from nexus_daemon.requests import used as jobs
-from nexus_daemon.requests.agents import agent_message, agent_messages, memory_query
+from nexus_daemon.requests.acting import using_own
+from nexus_daemon.requests.agents import (
+    agent_dispose,
+    agent_get,
+    agent_list,
+    agent_message,
+    agent_messages,
+    agent_spawn,
+    memory_query,
+)
 from nexus_daemon.requests.sessions import (
     reload_prompt,
     session_append,
@@ -34,17 +46,21 @@ from nexus_daemon.requests.sessions import (
     session_rename,
     session_search,
     session_undo_compaction,
-    using,
 )
 from nexus_daemon.scaffold import scaffold
 
 if TYPE_CHECKING:
+    from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
     from nexus_daemon.client import Client
 
 __all__ = [
+    "agent_dispose",
+    "agent_get",
+    "agent_list",
     "agent_message",
     "agent_messages",
+    "agent_spawn",
     "config_effective",
     "context_assemble",
     "context_layers",
@@ -80,19 +96,25 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     compaction that did not help, until a turn was below the threshold, or after one that was undone, until
     one is asked for.
 
+    The summary is written as by `nexus/session/compact`; a client's model has half a minute for it, and a
+    client that is asked may end the waiting with an error.
+
     A turn is put together with what is remembered: before what the user says stand messages that wait for the
     `agent`, the newest messages of the conversation where its history does not show them, and passages of
     the files of `memory.knowledge` that belong to the message. They take what room is left, and are left out
     first.
 
+    With the time, the turn is told the state of git in the folder (`context.git`): its branch, and where the
+    client trusts the folder the changed files, as far as git says so at once.
+
     What does not fit is cut from the history for this request. An unknown format, a parameter that does not
     exist or is out of range, and a body that would not fit the model are errors.
     """
-    async with using(client, params) as used:
+    async with using_own(client, params) as used:
+        params = msgspec.structs.replace(params, session=used.conversation.session)
         request = turns.request_of(params)
-        passages = await _passages(client, used, request)
-        result, compacted = await client.daemon.work(
-            turns.assemble,
+        passages, git = await asyncio.gather(_passages(client, used, request), _git(client, used, request))
+        steps = turns.assemble(
             used.snapshot,
             used.conversation,
             used.book,
@@ -100,30 +122,54 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
             used.folder.uri,
             used.locate,
             passages=passages,
+            git=git,
+            agent=used.agent,
         )
+        result, compacted = await summaries.finished(client, used, steps, seconds=summaries.IN_A_TURN_S)
         if compacted:
             reload_prompt(used.folder, used.snapshot)
     return result
 
 
-async def context_usage(client: "Client", params: protocol.SessionParams) -> protocol.TokenUsage:
+async def context_usage(client: "Client", params: protocol.AskedParams) -> protocol.TokenUsage:
     """What the next request of a conversation costs, before its own message and tools."""
-    async with using(client, params) as used:
+    async with using_own(client, params) as used:
+        if used.agent is None:
+            await acting.snapshot_of(client, used.folder, params.agent)  # an unknown agent is an error
         return await client.daemon.work(jobs.usage, used)
 
 
-async def context_preview(client: "Client", params: protocol.FolderParams) -> protocol.Preview:
-    """The system prompt as the model sees it, with the source of every part."""
-    return await _of_snapshot(client, params, context.preview)
+async def context_preview(client: "Client", params: protocol.PreviewParams) -> protocol.Preview:
+    """The system prompt as the model sees it, with the source of every part.
+
+    With `agent` it is a live agent's, with `viewAs` that of one that is not started: what cannot be started
+    is the same error as for `nexus/agent/spawn`.
+    """
+    if params.view_as is None:
+        return await _of_snapshot(client, params, context.preview)
+    if params.agent is not None:
+        raise RequestError(
+            "Both `agent` and `viewAs` are given. Give one: a live agent, or what one would be.",
+            code="bad-option",
+        )
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agents = await acting.live(client, folder)
+    seen = (await agents.view_as(acting.asked_of(params.view_as))).snapshot
+    return await client.daemon.work(context.preview, seen, _locator(client, seen))
 
 
-async def context_layers(client: "Client", params: protocol.FolderParams) -> protocol.LayersResult:
-    """The layers of a folder, their files, what was left out and why, and every problem."""
+async def context_layers(client: "Client", params: protocol.SeenParams) -> protocol.LayersResult:
+    """The layers of a folder, or of an agent's directory, their files, what was left out and why, and every
+    problem.
+    """
     return await _of_snapshot(client, params, context.layers)
 
 
-async def config_effective(client: "Client", params: protocol.FolderParams) -> protocol.EffectiveResult:
-    """The settings in force, the layers that set each of them, and the MCP servers."""
+async def config_effective(client: "Client", params: protocol.SeenParams) -> protocol.EffectiveResult:
+    """The settings in force, the layers that set each of them, and the MCP servers.
+
+    An agent's are those of its directory, with what it was granted in place of what that says.
+    """
     return await _of_snapshot(client, params, context.effective)
 
 
@@ -164,14 +210,22 @@ async def _passages(client: "Client", used: jobs.Used, request: assembly.Request
         return await used.folder.knowledge.query(text_of(request.message), counter)
 
 
+async def _git(client: "Client", used: jobs.Used, request: assembly.Request) -> "GitState | None":
+    """The state of the folder's working tree, where the turn tells it."""
+    told = takes_memory(request) and "git" not in (request.event or {})
+    if not told or not used.snapshot.effective.get("/context/git"):
+        return None
+    return await client.daemon.git.state(used.snapshot.folder, trusted=client.trusted)
+
+
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:
     return convert.Locator(snapshot.layers, client.position_encoding)
 
 
 async def _of_snapshot(
-    client: "Client", params: protocol.FolderParams, job: Callable[[Snapshot, convert.Locator], T]
+    client: "Client", params: protocol.SeenParams, job: Callable[[Snapshot, convert.Locator], T]
 ) -> T:
     folder = client.daemon.folders.at(params.workspace_folder)
-    snapshot = await folder.current()
+    snapshot = await acting.snapshot_of(client, folder, params.agent)
     result: Any = await client.daemon.work(job, snapshot, _locator(client, snapshot))
     return result  # type: ignore[no-any-return]

@@ -4,8 +4,7 @@ See `handlers`. A session is followed before anything is said of it (`following`
 wrote is there.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,25 +13,15 @@ from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
 from nexus_daemon.following import Given
+from nexus_daemon.requests import summaries
 from nexus_daemon.requests import used as jobs
-from nexus_daemon.requests.used import Used
+from nexus_daemon.requests.acting import using
 
 if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit
     from nexus_daemon.client import Client
     from nexus_daemon.daemon import Daemon
     from nexus_daemon.folders import Folder
-
-
-@asynccontextmanager
-async def using(client: "Client", params: protocol.SessionParams) -> AsyncIterator[Used]:
-    """The conversation that a request is about, in the order in which they were asked for."""
-    folder = client.daemon.folders.at(params.workspace_folder)
-    async with folder.conversations.using(params.session) as conversation:
-        snapshot = await folder.current()
-        book = await client.daemon.book(snapshot, folder)
-        locate = convert.Locator(snapshot.layers, client.position_encoding)
-        yield Used(folder, conversation, snapshot, book.asked_by(client), locate)
 
 
 async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
@@ -164,13 +153,17 @@ async def session_delete(client: "Client", params: protocol.SessionParams) -> pr
 async def session_compact(client: "Client", params: protocol.CompactParams) -> protocol.CompactResult:
     """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
 
-    The summary is extractive: it picks from the conversation and needs no model. Where there is nothing to
-    replace, or nothing to gain, that is an error, and nothing changes.
+    A client that has a model is asked for the summary (`nexus/model/complete`), for a minute at most. Other
+    requests go on meanwhile, and what they append stays as it is. Without a model, or where it fails, the
+    summary is extractive: it picks from the conversation; the receipt says who wrote it, and who failed and
+    why. Where there is nothing to replace, or nothing to gain, that is an error, and nothing changes; so it
+    is where the conversation was compacted or cleared meanwhile.
     """
     async with using(client, params) as used:
-        receipt, spent = await client.daemon.work(jobs.compact, used, params)
+        steps = jobs.compact(used, params)
+        receipt, spent = await summaries.finished(client, used, steps, seconds=summaries.ASKED_S)
         reload_prompt(used.folder, used.snapshot)
-    made = msgspec.convert(receipt, protocol.Receipt, from_attributes=True)
+    made = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
     return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
 
 

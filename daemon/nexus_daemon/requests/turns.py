@@ -12,7 +12,7 @@
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,30 +21,24 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
-from nexus_context.conversation.compaction.detection import Reason, settings_of
-from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.window import Budget
-from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import TokenCounter
 from nexus_daemon import following, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.ledger import Book
 from nexus_daemon.requests import remembered, wire
+from nexus_daemon.requests.compacting import Steps, compact_if_it_helps
 
 if TYPE_CHECKING:
-    from nexus_context.conversation.compaction.run import CompactionResult, Plan
+    from nexus_context.agents import Agent
+    from nexus_context.assembly.git import GitState
     from nexus_context.memory.knowledge import Passage
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
-TRIES = 3
-"""Times that a compaction is planned anew because another window went on with the conversation."""
 
 
 def assemble(
@@ -56,11 +50,16 @@ def assemble(
     locate: Locator,
     *,
     passages: "Sequence[Passage]" = (),
-) -> tuple[protocol.Assembled, bool]:
-    """The result, and whether the conversation was compacted for it. `passages` belong to the message."""
+    git: "GitState | None" = None,
+    agent: "Agent | None" = None,
+) -> Steps[tuple[protocol.Assembled, bool]]:
+    """The result, and whether the conversation was compacted for it. `passages` belong to the message.
+
+    `git` is the state of the snapshot's folder. In steps, as a compaction needs a summary (`compacting`).
+    """
     began = time.perf_counter()
     now = datetime.now().astimezone()
-    request = request_of(params)
+    request = request_of(params, git, {} if agent is None else agent.parameters)
     following.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
     gathered = partial(
         remembered.gathered, snapshot, conversation, book, request, agent=params.agent, passages=passages
@@ -70,10 +69,14 @@ def assemble(
     known: dict[str, Any] = {}
     compacted = False
     if _is_due(context, conversation, request):
-        known["compaction"], compacted = _compact_if_it_helps(snapshot, conversation, book, context, now)
-        if compacted:
+        before = conversation.manager.revision
+        known["compaction"], compacted = yield from compact_if_it_helps(
+            snapshot, conversation, book, context, now
+        )
+        if conversation.manager.revision != before:
             found = gathered()
             context, cached = _assembled(snapshot, conversation, request, found, now)
+        if compacted:
             conversation.futile = context.metadata.get("compactionReason") == "token_limit"
             known["compaction"]["reached"] = not conversation.futile
     counter = costs.model_of(snapshot, request.options.model)[1]
@@ -86,7 +89,7 @@ def assemble(
         known["memory"] = memory | {"failures": list(found.failures)}
     known["contextJson"] = _record(snapshot, context)
     if request.message is not None:
-        conversation.last_prefix = context.prefix
+        conversation.last_prefix, conversation.last_options = context.prefix, request.options
     conversation.record = known["contextJson"]
     known["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
     result = wire.assembled(
@@ -101,93 +104,6 @@ def assemble(
     return result, compacted
 
 
-def compact(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    book: Book,
-    *,
-    pins: list[str | int] = [],  # noqa: B006 (never changed)
-    instructions: str | None = None,
-    overflow: bool = False,
-    now: datetime,
-) -> Receipt:
-    """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
-    following.follow(conversation, book, snapshot)
-    fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
-    spent = assembly.usage_of(snapshot, conversation.manager, now=now)
-    budget = Budget(spent.available, sum(row.tokens for row in fixed.before))
-    result = _compacted(
-        snapshot,
-        conversation,
-        book,
-        fixed.counter,
-        budget,
-        reason="explicit",
-        now=now,
-        pins=pins,
-        instructions=instructions,
-        overflow=overflow,
-    )
-    conversation.kept_whole = False
-    return result.receipt
-
-
-def _compacted(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    book: Book,
-    counter: TokenCounter,
-    budget: Budget,
-    *,
-    reason: Reason,
-    now: datetime,
-    pins: list[str | int] = [],  # noqa: B006 (never changed)
-    instructions: str | None = None,
-    overflow: bool = False,
-) -> "CompactionResult":
-    """Plan a compaction and carry it out; planned anew if another window went on with the conversation.
-
-    HeadMovedError if another window compacted it: what is due, and what numbers pin, was said of what it was.
-    """
-    tries, before = TRIES, conversation.compaction
-    told_of_it = reason == "token_limit" or any(isinstance(pin, int) for pin in pins)
-    while True:
-        following.follow(conversation, book, snapshot)
-        if told_of_it and conversation.compaction != before:
-            raise HeadMovedError(conversation.session)
-        plan = conversation.manager.plan_compaction(
-            counter,
-            budget,
-            settings=settings_of(snapshot.effective.get("/compaction") or {}),
-            reason=reason,
-            pins=pins,
-            instructions=instructions,
-            overflow=overflow,
-        )
-        tries -= 1
-        try:
-            return _carried_out(plan, conversation, book, counter, now)
-        except HeadMovedError:
-            if not tries:
-                raise
-
-
-def _carried_out(
-    plan: "Plan", conversation: Conversation, book: Book, counter: TokenCounter, now: datetime
-) -> "CompactionResult":
-    """The compaction, written and in force. HeadMovedError if the conversation went on meanwhile."""
-    from nexus_context.conversation.compaction.extractive import extract  # rarely needed
-    from nexus_context.conversation.compaction.run import finish
-
-    result = finish(plan, extract(plan.request(), counter), counter=counter, made_at=now)
-    kept = (*plan.pinned, *range(plan.start, len(plan.messages)))
-    asked = following.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
-    done = book.compact(conversation.session, asked)
-    conversation.manager.apply(result, counter)
-    following.compacted(conversation, done, kept, result.receipt.id)
-    return result
-
-
 def _needed(snapshot: Snapshot, options: assembly.Options) -> int | None:
     """Tokens of history that the request may look at; None: all."""
     return following.needed(
@@ -199,15 +115,21 @@ def _needed(snapshot: Snapshot, options: assembly.Options) -> int | None:
     )
 
 
-def request_of(params: protocol.AssembleParams) -> assembly.Request:
-    options = params.options or protocol.AssembleOptions()
+def request_of(
+    params: protocol.AssembleParams,
+    git: "GitState | None" = None,
+    agent_parameters: Mapping[str, Any] = {},
+) -> assembly.Request:
     """What is asked for."""
+    options = params.options or protocol.AssembleOptions()
     return assembly.Request(
         message=_message(params.message),
         event=params.event,
         format=params.format,
-        session=params.session,
+        session=params.session or "main",
+        agent_parameters=agent_parameters,
         options=assembly.Options(**msgspec.structs.asdict(options)),
+        git=git,
     )
 
 
@@ -228,7 +150,8 @@ def _assembled(
     told = texts.moment(now, snapshot.effective.get("/context/datetime") or {})
     encoded = msgspec.json.encode(request)
     items = tuple(found.items)
-    key = (snapshot.revision, conversation.manager.revision, tuple(told.values()), encoded, items)
+    seen = (snapshot.agent, snapshot.revision)
+    key = (*seen, conversation.manager.revision, tuple(told.values()), encoded, items)
     if len(encoded) <= LARGEST_KEY:
         known = conversation.assembled.get(key)
         if known is not None:
@@ -256,31 +179,6 @@ def _awaits_answer(conversation: Conversation) -> bool:
     """Whether the last message is a tool's result: then the model is asked without a message of the user."""
     messages = conversation.manager.history.messages
     return bool(messages) and messages[-1].role == "tool"
-
-
-def _compact_if_it_helps(
-    snapshot: Snapshot, conversation: Conversation, book: Book, context: AssembledContext, now: datetime
-) -> tuple[dict[str, Any], bool]:
-    """What became of it, for `metadata.compaction`, and whether the conversation changed."""
-    spent = context.usage
-    fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
-    threshold = snapshot.effective.get("/compaction/threshold")
-    if fixed >= threshold * spent.available:
-        conversation.futile = True
-        return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
-    counter = costs.model_of(snapshot, None)[1]
-    budget, before = Budget(spent.available, fixed), conversation.compaction
-    try:
-        result = _compacted(snapshot, conversation, book, counter, budget, reason="token_limit", now=now)
-    except LedgerError as error:
-        if conversation.compaction != before:  # by another window: it is done
-            return {}, True
-        # nothing has changed; the next turn finds it due again
-        return {"reached": False, "problem": str(error)}, False
-    except CompactionError as error:
-        conversation.futile = True
-        return {"reached": False, "problem": str(error)}, False
-    return {"id": result.receipt.id, "receipt": result.receipt}, True
 
 
 def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nexus_context import snapshot as snapshots
 from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.errors import RequestError
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import following, protocol
 from nexus_daemon.conversations import Answer, Conversation, threshold_at
@@ -16,17 +18,22 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, Surroundings
 from nexus_daemon.following import Given
 from nexus_daemon.ledger import Book
-from nexus_daemon.requests import context, turns
+from nexus_daemon.requests import caching, compacting, context
+from nexus_daemon.requests.compacting import Steps
+
+if TYPE_CHECKING:  # most conversations are of no agent
+    from nexus_context.agents import Agent
 
 
 class Used(msgspec.Struct, frozen=True):
-    """A conversation, locked, and what belongs to it."""
+    """A conversation, locked, and what belongs to it. `agent` is whose snapshot it is; None: the folder's."""
 
     folder: Folder
     conversation: Conversation
     snapshot: Snapshot
     book: Book
     locate: Locator
+    agent: "Agent | None" = None
 
     def follow(self) -> None:
         """Read in what other windows wrote, as far as the next request can send it."""
@@ -52,13 +59,16 @@ def measured(used: Used) -> Measured:
 
 def usage(used: Used) -> protocol.TokenUsage:
     used.follow()
-    return context.usage(used.snapshot, used.conversation.manager, used.locate)
+    spent = context.usage(used.snapshot, used.conversation.manager, used.locate)
+    return caching.with_cache(spent, used.snapshot, used.conversation, used.locate)
 
 
 def append(used: Used, given: Given) -> tuple[Answer, Measured | None]:
     """What became of the turn, and what the conversation costs now; None where the turn went to a fork."""
     used.follow()
     conversation = used.conversation
+    if used.agent is not None and conversation.head is None and conversation.session == used.agent.session:
+        _begin(used, used.agent.id)
     if conversation.warned is None:  # what was reached before the daemon started was told then
         conversation.warned = threshold_at(_measured(used).wanted)
     answer = following.append(conversation, used.book, used.snapshot, given)
@@ -91,13 +101,13 @@ def clear(used: Used) -> protocol.TokenUsage:
     return context.usage(used.snapshot, used.conversation.manager, used.locate)
 
 
-def compact(used: Used, asked: protocol.CompactParams) -> tuple[Receipt, protocol.TokenUsage]:
+def compact(used: Used, asked: protocol.CompactParams) -> Steps[tuple[Receipt, protocol.TokenUsage]]:
     session = used.conversation.session
     if used.book.ledger.head(used.book.workspace, session) is None:
         raise RequestError(
             f"There is no session {session!r} in {used.book.workspace}.", code="unknown-session"
         )
-    receipt = turns.compact(
+    receipt = yield from compacting.compact(
         used.snapshot,
         used.conversation,
         used.book,
@@ -134,6 +144,16 @@ def snapshot_of_nothing(around: Surroundings) -> Snapshot:
         overlays={},
         environ=around.environ,
     )
+
+
+def _begin(used: Used, agent: str) -> None:
+    """Begin an agent's conversation in its name, unless another window just did."""
+    try:
+        used.book.create(used.conversation.session, agent)
+    except LedgerError as error:
+        if error.code != "session-exists":
+            raise
+    used.follow()
 
 
 def _measured(used: Used) -> Measured:

@@ -48,10 +48,11 @@ def assembled(
 ) -> protocol.Assembled:
     """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here."""
     event = (params.event or {}).get("id")
+    standing = snapshot.contents.standing
     return protocol.Assembled(
         revision=snapshot.revision,
         workspace_folder=folder,
-        session=params.session,
+        session=context.session,
         agent=params.agent,
         system_prompt=context.prompt.text,
         history=context.view.encoded(),
@@ -64,7 +65,7 @@ def assembled(
         token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",
-        role="unified",
+        role="unified" if standing is None else standing.role,
         workspace_path=context.workspace_path,
         metadata=metadata,
         problems=problems(locate, snapshot.problems),
@@ -74,17 +75,15 @@ def assembled(
     )
 
 
-def cache_report(report: "CacheReport", locate: Locator) -> dict[str, Any]:
-    """`metadata.cache`: what a provider can reuse of the request before."""
-    shown: dict[str, Any] = {"reusedTokens": report.reused, "prefixTokens": report.total}
+def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport:
+    """What a provider can reuse of the request before."""
     broke = report.broke
-    if broke is not None:
-        shown["broke"] = {"category": broke.category, "label": broke.label, "tokens": broke.tokens}
-        if broke.cost is not None:
-            shown["broke"]["costUsd"] = broke.cost
-        if broke.path is not None and broke.span is not None:
-            shown["broke"]["source"] = locate.location(broke.path, broke.span)
-    return shown
+    if broke is None:
+        return protocol.CacheReport(report.reused, report.total)
+    known = broke.path is not None and broke.span is not None
+    source = locate.location(str(broke.path), broke.span or errors.Span(0, 0)) if known else None
+    shown = protocol.CacheBreak(broke.category, broke.label, broke.tokens, broke.cost, source)
+    return protocol.CacheReport(report.reused, report.total, shown)
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:

@@ -34,3 +34,4 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     created: str  # ISO 8601
     lost: Lost
     failures: tuple[str, ...] = ()  # summarizers that were asked before, and why they failed
+    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, where one says so

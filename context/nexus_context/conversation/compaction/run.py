@@ -69,6 +69,16 @@ class Plan(msgspec.Struct, frozen=True):
         """The messages that are kept, oldest first."""
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
+    def extended(self, messages: Sequence[Message], tokens: int) -> "Plan":
+        """The plan when messages were added behind those that it was made of: they are kept, too.
+
+        `messages` are all, `tokens` theirs.
+        """
+        more = tokens - self.tokens_before
+        return msgspec.structs.replace(
+            self, messages=tuple(messages), tokens_before=tokens, tokens_kept=self.tokens_kept + more
+        )
+
     def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
         """What summarizers are asked. `sent` are the messages as they were last sent, so that a provider
         finds them in its cache; they are all messages if it is not given, and only those to be replaced if
@@ -187,6 +197,7 @@ def finish(
         created=made_at.isoformat(timespec="seconds"),
         lost=lost(plan.replaced, (message, *plan.preserved)),
         failures=written.failures,
+        model=written.model or msgspec.UNSET,
     )
     return CompactionResult(
         message, plan.preserved, plan.tokens_before, after, receipt, reached=after < plan.threshold

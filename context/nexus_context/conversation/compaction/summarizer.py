@@ -4,8 +4,11 @@
    so all that a provider has cached of the conversation is read from its cache.
 2. Summarizers are asked in order. One that fails or writes nothing is passed over, and said so. When nobody
    writes a summary, that is a `CompactionError`, and the conversation stays as it was.
+3. What a model answers is a summary only if it has a heading, as the instruction asks for (an apology has
+   none), and is no longer than MOST_OVER of the limit: models count badly.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -14,10 +17,15 @@ import msgspec
 from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.prompt import texts
+from nexus_context.tokens import TokenCounter
 from nexus_context.tokens.estimates import json_text
 
 LONGEST_QUOTE = 2_000
 """Characters of one message's text in `build_summarize_prompt`."""
+MOST_OVER = 1.5
+"""Times the limit that a model's summary may take: what it is asked for is less than there is room for."""
+
+_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+\S|\*\*\S)", re.MULTILINE)
 
 
 class SummaryRequest(msgspec.Struct, frozen=True):
@@ -48,6 +56,7 @@ class Written(msgspec.Struct, frozen=True):
     text: str
     summarizer: str
     failures: tuple[str, ...] = ()
+    model: str | None = None
 
 
 async def first_summary(summarizers: Iterable[Summarizer], request: SummaryRequest) -> Written:
@@ -66,6 +75,18 @@ async def first_summary(summarizers: Iterable[Summarizer], request: SummaryReque
     raise CompactionError(
         f"Nothing was compacted, because nobody wrote a summary ({reasons}).", code="no-summary"
     )
+
+
+def flaw_of(answer: str, *, limit: int, counter: TokenCounter) -> str | None:
+    """Why what a model answered is no summary of at most `limit` tokens; None where it is one, or empty."""
+    if not answer.strip():
+        return None  # `first_summary` says so
+    if not _HEADING.search(answer):
+        return "the answer is no summary: it has none of the headings that were asked for"
+    tokens = counter.count(answer)
+    if tokens > MOST_OVER * limit:
+        return f"the summary takes {tokens:,} tokens, and {limit:,} were asked for"
+    return None
 
 
 def instruction(

@@ -1,0 +1,84 @@
+"""Many agents in a process of their own: `python -m benchmarks.agents.worker WAY HOME FOLDERS AGENTS`.
+
+WAY is `folders`: each folder is a workspace folder with a pool of its own, or `directories`: all are
+directories of one workspace folder, in as many pools of it as the limit of agents makes necessary. Prints
+`Many` as JSON.
+"""
+
+import gc
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+from benchmarks.agents.workspace import Workspace
+from benchmarks.conversation.speed import Times
+from benchmarks.processes import resident_mb
+
+from nexus_context.agents import MAX_AGENTS, Agent, AgentPool
+
+FOLDERS, DIRECTORIES = "folders", "directories"
+
+
+class Many(msgspec.Struct, frozen=True):
+    """All agents of all folders alive at once."""
+
+    folders: int
+    agents: int  # in all
+    seconds: float  # to load the folders and to spawn all
+    loading: float  # seconds of that for workspace folders
+    spawn: Times  # of each
+    kilobytes: float  # resident, for each agent, beyond the loaded workspace folders
+    text: int  # characters of all prompts, of which agents share the most
+
+
+def main() -> None:
+    """Loads, spawns, counts."""
+    way, home, folders, each = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    company = home / "company"
+    workspace = Workspace(home, company, tuple(sorted(company.glob("service-*"))[:folders]))
+    workspace.pool(workspace.company).view_as("first")  # whatever only the first one does
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    started = time.perf_counter()
+    pools = _pools(workspace, way, each)
+    loaded = time.perf_counter()
+    before = resident_mb(os.getpid())
+    times: list[int] = []
+    agents: list[Agent] = []
+    for number in range(each):
+        for pool, cwd in pools:
+            name = f"{cwd or 'agent'}-{number}"
+            clock = time.perf_counter_ns()
+            agents.append(pool.spawn(name, cwd))
+            times.append(time.perf_counter_ns() - clock)
+    ended = time.perf_counter()
+    gc.collect()
+    grown = resident_mb(os.getpid()) - before
+    found = Many(
+        folders=len(workspace.services),
+        agents=len(agents),
+        seconds=loaded - started + sum(times) / 1e9,
+        loading=loaded - started,
+        spawn=Times.of(times),
+        kilobytes=grown * 1e3 / len(agents),
+        text=sum(len(agent.prompt.text) for agent in agents),
+    )
+    assert ended - loaded >= sum(times) / 1e9
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+
+
+def _pools(workspace: Workspace, way: str, each: int) -> list[tuple[AgentPool, str | None]]:
+    """For each folder the pool of its agents, and its name where it is a directory of the pool's folder."""
+    if way == FOLDERS:
+        return [(workspace.pool(service), None) for service in workspace.services]
+    snapshot = workspace.load(workspace.company)
+    at_once = MAX_AGENTS // each
+    pools = [AgentPool(snapshot, workspace.around) for _ in range(-(-len(workspace.services) // at_once))]
+    return [(pools[index // at_once], service.name) for index, service in enumerate(workspace.services)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+"""The state of a git working tree, for the last user message: never for the system prompt.
+
+Reading order: state (what is told), folder (what reading files says), status (what git says).
+"""
+
+from nexus_context.assembly.git.folder import Repository, find, read
+from nexus_context.assembly.git.state import Changes, GitState
+from nexus_context.assembly.git.status import look
+
+__all__ = ["Changes", "GitState", "Repository", "find", "look", "read"]

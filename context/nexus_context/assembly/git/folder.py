@@ -1,0 +1,92 @@
+"""The git repository of a folder, and what reading a few of its files says. No process is started.
+
+1. The repository is that of the nearest directory, from the folder upwards, that has `.git`: a directory, or
+   a file that names one (worktrees, submodules). Above the folder neither may be another user's: `/tmp/.git`
+   is planted quickly.
+2. Only HEAD is read, and whether certain names exist. What HEAD says counts only if git could have written
+   it: a repository that comes from elsewhere says nothing else here.
+"""
+
+# paths are text here, as everywhere where folders are looked at
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nexus_context.assembly.git.state import GitState
+from nexus_context.files import exists, is_dir, read_text, real_path, trusted_directory, trusted_file
+
+SHORT = 10  # characters of a commit's name
+LIMIT = 4096  # bytes of HEAD and of a `.git` file
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_REF = re.compile(r"ref:[ \t]*(refs/[^\x00-\x20\x7f~^:?*\[\\]{1,250})\Z")
+_BRANCHES = "refs/heads/"
+_PLACEHOLDER = "refs/heads/.invalid"  # HEAD of a repository that keeps its refs in one file (reftable)
+_OPERATIONS = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+class Repository(NamedTuple):
+    """`top` is the directory with `.git`, `directory` the one that git keeps its files in; both absolute."""
+
+    top: str
+    directory: str
+
+
+def find(folder: str) -> Repository | None:
+    """The repository that an absolute path is in; None where there is none that may be looked at."""
+    try:
+        start = real_path(folder)
+    except ValueError:
+        return None
+    for top in _upwards(start):
+        dot = os.path.join(top, ".git")
+        if not exists(dot):
+            continue
+        if top != start and (trusted_directory(top) or trusted_file(dot)):
+            return None
+        directory = _directory(top, dot)
+        return None if directory is None else Repository(top, directory)
+    return None
+
+
+def read(repository: Repository) -> GitState:
+    """Branch or commit, and what is under way; an empty state where HEAD says nothing that can be used."""
+    operation = next(
+        (said for name, said in _OPERATIONS if exists(os.path.join(repository.directory, name))), None
+    )
+    head = (read_text(os.path.join(repository.directory, "HEAD"), limit=LIMIT).text or "").rstrip("\r\n")
+    if _COMMIT.match(head):
+        return GitState(commit=head[:SHORT], operation=operation)
+    ref = _REF.match(head)
+    if ref is None or ref[1] == _PLACEHOLDER:
+        return GitState(operation=operation)
+    name = ref[1].removeprefix(_BRANCHES)
+    return GitState(branch=name, operation=operation)
+
+
+def _upwards(directory: str) -> Iterator[str]:
+    while True:
+        yield directory
+        above = os.path.dirname(directory)
+        if above == directory:
+            return
+        directory = above
+
+
+def _directory(top: str, dot: str) -> str | None:
+    if is_dir(dot):
+        return dot
+    said = (read_text(dot, limit=LIMIT).text or "").rstrip("\r\n")
+    if not said.startswith("gitdir:") or "\0" in said:
+        return None
+    named = os.path.normpath(os.path.join(top, said.removeprefix("gitdir:").strip()))
+    return named if is_dir(named) else None

@@ -1,0 +1,91 @@
+"""What a turn tells of a git working tree, in at most MOST_LINES lines.
+
+1. First the branch, its upstream and what is under way; then the changed files by number; then the first of
+   them as git's short status has them: conflicts, then tracked files, then those that are not tracked.
+2. Names are what others gave: what is not printable is shown as U+FFFD, and MAX_NAME characters of one.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from nexus_context.memory.item import table
+
+MOST_LINES = 20
+MOST_FILES = MOST_LINES - 3  # beside the branch, the numbers and how many more there are
+MAX_NAME = 160  # characters of a file's or a branch's name
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Numbers of changed files, and the first of them as lines such as ` M src/a.py`.
+
+    A file that is staged and was changed again counts in both; `total` counts it once.
+    """
+
+    total: int = 0
+    staged: int = 0
+    unstaged: int = 0
+    untracked: int = 0
+    conflicts: int = 0
+    files: tuple[str, ...] = ()
+
+
+class GitState(msgspec.Struct, frozen=True):
+    """A working tree, as far as it is known.
+
+    `branch` is None where none is checked out: then `commit` is the beginning of the commit's name.
+    `unborn`: the branch has no commit. `ahead` and `behind` are None where there is nothing to compare with.
+    `operation` is rebase, merge, cherry-pick, revert or bisect. `changes` is None where they are not known;
+    `slow` says that git is still looking for them.
+    """
+
+    branch: str | None = None
+    commit: str | None = None
+    unborn: bool = False
+    upstream: str | None = None
+    ahead: int | None = None
+    behind: int | None = None
+    operation: str | None = None
+    changes: Changes | None = None
+    slow: bool = False
+
+
+def lines(state: GitState) -> list[str]:
+    """The lines that a model sees; none where nothing is known."""
+    said = table("event_git")
+    changes = state.changes
+    found = [", ".join(_head(state, said))] if state.branch or state.commit else []
+    if changes is None:
+        return [*found, said["slow"]] if state.slow else found
+    if not changes.total:
+        return [*found, said["clean"]]
+    counted = ((name, getattr(changes, name)) for name in ("staged", "unstaged", "untracked", "conflicts"))
+    counts = ", ".join(said[name].format(count=f"{count:,}") for name, count in counted if count)
+    found.append(said["changed"].format(counts=counts))
+    found.extend(changes.files[:MOST_FILES])
+    more = changes.total - len(changes.files[:MOST_FILES])
+    return [*found, said["more"].format(count=f"{more:,}")] if more else found
+
+
+def shown(name: str) -> str:
+    """A name by rule 2."""
+    plain = name if name.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in name)
+    return plain if len(plain) <= MAX_NAME else f"{plain[: MAX_NAME - 1]}…"
+
+
+def _head(state: GitState, said: dict[str, str]) -> Iterator[str]:
+    if state.branch is None:
+        yield said["detached"].format(commit=state.commit)
+    else:
+        yield said["unborn" if state.unborn else "branch"].format(branch=shown(state.branch))
+    if state.upstream is not None:
+        apart = [
+            said[name].format(count=f"{count:,}")
+            for name, count in (("ahead", state.ahead), ("behind", state.behind))
+            if count
+        ]
+        known = state.ahead is not None and state.behind is not None
+        how = ", ".join(apart) or (said["even"] if known else "")
+        yield said["upstream"].format(upstream=shown(state.upstream)) + (f" ({how})" if how else "")
+    if state.operation is not None:
+        yield said["operation"].format(operation=state.operation)

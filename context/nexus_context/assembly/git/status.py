@@ -1,0 +1,195 @@
+"""What git itself says of a working tree: for folders that the user trusts, since a process is started.
+
+1. Nothing that a repository's own configuration names is run: no file-system monitor, no hooks, no filters,
+   no transports, no status of submodules. Filters are asked for first, each is switched off by name, and
+   where that cannot be done git is not asked.
+2. Nothing is written: no lock is taken, the index stays as it is.
+3. The variables `GIT_*` of the environment do not count; git is found on PATH, by an absolute path.
+4. Only what lies beneath the folder is told. What git does not say in time is not known.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from nexus_context.assembly.git.folder import SHORT, Repository, find, read
+from nexus_context.assembly.git.state import MOST_FILES, Changes, GitState, shown
+from nexus_context.files import real_path, which
+
+POLL_S = 0.05
+
+_OFF = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",
+    "core.sshCommand=false",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_STATUS = (
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "-z",
+    "--no-renames",
+    "--untracked-files=normal",
+    "--ignore-submodules=dirty",
+    "--",
+    ".",
+)
+_FILTERS = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+
+
+class _LateError(Exception):
+    """Git did not answer in time."""
+
+
+def look(
+    folder: str,
+    *,
+    environ: Mapping[str, str],
+    timeout_s: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> GitState | None:
+    """The state of the working tree that an absolute path is in; None where there is none. Blocks.
+
+    Only for folders that the user trusts. `environ` is that of git. What git does not answer within
+    `timeout_s`, or before `stopped` says so, is left out.
+    """
+    repository = find(folder)
+    if repository is None:
+        return None
+    known = read(repository)
+    program = which("git", search=environ.get("PATH", ""))
+    if program is None:
+        return known
+    until = time.monotonic() + timeout_s
+    run = _Git(program, folder, environ, lambda: stopped() or time.monotonic() > until)
+    try:
+        settings = _filters_off(run(_FILTERS))
+        said = None if settings is None else run(_STATUS, settings)
+    except _LateError:
+        return msgspec.structs.replace(known, slow=True)
+    return known if said is None else _parsed(said, known, _prefix(repository, folder))
+
+
+class _Git:
+    """Runs git in a folder: what it wrote, or None where it failed; _LateError where it took too long."""
+
+    def __init__(
+        self, program: str, folder: str, environ: Mapping[str, str], late: Callable[[], bool]
+    ) -> None:
+        self._program = program
+        self._folder = folder
+        own = {name: value for name, value in environ.items() if not name.upper().startswith("GIT_")}
+        self._environ = {**own, **_ENVIRONMENT}
+        self._late = late
+
+    def __call__(self, arguments: Sequence[str], settings: Sequence[str] = ()) -> bytes | None:
+        import subprocess  # not at import: most turns start no process
+
+        options = [word for setting in (*_OFF, *settings) for word in ("-c", setting)]
+        try:
+            process = subprocess.Popen(
+                [self._program, "--no-optional-locks", *options, *arguments],
+                cwd=self._folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except (OSError, ValueError):
+            return None
+        with process:
+            while True:
+                try:
+                    said, _ = process.communicate(timeout=POLL_S)
+                except subprocess.TimeoutExpired:
+                    if self._late():
+                        process.kill()
+                        raise _LateError from None
+                else:
+                    failed = process.returncode not in (0, 1) or (process.returncode == 1 and said)
+                    return None if failed else said
+
+
+def _filters_off(names: bytes | None) -> list[str] | None:
+    """Settings that switch off every filter; None where one of them has a name that cannot be given."""
+    if names is None:
+        return None
+    found = {name.rpartition(b".")[0] for name in names.split(b"\0") if name.count(b".") > 1}
+    if any(b"=" in name or b"\n" in name for name in found):
+        return None
+    off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+    return [f"{os.fsdecode(name)}.{key}={value}" for name in sorted(found) for key, value in off]
+
+
+def _prefix(repository: Repository, folder: str) -> str:
+    """The folder's path from the top of the working tree, as git writes it: with `/`, and one at its end."""
+    below = os.path.relpath(real_path(folder), repository.top)
+    return "" if below == os.curdir else below.replace(os.sep, "/") + "/"
+
+
+def _parsed(said: bytes, known: GitState, prefix: str) -> GitState:
+    """The state by `git status --porcelain=v2 --branch -z`."""
+    entries = said.split(b"\0")
+    headers = dict(
+        entry[2:].decode("utf-8", "replace").partition(" ")[::2] for entry in entries if entry[:2] == b"# "
+    )
+    branch, oid = headers.get("branch.head", known.branch), headers.get("branch.oid", "")
+    detached = branch == "(detached)"
+    apart = headers.get("branch.ab", "").split()
+    return msgspec.structs.replace(
+        known,
+        branch=None if detached else branch,
+        commit=oid[:SHORT] if detached else None,
+        unborn=oid == "(initial)",
+        upstream=headers.get("branch.upstream"),
+        ahead=int(apart[0]) if len(apart) == 2 else None,
+        behind=-int(apart[1]) if len(apart) == 2 else None,
+        changes=_changes(entries, prefix),
+    )
+
+
+_FIELDS = {b"1": 8, b"u": 10, b"?": 1}  # blanks before the path
+
+
+def _changes(entries: Sequence[bytes], prefix: str) -> Changes:
+    staged = unstaged = untracked = conflicts = 0
+    first: dict[bytes, list[bytes]] = {kind: [] for kind in (b"u", b"1", b"?")}
+    for entry in entries:
+        kind = entry[:1]
+        if kind not in first:
+            continue
+        if kind == b"u":
+            conflicts += 1
+        elif kind == b"?":
+            untracked += 1
+        else:
+            staged += entry[2:3] != b"."
+            unstaged += entry[3:4] != b"."
+        if len(first[kind]) < MOST_FILES:
+            first[kind].append(entry)
+    total = sum(1 for entry in entries if entry[:1] in first)
+    shown_first = [*first[b"u"], *first[b"1"], *first[b"?"]][:MOST_FILES]
+    return Changes(total, staged, unstaged, untracked, conflicts, tuple(_lines(shown_first, prefix)))
+
+
+def _lines(entries: Sequence[bytes], prefix: str) -> Iterator[str]:
+    """Entries as lines of git's short status, with paths from the folder."""
+    for entry in entries:
+        kind = entry[:1]
+        path = entry.split(b" ", _FIELDS[kind])[-1].decode("utf-8", "replace")
+        code = "??" if kind == b"?" else entry[2:4].decode("ascii", "replace").replace(".", " ")
+        yield f"{code} {shown(path.removeprefix(prefix))}"

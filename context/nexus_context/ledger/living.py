@@ -1,0 +1,70 @@
+"""The agents that live in a workspace: kept from when they are started until they are disposed of.
+
+1. A name is one agent's at a time; who comes second is refused, in whichever process.
+2. An agent is kept below a parent that is kept, or below the folder's own agent; it goes with its parent.
+3. What was said to an agent and by it is a session like any other, and stays.
+"""
+
+import apsw
+
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import LiveAgent, NewAgent
+from nexus_context.ledger.rows import optional_json, optional_value
+from nexus_context.ledger.sessions import now
+from nexus_context.ledger.sql import value
+
+_LISTED = """
+SELECT agent.number, agent.name, above.name, agent.started, agent.wanted
+FROM agent LEFT JOIN agent AS above ON above.number = agent.parent
+WHERE agent.workspace = ? ORDER BY agent.number
+"""
+_BELOW = """
+WITH RECURSIVE gone (number, depth) AS (
+    SELECT number, 0 FROM agent WHERE workspace = ? AND name = ?
+    UNION ALL SELECT agent.number, gone.depth + 1 FROM agent JOIN gone ON agent.parent = gone.number
+)
+SELECT agent.name FROM gone JOIN agent USING (number) ORDER BY gone.depth DESC, agent.number
+"""
+_NUMBER = "SELECT number FROM agent WHERE workspace = ? AND name = ?"
+_INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (?, ?, ?, ?, ?)"
+
+
+def listed(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
+    """The agents of a workspace in the order in which they were started."""
+    return [
+        LiveAgent(number, name, parent, started, optional_value(wanted))
+        for number, name, parent, started, wanted in connection.execute(_LISTED, (workspace,))
+    ]
+
+
+def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
+    """Keep an agent; its number. LedgerError where its name is taken, its parent is gone, or all is full."""
+    if value(connection, _NUMBER, workspace, agent.name) is not None:
+        raise LedgerError(
+            f"There is an agent {agent.name!r} in {workspace} already, started in another window. Choose "
+            "another name, or dispose of that one.",
+            code="agent-exists",
+        )
+    parent = None if agent.parent is None else value(connection, _NUMBER, workspace, agent.parent)
+    if agent.parent is not None and parent is None:
+        raise LedgerError(
+            f"The agent {agent.parent!r} was disposed of in another window: {agent.name!r} cannot be started "
+            "below it. Name another parent.",
+            code="unknown-agent",
+        )
+    live = value(connection, "SELECT count(*) FROM agent WHERE workspace = ?", workspace)
+    if agent.most is not None and live >= agent.most:
+        raise LedgerError(
+            f"{workspace} has {live} live agents with those of other windows, the most that it may have. "
+            "Dispose of one.",
+            code="agent-count",
+        )
+    connection.execute(_INSERT, (workspace, agent.name, parent, now(), optional_json(agent.wanted)))
+    return int(connection.last_insert_rowid())
+
+
+def end(connection: apsw.Connection, workspace: str, name: str) -> list[str]:
+    """Keep an agent and all below it no longer; their names, children before their parents."""
+    gone = [each for (each,) in connection.execute(_BELOW, (workspace, name))]
+    connection.execute("DELETE FROM agent WHERE workspace = ? AND name = ?", (workspace, name))
+    return gone

@@ -1,0 +1,332 @@
+"""The live agents of one folder: made on first need, kept in the ledger, loaded again when files change.
+
+1. Nothing is imported or done for agents before a request is about one.
+2. Agents belong to the folder's workspace in the ledger. Before anything is said of them, what other windows
+   started and ended is done here, too. One that is started here lives once the ledger has it: of two windows
+   that give one name the second is refused. What was started before the daemon is brought back.
+3. An agent that cannot be as it was (its directory is gone, its parent has less) is kept, with a notice.
+4. After each snapshot of the folder its agents are loaded again, in a thread; what comes meanwhile leads to
+   one more time. Who asks for an agent waits for that.
+5. Clients are told who was started, changed and ended, and what is wrong in the files that agents read.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool, Around
+from nexus_context.agents.agent import Wanted
+from nexus_context.errors import RequestError
+from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.ledger.records import LiveAgent, NewAgent
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+
+if TYPE_CHECKING:
+    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.folders import Folder
+    from nexus_daemon.ledger import Book
+
+logger = logging.getLogger(__name__)
+
+DID_CHANGE = "nexus/agent/didChange"
+T = TypeVar("T")
+
+
+class _News(msgspec.Struct, frozen=True):
+    """What agents are to be loaded again for. `changed`: the only paths that can have; None: any."""
+
+    snapshot: Snapshot
+    overlays: Mapping[str, str]
+    changed: frozenset[str] | None
+
+
+class _Done(msgspec.Struct):
+    """What became of agents in a thread, for the loop to tell. `watched`: the paths that matter to them."""
+
+    spawned: list[str] = []
+    disposed: list[str] = []
+    changed: list[str] = []
+    watched: frozenset[str] = frozenset()
+    live: tuple[Agent, ...] | None = None  # None: nothing has been done
+
+
+async def live(daemon: "Daemon", folder: "Folder") -> "Agents":
+    """The agents of a folder, as files and ledger are now."""
+    snapshot = await folder.current()
+    book = await daemon.book(snapshot, folder)
+    if folder.agents is None:
+        folder.agents = Agents(daemon, folder, book)
+    await folder.agents.current()
+    return folder.agents
+
+
+async def find(daemon: "Daemon", folder: "Folder", name: str) -> Agent | None:
+    """The live agent of a name; None for a name that only clients know, and for the folder's own agent."""
+    if folder.agents is None:
+        book = await daemon.book(await folder.current(), folder)
+        if not await daemon.work(book.ledger.agents, book.workspace):
+            return None
+    return (await live(daemon, folder)).known(name)
+
+
+class Agents:
+    """The agents of one folder. Lives on the event loop; only a job in a thread touches the pool.
+
+    `book` is the folder's in the ledger.
+    """
+
+    def __init__(self, daemon: "Daemon", folder: "Folder", book: "Book") -> None:
+        self._daemon = daemon
+        self._folder = folder
+        self._book = book
+        news = self._everything()
+        self._pool = AgentPool(news.snapshot, self._around(news))
+        self._live: dict[str, Agent] = {}
+        self._numbers: dict[str, int] = {}  # in the ledger, of each that is followed
+        self._version: int | None = None  # of the ledger, when it was followed
+        self._lock = asyncio.Lock()
+        self._news: _News | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._published: set[str] = set()  # agents that clients have diagnostics or open documents of
+
+    def known(self, name: str) -> Agent | None:
+        """The live agent of a name as far as is known now; None for the folder's own, too."""
+        return self._live.get(name)
+
+    def get(self, name: str) -> Agent:
+        """The live agent of a name, or `main`. RequestError, code unknown-agent."""
+        return self._live.get(name) or self._pool.get(name)
+
+    def list(self) -> tuple[Agent, ...]:
+        """The live agents, parents before their children."""
+        return tuple(self._live.values())
+
+    def reading(self, path: str) -> Snapshot | None:
+        """What an agent sees that reads a file; None where none does."""
+        found = (agent.snapshot for agent in self._live.values() if path in agent.snapshot.layers.texts)
+        return next(found, None)
+
+    async def current(self) -> None:
+        """Wait until every change that was noticed so far is there, of files and of the ledger."""
+        await self._run(lambda _: None)
+
+    async def spawn(self, asked: Mapping[str, Any]) -> Agent:
+        """Start an agent: `AgentPool.spawn`, with a URI as `cwd`, too."""
+        return await self._run(lambda done: self._spawn(asked, done))
+
+    async def view_as(self, asked: Mapping[str, Any]) -> Agent:
+        """The agent that `spawn` would start."""
+        return await self._run(lambda _: self._pool.view_as(**asked))
+
+    async def dispose(self, name: str) -> tuple[str, ...]:
+        """End an agent and all below it; their names, children before their parents."""
+        return await self._run(lambda done: self._dispose(name, done))
+
+    def check_message(self, source: str, target: str) -> None:
+        """RequestError, code agent-message, where a live agent may not write to the target.
+
+        Names that only clients know may write, and be written to, by all but workers.
+        """
+        sender = self.known(source)
+        if sender is not None and (sender.role == "worker" or target in self._live or target == MAIN):
+            self._pool.check_message(source, target)
+
+    def noticed(self, changed: frozenset[str] | None) -> None:
+        """The folder has another snapshot, for which only these paths can have changed."""
+        news = self._everything()
+        if self._news is not None:
+            before = self._news.changed
+            changed = None if changed is None or before is None else before | changed
+        self._news = msgspec.structs.replace(news, changed=changed)
+        if self._live and self._refreshing is None:
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+
+    async def follow(self) -> None:
+        """Do what other windows did, if the ledger was written since."""
+        version = await self._daemon.work(self._book.ledger.version)
+        if version != self._version:
+            await self.current()
+
+    def hide(self) -> None:
+        """The folder has gone: nobody shows any more what is wrong in the files of its agents."""
+        for name in tuple(self._published):
+            self._show(name, None)
+
+    async def close(self) -> None:
+        """End what goes on for the agents. They stay in the ledger."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
+
+    # ------------------------------------------------------------ on the loop
+
+    async def _refresh(self) -> None:
+        try:
+            while self._news is not None and not self._folder.reload.cancelled:
+                await self.current()
+        except RequestError as error:  # of the ledger: files are followed all the same
+            logger.warning("agents of %s: %s", self._folder.path, error)
+        except Exception:  # a bug in one refresh must not end the folder
+            logger.exception("loading agents again failed; they stay as they were")
+        finally:
+            self._refreshing = None
+
+    async def _run(self, job: Callable[[_Done], T]) -> T:
+        """Have a thread follow files and ledger, then do a job; one at a time."""
+        async with self._lock:
+            await self._folder.reload.settled()
+            news, self._news = self._news, None
+            roots = tuple(one.path for one in self._daemon.folders if any(one.owners.values()))
+            roots = tuple(dict.fromkeys((self._folder.path, *roots)))
+            if roots != self._pool.roots:
+                self._pool.roots = roots
+                news = self._everything()
+            done, followed = _Done(), False
+
+            def work() -> T:
+                nonlocal followed
+                if news is not None:
+                    self._renew(news, done)
+                followed = True
+                try:
+                    self._follow(done)
+                    return job(done)
+                finally:
+                    self._sum_up(done)
+
+            try:
+                return await self._daemon.work(work)
+            finally:
+                if news is not None and not followed and self._news is None:
+                    self._news = msgspec.structs.replace(news, changed=None)
+                self._tell(done)
+
+    def _everything(self) -> _News:
+        """The folder as it is now, and any path may have changed."""
+        snapshot = self._folder.reload.snapshot
+        if snapshot is None:
+            raise ValueError("a folder has agents once it has a snapshot")
+        return _News(snapshot, self._folder.overlays, None)
+
+    def _tell(self, done: _Done) -> None:
+        """Tell clients what became of agents."""
+        if done.live is None or self._folder.reload.cancelled:
+            return
+        self._live = {agent.id: agent for agent in done.live}
+        if done.watched != self._folder.watched_by_agents:
+            self._folder.watched_by_agents = done.watched
+            for client in self._daemon.clients:
+                client.adopt()
+            self._daemon.watcher.refresh()
+        self._publish()
+        told = {"disposed": done.disposed, "spawned": done.spawned, "changed": done.changed}
+        for reason, names in told.items():
+            for name in names:
+                params = protocol.AgentDidChange(self._folder.uri, name, reason)
+                for client in self._daemon.clients & self._folder.owners.keys():
+                    client.notify(DID_CHANGE, params)
+
+    def _publish(self) -> None:
+        """Show what is wrong in the files of agents; one without problems and open documents is left out."""
+        overlays = self._pool.around.overlays
+        says = {
+            name
+            for name, agent in self._live.items()
+            if agent.snapshot.problems or any(path in agent.snapshot.layers.texts for path in overlays)
+        }
+        for name in self._published - says:
+            self._show(name, None)
+        for name in says:
+            self._show(name, self._live[name].snapshot)
+
+    def _show(self, name: str, snapshot: Snapshot | None) -> None:
+        self._published.add(name) if snapshot is not None else self._published.discard(name)
+        for client in tuple(self._daemon.clients):
+            client.swap_agent(self._folder, name, snapshot, self._pool.around.overlays)
+
+    # ------------------------------------------------------------ in a thread
+
+    def _around(self, news: _News) -> Around:
+        around = self._daemon.folders.surroundings
+        return Around(around.nexus_home, around.user_home, news.overlays, around.environ)
+
+    def _renew(self, news: _News, done: _Done) -> None:
+        """Load all agents again."""
+        notices = {agent.id: agent.notice for agent in self._pool.list()}
+        changed = self._pool.refresh(news.snapshot, around=self._around(news), changed=news.changed)
+        others = (agent for agent in self._pool.list() if agent.notice != notices[agent.id])
+        done.changed = list(dict.fromkeys(agent.id for agent in (*changed, *others)))
+
+    def _follow(self, done: _Done) -> None:
+        """Do what other windows did, and what was before the daemon started."""
+        ledger = self._book.ledger
+        version = ledger.version()
+        if version == self._version:
+            return
+        first = self._version is None
+        rows = ledger.agents(self._book.workspace)
+        numbers = {row.name: row.number for row in rows}
+        for name, number in tuple(self._numbers.items()):
+            if name in self._numbers and numbers.get(name) != number:
+                self._forget(name, done)
+        for row in rows:
+            if row.name not in self._numbers:
+                self._bring_back(row, done)
+        if first:  # they have been there all the time
+            done.spawned.clear()
+        self._version = version
+
+    def _bring_back(self, row: LiveAgent, done: _Done) -> None:
+        self._numbers[row.name] = row.number
+        try:
+            wanted = msgspec.convert(row.wanted, Wanted)
+            self._pool.restore(msgspec.structs.replace(wanted, id=row.name, parent=row.parent))
+        except (RequestError, msgspec.ValidationError) as error:  # one holds up no other
+            logger.warning("the agent %s is not brought back: %s", row.name, error)
+        else:
+            done.spawned.append(row.name)
+
+    def _spawn(self, asked: Mapping[str, Any], done: _Done) -> Agent:
+        agent = self._pool.spawn(**asked)
+        above = None if agent.parent is None or agent.parent.id == MAIN else agent.parent.id
+        try:
+            wanted = msgspec.to_builtins(msgspec.structs.replace(agent.wanted, folder=self._place(agent)))
+            self._numbers[agent.id] = self._book.start_agent(NewAgent(agent.id, above, wanted, MAX_AGENTS))
+        except BaseException:
+            self._pool.dispose(agent.id)
+            raise
+        done.spawned.append(agent.id)
+        return agent
+
+    def _place(self, agent: Agent) -> str:
+        """The agent's directory for other windows: from the folder on, whose path may be another there."""
+        base = self._folder.path
+        inside = agent.folder == base or agent.folder.startswith(base.rstrip(os.sep) + os.sep)
+        return os.path.relpath(agent.folder, base) if inside else agent.folder
+
+    def _dispose(self, name: str, done: _Done) -> tuple[str, ...]:
+        if name not in self._numbers:
+            return self._pool.dispose(name)  # which says why not
+        self._book.end_agent(name)
+        before = len(done.disposed)
+        self._forget(name, done)
+        return tuple(done.disposed[before:])
+
+    def _forget(self, name: str, done: _Done) -> None:
+        """An agent has ended, and all below it."""
+        for gone in self._pool.dispose(name) if name in self._pool else (name,):
+            self._numbers.pop(gone, None)
+            done.disposed.append(gone)
+
+    def _sum_up(self, done: _Done) -> None:
+        live = self._pool.list()
+        watched: set[str] = set()
+        for agent in live:
+            watched.update(agent.snapshot.layers.watch)
+            watched.update((agent.folder, os.path.join(agent.folder, CONFIG_DIRECTORY)))
+        done.live, done.watched = live, frozenset(watched)

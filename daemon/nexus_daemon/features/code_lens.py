@@ -1,0 +1,108 @@
+"""What a file of instructions costs in the prompt, as LSP code lenses: the file, its headings, its imports.
+
+1. The first line says the file's tokens, their share of the window, and when they are sent, or why not. They
+   are the file's own, without what it imports: the figures of `nexus/context/layers`.
+2. A heading says what its part of the prompt takes, with its imports, an import what it brings: differences
+   of cumulative counts of the whole prompt, as in `nexus/context/preview`. Of a skill's text, and of a file
+   that is not sent, the text alone is counted.
+3. Estimates begin with `≈`. Lenses are for reading: their commands have a title and do nothing.
+
+Counting a long text the first time takes long: for worker threads.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from nexus_context import assembly
+from nexus_context.assembly.costs import fragment_tokens
+from nexus_context.budget import usage
+from nexus_context.errors import Span
+from nexus_context.prompt.shares import alone, counted_shares, placed
+from nexus_context.tokens import TokenCounter
+from nexus_daemon.convert import Locator
+
+if TYPE_CHECKING:
+    from nexus_context.snapshot import Snapshot
+
+MOST = 500  # headings and imports of a file that have a lens
+NOT_SENT = {
+    "shadowed": "a nearer layer has a file in its place",
+    "excluded": "the settings exclude it",
+    "too-large": "it is too large",
+    "unreadable": "it cannot be read",
+}
+SETTINGS = ("config", "mcp")
+_TOP = Span(0, 0)
+
+
+def code_lenses(snapshot: "Snapshot", path: str, encoding: str) -> list[dict[str, Any]]:
+    """The lenses of one file; none of one that could not be a part of the prompt."""
+    locate = Locator(snapshot.layers, encoding)
+    return [
+        {"range": locate.range(path, span), "command": {"title": title, "command": ""}}
+        for span, title in _titles(snapshot, path)
+    ]
+
+
+def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
+    counter = assembly.model_of(snapshot, None)[1]
+    text = snapshot.layers.texts.get(path)
+    found = None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
+    skill = next((one.skill for one in snapshot.layers.skills if one.skill.path == path), None)
+    why = _why_not(snapshot, path) if found is None and skill is None else None
+    if text is None:
+        return [] if why is None else [(_TOP, f"not sent: {why}")]
+    if skill is not None:
+        prompt, where = alone(path, text, skill.body)
+    elif found is not None:
+        prompt, where = snapshot.prompt, found
+    elif why is not None:
+        prompt, where = alone(path, text, Span(0, len(text)))
+    else:
+        return []
+    parts = [
+        (share, shown(count, counter))
+        for share, count in counted_shares(prompt, where, path, text, counter, most=MOST)
+    ]
+    total = counter.count(prompt.text) if found is None else 0
+    if why is not None:
+        top = f"{shown(total, counter)} · not sent: {why}"
+    else:
+        top = _of_sent(snapshot, path, counter)
+        top += f" · {shown(total, counter)} when it is activated" if skill is not None else ""
+    imports = {"heading": "", "import": " imported"}
+    return [(_TOP, top), *((share.source, f"{tokens}{imports[share.kind]}") for share, tokens in parts)]
+
+
+def _of_sent(snapshot: "Snapshot", path: str, counter: TokenCounter) -> str:
+    """What a file itself takes of each request."""
+    prompt = snapshot.prompt
+    counts = zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True)
+    tokens = sum(count for one, count in counts if one.path == path and one.layer is not None)
+    limits = assembly.model_of(snapshot, None)[0]
+    spent = usage(limits, counter, (), max_tokens=snapshot.effective.get("/context/max_tokens"), reserved=0)
+    share = 100 * tokens / spent.limit if spent.limit else 100
+    percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
+    known = "" if spent.limit_known else "≈ "
+    return f"{shown(tokens, counter)} · {percent} of {known}{_short(spent.limit)} · sent with every request"
+
+
+def _why_not(snapshot: "Snapshot", path: str) -> str | None:
+    """Why a file is not in the prompt; None where nobody could expect it there."""
+    files = (file for layer in snapshot.layers.layers for file in layer.files)
+    status = next((file.status for file in files if file.path == path and file.kind not in SETTINGS), None)
+    if status == "loaded":
+        return "it says nothing, or all of it is in the prompt through another file"
+    skipped = next((one.reason for one in snapshot.layers.skipped if one.path == path), None)
+    return NOT_SENT.get(status or "", skipped)
+
+
+def shown(tokens: int, counter: TokenCounter) -> str:
+    """A number of tokens, for people."""
+    return f"{'' if counter.exact else '≈ '}{tokens:,} token{'' if tokens == 1 else 's'}"
+
+
+def _short(tokens: int) -> str:
+    """The size of a window: 200k, 1.05M."""
+    if tokens < 1_000:
+        return f"{tokens}"
+    return f"{tokens / 1_000:.4g}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.3g}M"

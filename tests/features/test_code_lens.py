@@ -1,0 +1,210 @@
+"""What each heading and import of an instruction file costs: lenses by line, and that their figures agree."""
+
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nexus_context.assembly import model_of
+from nexus_context.prompt.shares import placed, shares
+from nexus_context.snapshot import Snapshot
+from nexus_daemon.convert import Locator
+from nexus_daemon.features.code_lens import code_lenses, shown
+from nexus_daemon.requests import context
+from support.fixture import Fixture, write_fixture
+from support.folders import load_folder
+
+NOTHING = "not sent: it says nothing, or all of it is in the prompt through another file"
+SKILL = "//- /a/.nexus3/skills/dive/SKILL.md\n---\nname: dive\ndescription: Dives.\n---\n# How$0\nDown.\n"
+MODEL = '//- /a/.nexus3/config.json\n{"provider": {"model": "MODEL"}, "context": {"max_tokens": 2000}MORE}\n'
+
+
+def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
+    """Place and title of the lenses of the file with the cursor; the tokens of all of it as N."""
+    snapshot = load_folder(fixture, "/a")
+    path = fixture.cursor_path or ""
+    found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, encoding))
+    assert all(one["command"]["command"] == "" for one in found)
+    told = [(place(one["range"]), one["command"]["title"]) for one in found]
+    tokens = tokens_of(snapshot, path)
+    if told and tokens is not None:  # they depend on the length of the file's path
+        counter = model_of(snapshot, None)[1]
+        first, rest = told[0][1].split(" · ", 1)
+        assert first == shown(tokens, counter)
+        percent, of = rest.split(" of ", 1)
+        assert percent == f"{tokens / 20:.1f} %"
+        told[0] = (told[0][0], f"N · P of {of}")
+    return told
+
+
+def tokens_of(snapshot: Snapshot, path: str) -> int | None:
+    """What `nexus/context/layers` says of a file."""
+    layers = context.layers(snapshot, Locator(snapshot.layers, "utf-8")).layers
+    uri = Locator(snapshot.layers, "utf-8").uri(path)
+    return next((file.tokens for layer in layers for file in layer.files if file.uri == uri), None)
+
+
+def place(where: dict[str, dict[str, int]]) -> str:
+    start, end = where["start"], where["end"]
+    return f"{start['line']}:{start['character']}-{end['character']}"
+
+
+def check(
+    root: Path,
+    text: str,
+    expected: list[tuple[str, str]],
+    *,
+    encoding: str = "utf-16",
+    model: str = "gpt-4o",
+    more: str = "",
+) -> None:
+    config = MODEL.replace("MODEL", model).replace("MORE", more)
+    assert lenses(write_fixture(config + text, root), encoding) == expected
+
+
+RULES = """\
+//- /a/NEXUS.md
+$0# Rules
+Be brief.
+## Style
+@style.md
+See @more.md there.
+```
+# no heading
+@no-import.md
+```
+# End
+Stop.
+//- /a/style.md
+No tabs. None at all.
+//- /a/more.md
+## Deep
+More.
+"""
+
+
+def test_a_file_its_headings_and_its_imports(tmp_path: Path) -> None:
+    expected = [
+        ("0:0-0", "N · P of 2k · sent with every request"),
+        ("0:0-7", "40 tokens"),
+        ("2:0-8", "34 tokens"),
+        ("3:0-9", "7 tokens imported"),
+        ("4:4-12", "5 tokens imported"),
+        ("9:0-5", "5 tokens"),
+    ]
+    check(tmp_path, RULES, expected)
+
+
+def test_line_ends_do_not_matter(tmp_path: Path) -> None:
+    """Those of the first file of a fixture end its path, too: here they are in the text only."""
+    unix = write_fixture(MODEL.replace("MODEL", "gpt-4o").replace("MORE", "") + RULES, tmp_path)
+    before = lenses(unix)
+    path = Path(unix.cursor_path or "")
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert lenses(unix) == before
+
+
+@pytest.mark.parametrize(("encoding", "start"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
+def test_places_are_those_of_the_editor(tmp_path: Path, encoding: str, start: int) -> None:
+    text = "//- /a/NEXUS.md\n😀 @x.md is it.$0\n//- /a/x.md\nX.\n"
+    top = ("0:0-0", "N · P of 2k · sent with every request")
+    check(tmp_path, text, [top, (f"0:{start}-{start + 5}", "2 tokens imported")], encoding=encoding)
+
+
+def test_an_estimate_says_so(tmp_path: Path) -> None:
+    expected = [("0:0-0", "N · P of 2k · sent with every request"), ("0:0-3", "≈ 6 tokens")]
+    check(tmp_path, "//- /a/NEXUS.md\n# A$0\nB.\n", expected, model="claude-sonnet-4-5")
+
+
+def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:
+    text = """\
+//- /a/NEXUS.md
+# Above
+@one.md
+# Below
+//- /a/one.md
+# One$0
+@two.md
+## Last
+1.
+//- /a/two.md
+2.
+"""
+    snapshot = load_folder(write_fixture(MODEL.replace("MORE", "") + text, tmp_path), "/a")
+    path = str(tmp_path / "a" / "one.md")
+    found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, "utf-16"))
+    assert found[0]["command"]["title"].endswith(" sent with every request")
+    assert [one["command"]["title"].split()[1:] for one in found[1:]] == [
+        ["10", "tokens"],
+        ["2", "tokens", "imported"],
+        ["5", "tokens"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "expected"),
+    [
+        (
+            SKILL,
+            "",
+            [
+                ("0:0-0", "N · P of 2k · sent with every request · 5 tokens when it is activated"),
+                ("4:0-5", "5 tokens"),
+            ],
+        ),
+        (
+            "//- /a/NEXUS.md\n$0  \n",
+            "",
+            [
+                (
+                    "0:0-0",
+                    f"0 tokens · {NOTHING}",
+                )
+            ],
+        ),
+        ("//- /a/other.txt\n# Not ours$0\n", "", []),
+        ("//- /a/.nexus3/mcp.json\n{}$0\n", "", []),
+    ],
+)
+def test_skills_and_what_is_not_sent(
+    tmp_path: Path, text: str, more: str, expected: list[tuple[str, str]]
+) -> None:
+    check(tmp_path, text, expected, more=more)
+
+
+WORDS = st.text("ab \n#@`-é😀\r", max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["# A", "## B", "### C", "@x.md", "see @y.md", "```", ""]), WORDS)))
+def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, str]]) -> None:
+    """However broken the text: no part has more tokens than the prompt, siblings do not overlap."""
+    text = "".join(f"{line}\n{words}\n" for line, words in lines)
+    with TemporaryDirectory() as made:
+        root = Path(made)
+        write_fixture(MODEL.replace("MORE", "") + "//- /a/x.md\nX x.\n//- /a/y.md\n# Y\ny\n", root)
+        (root / "a" / "NEXUS.md").write_bytes(text.encode())
+        snapshot = load_folder(Fixture(str(root), {}), "/a")
+        found = code_lenses(snapshot, str(root / "a" / "NEXUS.md"), "utf-32")
+        assert found or not text.strip()
+        prompt = snapshot.prompt
+        where = placed(prompt, snapshot.contents, str(root / "a" / "NEXUS.md"), snapshot.layers.texts)
+        if where is None:
+            assert not text.strip()
+            return
+        parts = shares(where, str(root / "a" / "NEXUS.md"), text)
+    brought = {"@x.md": "X x.", "@y.md": "# Y\ny"}
+    for part in parts:
+        written, sent = (
+            text[part.source.start : part.source.end],
+            prompt.text[part.span.start : part.span.end],
+        )
+        assert sent == brought[written] if part.kind == "import" else sent.startswith(written.strip())
+    headings = [part.span for part in parts if part.kind == "heading"]
+    for one, other in pairwise(sorted(headings, key=lambda span: (span.start, -span.end))):
+        assert other.start >= one.end or other.end <= one.end
