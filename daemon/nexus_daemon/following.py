@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly import costs
+from nexus_context.assembly import Options, costs
 from nexus_context.budget import usage
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, content_of
@@ -42,6 +42,8 @@ TRIES = 5
 """Times that it is read, each time twice as much: a turn, or results that are shortened, may reach further
 back. What the user asked longer ago than that is not sent with what came of it.
 """
+EDITOR = "editor"
+"""The provider whose model the user picks in the editor."""
 LEAST_READ = 8_000
 """Tokens that are read at least: what belongs together may be longer than a small window."""
 LOOKED_BACK = 8  # turns in which the last query is looked for: compactions and undos are few
@@ -56,6 +58,29 @@ class Given(msgspec.Struct, frozen=True):
     model: str | None = None
     event: Any = None
     permissions: str | None = None
+
+
+def standing(snapshot: Snapshot, conversation: Conversation) -> Options:
+    """The model and the window of a conversation's requests, where they are not those of the settings.
+
+    With `provider.name = editor` the user picks the model in the editor: the last turn says which.
+    """
+    picked = conversation.picked
+    if picked is None or snapshot.effective.get("/provider/name") != EDITOR:
+        return Options()
+    return picked
+
+
+def pick(snapshot: Snapshot, conversation: Conversation, options: Options) -> None:
+    """A turn is made with these options: what they say of model and window holds until the next turn."""
+    if snapshot.effective.get("/provider/name") == EDITOR:
+        conversation.picked = Options(model=options.model, max_context_tokens=options.max_context_tokens)
+
+
+def needed_by(snapshot: Snapshot, conversation: Conversation) -> int | None:
+    """Tokens of history that the conversation's next request may look at; None: all."""
+    own = standing(snapshot, conversation)
+    return needed(snapshot, model=own.model, max_tokens=own.max_context_tokens)
 
 
 def needed(

@@ -109,11 +109,15 @@ def measure(
     snapshot: Snapshot,
     conversation: ContextManager,
     *,
+    options: Options | None = None,
     counter: TokenCounter | None = None,
     now: datetime | None = None,
 ) -> tuple[TokenUsage, float]:
-    """`usage_of`, and in percent how full the context would be had nothing been cut for this request."""
-    request = Request()
+    """`usage_of`, and in percent how full the context would be had nothing been cut for this request.
+
+    `options` are those of the request, if it has any.
+    """
+    request = Request(options=options or Options())
     fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
     view, spent = costs.fitted(snapshot, conversation, fixed, request.options, looking=True)
     return spent, _wanted(spent, view)

@@ -83,8 +83,9 @@ def compact(
 ) -> Steps[Receipt]:
     """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
     following.follow(conversation, book, snapshot)
-    fixed = costs.fixed_part(snapshot, assembly.Request(), now=now)
-    view, spent = costs.fitted(snapshot, conversation.manager, fixed, assembly.Options(), looking=True)
+    options = following.standing(snapshot, conversation)
+    fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
+    view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
     result = yield from _compacted(
         snapshot,
         conversation,
@@ -112,7 +113,7 @@ def compact_if_it_helps(
     if fixed >= threshold * spent.available:
         conversation.futile = True
         return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
-    counter = costs.model_of(snapshot, None)[1]
+    counter = costs.model_of(snapshot, following.standing(snapshot, conversation).model)[1]
     budget, before = Budget(spent.available, fixed), conversation.compaction
     sent = Sent(context.prompt.text, sum(context.prefix.prompt_tokens), context.view, spent.limit)
     try:

@@ -19,15 +19,11 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.requests import wire
 
 
-def usage(snapshot: Snapshot, conversation: ContextManager, locate: Locator) -> protocol.TokenUsage:
-    return wire.usage(assembly.usage_of(snapshot, conversation, now=_now()), locate)
-
-
 def measure(
-    snapshot: Snapshot, conversation: ContextManager, locate: Locator
+    snapshot: Snapshot, conversation: ContextManager, locate: Locator, options: assembly.Options
 ) -> tuple[protocol.TokenUsage, float]:
     """Usage, and how full the context is before anything is cut, in percent."""
-    spent, wanted = assembly.measure(snapshot, conversation, now=_now())
+    spent, wanted = assembly.measure(snapshot, conversation, options=options, now=_now())
     return wire.usage(spent, locate), wanted
 
 

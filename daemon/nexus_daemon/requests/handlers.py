@@ -92,9 +92,11 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
 
     The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
     compacted first. A turn is a request with a `message`, or with a `format` that has a body, after a tool's
-    result; not one that sets the model, a limit or the strategy itself. Nor is anything compacted after a
-    compaction that did not help, until a turn was below the threshold, or after one that was undone, until
-    one is asked for.
+    result; not one that sets the reserve or the strategy itself, nor one that sets the model or
+    `maxContextTokens`, unless the settings leave the model to the editor (`provider.name`): then those of the
+    last request with a `message` are the conversation's, and its usage is counted for them. Nor is anything
+    compacted after a compaction that did not help, until a turn was below the threshold, or after one that
+    was undone, until one is asked for.
 
     The summary is written as by `nexus/session/compact`; a client's model has half a minute for it, and a
     client that is asked may end the waiting with an error.

@@ -3,7 +3,8 @@
 1. What was assembled is given again while nothing changed that it depends on, the minute included.
 2. A turn that reaches the compaction threshold is compacted first, if the settings want that: a request with
    a message, or a body to send after a tool's result. Not where the request sets its own model or limits:
-   then it says nothing of the conversation.
+   then it says nothing of the conversation. A model and a window that the editor picks are the
+   conversation's own (`following.standing`).
 3. A compaction that brought nothing, or not enough, is told and not tried again before a turn was below the
    threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
@@ -65,10 +66,12 @@ def assemble(
         remembered.gathered, snapshot, conversation, book, request, agent=params.agent, passages=passages
     )
     found = gathered()
+    if request.message is not None:
+        following.pick(snapshot, conversation, request.options)
     context, cached = _assembled(snapshot, conversation, request, found, now)
     known: dict[str, Any] = {}
     compacted = False
-    if _is_due(context, conversation, request):
+    if _is_due(context, conversation, request, following.standing(snapshot, conversation)):
         before = conversation.manager.revision
         known["compaction"], compacted = yield from compact_if_it_helps(
             snapshot, conversation, book, context, now
@@ -90,7 +93,8 @@ def assemble(
     known["contextJson"] = _record(snapshot, context)
     if request.message is not None:
         conversation.last_prefix, conversation.last_options = context.prefix, request.options
-    conversation.record = known["contextJson"]
+    if _is_turn(request, conversation):
+        conversation.record = known["contextJson"]
     known["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
     result = wire.assembled(
         context,
@@ -162,17 +166,30 @@ def _assembled(
     return context, False
 
 
-def _is_due(context: AssembledContext, conversation: Conversation, request: assembly.Request) -> bool:
+def _is_due(
+    context: AssembledContext,
+    conversation: Conversation,
+    request: assembly.Request,
+    standing: assembly.Options,
+) -> bool:
     """Whether this request is a turn of the conversation, past the threshold, and a compaction may help."""
     options = request.options
-    own = (options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy)
-    goes_on = request.format != "neutral" and _awaits_answer(conversation)
-    if own != (None, None, None, None) or not (request.message is not None or goes_on):
+    own = options.reserve_tokens is not None or options.truncation_strategy is not None
+    picked = options.model, options.max_context_tokens
+    if own or picked != (standing.model, standing.max_context_tokens):
+        return False
+    if not _is_turn(request, conversation):
         return False
     if context.metadata.get("compactionReason") != "token_limit":
         conversation.futile = False
         return False
     return not conversation.futile and not conversation.kept_whole
+
+
+def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
+    """Whether it is one that a model is to answer, and not a look at what it would be."""
+    goes_on = request.format != "neutral" and _awaits_answer(conversation)
+    return request.message is not None or goes_on
 
 
 def _awaits_answer(conversation: Conversation) -> bool:

@@ -37,7 +37,7 @@ class Used(msgspec.Struct, frozen=True):
 
     def follow(self) -> None:
         """Read in what other windows wrote, as far as the next request can send it."""
-        tokens = following.needed(self.snapshot)
+        tokens = following.needed_by(self.snapshot, self.conversation)
         following.follow(self.conversation, self.book, self.snapshot, tokens=tokens)
 
     def follow_all(self) -> None:
@@ -59,7 +59,7 @@ def measured(used: Used) -> Measured:
 
 def usage(used: Used) -> protocol.TokenUsage:
     used.follow()
-    spent = context.usage(used.snapshot, used.conversation.manager, used.locate)
+    spent = _usage(used)
     return caching.with_cache(spent, used.snapshot, used.conversation, used.locate)
 
 
@@ -98,7 +98,7 @@ def clear(used: Used) -> protocol.TokenUsage:
     head = used.book.clear(used.conversation.session).head if known else None
     used.conversation.forget()
     used.conversation.head = head
-    return context.usage(used.snapshot, used.conversation.manager, used.locate)
+    return _usage(used)
 
 
 def compact(used: Used, asked: protocol.CompactParams) -> Steps[tuple[Receipt, protocol.TokenUsage]]:
@@ -116,7 +116,7 @@ def compact(used: Used, asked: protocol.CompactParams) -> Steps[tuple[Receipt, p
         overflow=asked.overflow,
         now=datetime.now().astimezone(),
     )
-    return receipt, context.usage(used.snapshot, used.conversation.manager, used.locate)
+    return receipt, _usage(used)
 
 
 def undo(used: Used, compaction: str | None) -> protocol.TokenUsage:
@@ -156,10 +156,15 @@ def _begin(used: Used, agent: str) -> None:
     used.follow()
 
 
+def _usage(used: Used) -> protocol.TokenUsage:
+    return _measured(used).usage
+
+
 def _measured(used: Used) -> Measured:
-    manager = used.conversation.manager
-    spent, wanted = context.measure(used.snapshot, manager, used.locate)
-    return Measured(len(manager), spent, wanted)
+    conversation = used.conversation
+    options = following.standing(used.snapshot, conversation)
+    spent, wanted = context.measure(used.snapshot, conversation.manager, used.locate, options)
+    return Measured(len(conversation.manager), spent, wanted)
 
 
 def _bounds(conversation: Conversation, limit: int | None, before: int | None) -> tuple[int, int]:
