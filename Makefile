@@ -2,7 +2,7 @@
 # make test  everything that a test can say
 # make test-vscode  the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make check format, lint, strict types, tests: what CI runs
-# make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database
+# make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database, agents
 # make torture  the ledger under kill -9, power cuts, full and failing disks; needs root for some of it
 PYTHON ?= python3
 VENV   := .venv
@@ -34,6 +34,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
+	$(BIN)/python -m benchmarks.agents
 
 torture: $(STAMP)
 	$(BIN)/python -m tests.torture

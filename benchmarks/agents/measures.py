@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ class Previewing(msgspec.Struct, frozen=True):
 
     characters: int  # of the prompt
     folder: Times  # in Python, of a folder that is loaded
-    view: Times  # in Python, as an agent in another directory, which is made for it
+    first: Times  # in Python, as an agent in another directory, which is made for it
+    view: Times  # the same again, as who looks at one does while nothing changes
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -62,7 +64,8 @@ class Asking(msgspec.Struct, frozen=True):
     spawn: Times  # of an agent in another directory; it is in the ledger then
     folder: Times  # `nexus/context/preview` of the workspace folder
     agent: Times  # of a live agent
-    view: Times  # of one that is not started
+    first: Times  # of one that is not started, another one each time
+    view: Times  # of one that is not started, the same one
 
 
 def spawning(workspace: Workspace, rounds: Rounds) -> Spawning:
@@ -81,10 +84,14 @@ def previewing(workspace: Workspace, rounds: Rounds) -> Previewing:
     """The library's previews."""
     service = workspace.services[0]
     pool = workspace.pool(workspace.company)
-    folder = pool.main.snapshot
+    folder, tasks = pool.main.snapshot, count()
     return Previewing(
         characters=len(pool.view_as("agent", service.name).prompt.text),
         folder=_repeated(rounds.previews, lambda: _counted(folder)),
+        first=_repeated(
+            rounds.previews,
+            lambda: _counted(pool.view_as("agent", service.name, task=f"Look {next(tasks)}.").snapshot),
+        ),
         view=_repeated(rounds.previews, lambda: _counted(pool.view_as("agent", service.name).snapshot)),
     )
 
@@ -102,9 +109,12 @@ def asking(workspace: Workspace, rounds: Rounds, state: Path) -> Asking:
             client.request("nexus/agent/dispose", one)
         return Asking(
             spawn=_times(spawned),
-            folder=_answered(client, rounds.previews, folder),
-            agent=_answered(client, rounds.previews, {**folder, "agent": "stays"}),
-            view=_answered(client, rounds.previews, {**folder, "viewAs": {"cwd": cwd}}),
+            folder=_answered(client, rounds.previews, lambda _: folder),
+            agent=_answered(client, rounds.previews, lambda _: {**folder, "agent": "stays"}),
+            first=_answered(
+                client, rounds.previews, lambda n: {**folder, "viewAs": {"cwd": cwd, "task": f"Look {n}."}}
+            ),
+            view=_answered(client, rounds.previews, lambda _: {**folder, "viewAs": {"cwd": cwd}}),
         )
 
 
@@ -120,20 +130,20 @@ def many(workspace: Workspace, rounds: Rounds, way: str) -> Many:
 # ------------------------------------------------------------ inside
 
 
-def _spawned(pool: AgentPool, count: int, **asked: Any) -> Times:
+def _spawned(pool: AgentPool, number_of: int, **asked: Any) -> Times:
     times: list[int] = []
     with quiet():
-        for number in range(count + WARM):
+        for number in range(number_of + WARM):
             with timed(times):
                 pool.spawn(f"agent-{number}", **asked)
             pool.dispose(f"agent-{number}")
     return Times.of(times[WARM:])
 
 
-def _repeated(count: int, ask: Callable[[], object]) -> Times:
+def _repeated(number: int, ask: Callable[[], object]) -> Times:
     times: list[int] = []
     with quiet():
-        for _ in range(count + WARM):
+        for _ in range(number + WARM):
             with timed(times):
                 ask()
     return Times.of(times[WARM:])
@@ -146,8 +156,10 @@ def _counted(snapshot: Snapshot) -> tuple[int, ...]:
     return count_spans(counter, prompt.text, [0, *(fragment.span.end for fragment in prompt.fragments)])
 
 
-def _answered(client: Client, count: int, params: dict[str, Any]) -> Times:
-    return _times([client.request("nexus/context/preview", params).seconds for _ in range(count + WARM)])
+def _answered(client: Client, number: int, params: Callable[[int], dict[str, Any]]) -> Times:
+    return _times(
+        [client.request("nexus/context/preview", params(one)).seconds for one in range(number + WARM)]
+    )
 
 
 def _times(seconds: list[float]) -> Times:

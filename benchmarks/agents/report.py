@@ -22,6 +22,7 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
     parts += ["## Many agents", _many(outcome)]
     if (previewing := outcome.previewing) is not None:
         rows = [("a folder, in Python", previewing.folder), ("as an agent, in Python", previewing.view)]
+        rows += [("the first time, which makes it", previewing.first)]
         said = (
             f"Of an agent's prompt of {previewing.characters:,} characters, the tokens of each part counted."
         )
@@ -29,6 +30,7 @@ def markdown(title: str, facts: dict[str, str], verdicts: Iterable[Verdict], out
     if (asking := outcome.asking) is not None:
         rows = [("spawn in another directory", asking.spawn), ("preview of the folder", asking.folder)]
         rows += [("preview of a live agent", asking.agent), ("preview of one not started", asking.view)]
+        rows += [("the first time, which makes it", asking.first)]
         parts += ["## Asked of a daemon", times(rows)]
     return "\n\n".join(parts) + "\n"
 

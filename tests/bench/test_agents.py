@@ -65,7 +65,9 @@ def test_promises() -> None:
         "memory of each of many, directories of one folder": (None, "not run"),
         "preview of a folder, p95": (None, "not run"),
         "preview as an agent, p95": (None, "not run"),
+        "the first time, which makes it, p95": (None, "not run"),
         "preview by a daemon, a folder, p95": (None, "not run"),
         "preview by a daemon, an agent, p95": (None, "not run"),
         "preview by a daemon, not started, p95": (None, "not run"),
+        "the first time by a daemon, p95": (None, "not run"),
     }

@@ -9,8 +9,9 @@ pool         the live agents of a folder
 """
 
 from nexus_context.agents.agent import ROLES, Agent
+from nexus_context.agents.making import MAX_DEPTH
 from nexus_context.agents.permissions import Permissions
-from nexus_context.agents.pool import MAX_AGENTS, MAX_DEPTH, AgentPool, Around
+from nexus_context.agents.pool import MAX_AGENTS, AgentPool, Around
 from nexus_context.layers.agents import MAIN
 
 __all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPool", "Around", "Permissions"]

@@ -26,6 +26,9 @@ from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of,
 from nexus_context.prompt.contents import Contents
 from nexus_context.snapshot import Snapshot
 
+MAX_DEPTH = 5
+"""How many agents deep the children of a workspace folder go."""
+
 
 def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
     """What is asked, with what the settings say of this name where it is silent.
@@ -49,6 +52,22 @@ def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
             f"Agent {wanted.id!r}: unknown role {made.role!r}. Roles: {', '.join(ROLES)}.", code="agent-role"
         )
     return made
+
+
+def check_below(wanted: Wanted, parent: Agent) -> None:
+    """Raise RequestError unless an agent may have such a child."""
+    if parent.depth >= MAX_DEPTH:
+        raise RequestError(
+            f"Agent {wanted.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
+            "Start it from an agent further up.",
+            code="agent-depth",
+        )
+    if parent.role == WORKER and wanted.role != WORKER:
+        raise RequestError(
+            f"Worker {parent.id!r} may start workers only, no {wanted.role}. Start {wanted.id!r} as a worker "
+            "or from its manager.",
+            code="agent-role",
+        )
 
 
 def granted(agent: Agent, base: Snapshot) -> Standing:

@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.making import completed, granted, left
+from nexus_context.agents.making import check_below, completed, granted, left
 from nexus_context.agents.places import directory
 from nexus_context.config import mend
 from nexus_context.errors import RequestError
@@ -25,8 +25,6 @@ from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import Snapshot, load
 
-MAX_DEPTH = 5
-"""How many agents deep the children of a workspace folder go."""
 MAX_AGENTS = 64
 """How many agents of a workspace folder live at a time."""
 
@@ -55,6 +53,7 @@ class AgentPool:
         self._agents: dict[str, Agent] = {}
         self._bases: dict[str, Snapshot] = {}
         self._last: dict[str, int] = {}  # revisions of agents that were disposed of
+        self._view: tuple[Any, Agent] | None = None  # the last one that was looked at, and what it depends on
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -112,7 +111,8 @@ class AgentPool:
                     "one.",
                     code="agent-count",
                 )
-            return self._joined(self._made(wanted))
+            agent = self._placed(wanted)
+            return self._joined(self._begun(agent, self._seen(agent)))
 
     def restore(self, wanted: Wanted) -> Agent:
         """Bring back an agent as `Agent.wanted` was in another process; `folder` as in `spawn`.
@@ -146,7 +146,12 @@ class AgentPool:
         name = agent_id or "agent"
         wanted = _wanted(name, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters)
         with self._lock:
-            return self._made(wanted)
+            agent = self._placed(wanted)
+            base, above = agent.snapshot, agent.parent
+            key = agent.wanted, above, above and above.snapshot.revision, base.folder, base.revision
+            if self._view is None or self._view[0] != key:  # people look at one for a while
+                self._view = key, self._begun(agent, self._seen(agent))
+            return self._view[1]
 
     def dispose(self, agent_id: str) -> tuple[str, ...]:
         """End an agent and all below it; their names, children before their parents."""
@@ -159,7 +164,7 @@ class AgentPool:
                 agent.parent.children.remove(agent_id)
             del self._agents[agent_id]
             self._last[agent_id] = agent.snapshot.revision
-            read = agent.snapshot.folder
+            read, self._view = agent.snapshot.folder, None
             if all(other.snapshot.folder != read for other in self._agents.values()):
                 self._bases.pop(read, None)
             return (*gone, agent_id)
@@ -174,7 +179,7 @@ class AgentPool:
         whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
-            self.around = around or self.around
+            self.around, self._view = around or self.around, None
             moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
@@ -239,7 +244,8 @@ class AgentPool:
             agent.parent.children.append(agent.id)
         return agent
 
-    def _made(self, wanted: Wanted) -> Agent:
+    def _placed(self, wanted: Wanted) -> Agent:
+        """The agent with all that it was asked to be, and its directory as that is for no agent."""
         if agent_file(wanted.id) is None:
             raise RequestError(
                 f"{wanted.id!r} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or `-`, the "
@@ -250,13 +256,12 @@ class AgentPool:
         configured = (effective.get("/agents") or {}).get(wanted.id)
         wanted = completed(wanted, configured)
         parent = self.get(wanted.parent or MAIN)
-        _check_below(wanted, parent)
+        check_below(wanted, parent)
         given = wanted.folder
         if given is None:
             given = configured_directory(self.main.snapshot.layers, wanted.id) or parent.folder
         path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
-        agent = Agent(wanted, parent=parent, snapshot=self._base(path))
-        return self._begun(agent, self._seen(agent))
+        return Agent(wanted, parent=parent, snapshot=self._base(path))
 
     def _begun(self, agent: Agent, seen: Snapshot) -> Agent:
         """The agent with what it sees first; revisions of one of the same name before do not come again."""
@@ -373,19 +378,3 @@ def _matters(path: str, snapshot: Snapshot) -> bool:
     """Whether a file that changes can change what is seen."""
     watch, above = snapshot.layers.watch, os.path.dirname(path)
     return path in watch or above + os.sep in watch or os.path.dirname(above) + os.sep in watch
-
-
-def _check_below(wanted: Wanted, parent: Agent) -> None:
-    """Raise RequestError unless an agent may have such a child."""
-    if parent.depth >= MAX_DEPTH:
-        raise RequestError(
-            f"Agent {wanted.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
-            "Start it from an agent further up.",
-            code="agent-depth",
-        )
-    if parent.role == WORKER and wanted.role != WORKER:
-        raise RequestError(
-            f"Worker {parent.id!r} may start workers only, no {wanted.role}. Start {wanted.id!r} as a worker "
-            "or from its manager.",
-            code="agent-role",
-        )
