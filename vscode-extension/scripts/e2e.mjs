@@ -1,0 +1,73 @@
+// The end-to-end tests from nothing: `node scripts/e2e.mjs [--as-built] [vitest's arguments]`.
+//
+// 1. Fetches what the tests run in (e2e-setup.mjs), and the extension's own dependencies where the lock file is newer.
+// 2. Packages the extension as users get it, and the extension that brings a language model for tests.
+//    With --as-built, what was packaged before is used again.
+// 3. Runs the tests with the Node that code-server wants. The code of the end is that of the tests.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { cp, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { CACHE, EXTENSION, run, setup, timed } from "./e2e-setup.mjs";
+
+const MODEL = path.join(EXTENSION, "test/e2e/model-extension");
+
+try {
+  process.exitCode = await timed("everything", main);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}
+
+async function main() {
+  const args = process.argv.slice(2);
+  const asBuilt = args.includes("--as-built");
+  const tools = await timed("what the tests run in", setup);
+  const env = { ...process.env, PATH: `${path.dirname(tools.node)}${path.delimiter}${process.env.PATH}` };
+  await timed("dependencies", () => dependencies(env));
+  const packages = path.join(CACHE, "packages");
+  if (!asBuilt || !existsSync(packages)) await timed("packages", () => pack(packages, tools, env));
+  const vsix = (await readdir(packages)).filter((name) => name.endsWith(".vsix"));
+  const written = { ...tools, vsix: vsix.map((name) => path.join(packages, name)) };
+  await writeFile(path.join(CACHE, "tools.json"), JSON.stringify(written, null, 2));
+  const rest = args.filter((arg) => arg !== "--as-built");
+  return await timed("tests", () => test(tools, env, rest));
+}
+
+/** `npm ci`, unless the lock file is older than what it led to. */
+async function dependencies(env) {
+  const installed = path.join(EXTENSION, "node_modules/.package-lock.json");
+  const lock = await stat(path.join(EXTENSION, "package-lock.json"));
+  if (existsSync(installed) && (await stat(installed)).mtimeMs >= lock.mtimeMs) return;
+  await run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: EXTENSION, env });
+}
+
+async function pack(packages, tools, env) {
+  await rm(packages, { recursive: true, force: true });
+  await mkdir(packages, { recursive: true });
+  await run("npm", ["run", "package", "--", path.join(packages, "nexus.vsix")], { cwd: EXTENSION, env });
+  const vsce = path.join(EXTENSION, "node_modules/@vscode/vsce/vsce");
+  const flags = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license"];
+  await run(tools.node, [vsce, ...flags, "-o", path.join(packages, "model.vsix")], { cwd: MODEL, env });
+  await host(tools, packages, env);
+}
+
+/** The tests that run inside the extension host: a bundle that VS Code loads by its path. */
+async function host(tools, packages, env) {
+  const esbuild = path.join(EXTENSION, "node_modules/esbuild/bin/esbuild");
+  const flags = ["--bundle", "--platform=node", "--format=cjs", "--external:vscode", "--log-level=warning"];
+  const target = path.join(packages, "host");
+  await cp(path.join(EXTENSION, "test/host/package.json"), path.join(target, "package.json"));
+  await run(tools.node, [esbuild, "test/host/run.ts", ...flags, `--outfile=${target}/run.js`], { cwd: EXTENSION, env });
+}
+
+function test(tools, env, args) {
+  const vitest = path.join(EXTENSION, "node_modules/vitest/vitest.mjs");
+  const config = path.join(EXTENSION, "test/e2e/vitest.config.ts");
+  const child = spawn(tools.node, [vitest, "run", "--config", config, ...args], {
+    cwd: EXTENSION,
+    env,
+    stdio: "inherit",
+  });
+  return new Promise((resolve) => child.on("close", (code) => resolve(code ?? 1)));
+}

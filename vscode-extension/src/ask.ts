@@ -1,0 +1,131 @@
+/** What commands need of the editor: who they are about, questions, progress, failures. */
+import * as vscode from "vscode";
+import { nameOf } from "./focus";
+import { type Focus, type Nexus, NexusError } from "./nexus";
+import type { Requests } from "./protocol";
+
+/** What a menu's entry or a program gives a command: a node of a tree, or what it is about. */
+export interface Subject {
+  readonly folder?: string;
+  readonly session?: string;
+  readonly agent?: string;
+}
+
+export interface Place {
+  readonly folder: vscode.Uri;
+  readonly workspaceFolder: string;
+  readonly name: string;
+}
+
+/** What the bodies of commands have in common. */
+export interface Tools {
+  readonly nexus: Nexus;
+  readonly focus: Focus;
+  /** The folder that is meant. Raises Silent when there is none and the user opens none. */
+  place(subject: Subject): Promise<Place>;
+  /** Asks the daemon; where it takes a while, progress with a way out. */
+  request<M extends keyof Requests>(
+    title: string,
+    method: M,
+    params: Requests[M]["params"],
+  ): Promise<Requests[M]["result"]>;
+}
+
+/** The user went away, or knows already: nothing is said. */
+export class Silent extends Error {}
+
+export function subjectOf(argument: unknown): Subject {
+  if (typeof argument !== "object" || argument === null) return {};
+  const node = argument as { subject?: unknown };
+  const subject = (typeof node.subject === "object" && node.subject !== null ? node.subject : argument) as Record<
+    string,
+    unknown
+  >;
+  const text = (key: string) => (typeof subject[key] === "string" ? { [key]: subject[key] as string } : {});
+  return { ...text("folder"), ...text("session"), ...text("agent") };
+}
+
+export function makeTools(nexus: Nexus, focus: Focus): Tools {
+  return {
+    nexus,
+    focus,
+    async place(subject) {
+      const folder = subject.folder ? vscode.Uri.parse(subject.folder) : (focus.folder ?? (await askFolder()));
+      return { folder, workspaceFolder: folder.toString(), name: nameOf(folder) };
+    },
+    request(title, method, params) {
+      const options = { location: vscode.ProgressLocation.Window, title: `Nexus: ${title}` };
+      return Promise.resolve(vscode.window.withProgress(options, () => nexus.request(method, params)));
+    },
+  };
+}
+
+async function askFolder(): Promise<vscode.Uri> {
+  const open = "Open Folder";
+  const chosen = await vscode.window.showInformationMessage("Nexus works on folders, and none is open.", open);
+  if (chosen === open) await vscode.commands.executeCommand("vscode.openFolder");
+  throw new Silent();
+}
+
+/** A command's body whose failures are said to the user. */
+export function guarded(run: (...args: unknown[]) => Promise<unknown>): (...args: unknown[]) => Promise<unknown> {
+  return async (...args) => {
+    try {
+      return await run(...args);
+    } catch (error) {
+      if (!(error instanceof Silent)) await sayFailure(error);
+      return undefined;
+    }
+  };
+}
+
+async function sayFailure(error: unknown): Promise<void> {
+  const code = error instanceof NexusError ? error.code : "";
+  if (code === "cancelled") return;
+  const message = error instanceof Error ? error.message : String(error);
+  const title = code === "not-ready" ? "Restart" : "Show Output";
+  const chosen = await vscode.window.showErrorMessage(message, title);
+  if (chosen === "Restart") await vscode.commands.executeCommand("nexus.restartServer");
+  else if (chosen) await vscode.commands.executeCommand("nexus.showOutput");
+}
+
+/** What the user picks; raises Silent without a choice. */
+export async function pick<T extends vscode.QuickPickItem>(
+  items: T[] | Promise<T[]>,
+  title: string,
+  placeHolder: string,
+): Promise<T> {
+  const chosen = await vscode.window.showQuickPick(items, {
+    title,
+    placeHolder,
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  if (!chosen) throw new Silent();
+  return chosen;
+}
+
+export interface Question {
+  readonly title: string;
+  readonly prompt?: string;
+  readonly placeHolder?: string;
+  readonly value?: string;
+  /** What is wrong with a text; undefined: nothing. */
+  readonly wrong?: (text: string) => string | undefined;
+}
+
+/** What the user types, without blanks around it; raises Silent when the box is left. */
+export async function ask(question: Question): Promise<string> {
+  const { wrong, ...options } = question;
+  const text = await vscode.window.showInputBox({
+    ...options,
+    ...(wrong ? { validateInput: (typed: string) => wrong(typed.trim()) } : {}),
+  });
+  if (text === undefined) throw new Silent();
+  return text.trim();
+}
+
+/** Raises Silent unless the user agrees. */
+export async function confirm(message: string, detail: string, yes: string): Promise<void> {
+  if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, yes)) !== yes) throw new Silent();
+}

@@ -1,0 +1,203 @@
+/** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
+import * as vscode from "vscode";
+import { type Focus, type Nexus, NexusError } from "../nexus";
+import type { AgentInfo, InFolder } from "../protocol";
+import type { Told } from "./follow";
+import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
+import { freeName, type Mark } from "./place";
+import type { Threads } from "./threads";
+import { undoAction, windowOf } from "./turn";
+
+export interface Chat {
+  nexus: Nexus;
+  focus: Focus;
+  threads: Threads;
+}
+
+export interface Call {
+  request: vscode.ChatRequest;
+  context: vscode.ChatContext;
+  stream: vscode.ChatResponseStream;
+  token: vscode.CancellationToken;
+}
+
+/** A task for an agent: the handler runs it as a turn. */
+export interface Task {
+  /** Of the chat thread, where it is in a session. */
+  mark: Mark | undefined;
+  folder: string;
+  agent: string;
+  session: string;
+  prompt: string;
+}
+
+type Command = (chat: Chat, call: Call) => Promise<Told | Task>;
+
+export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, init };
+
+/** The folder's own agent: always there, and not among the live ones. */
+const MAIN = "main";
+
+const OPEN_PANEL: vscode.Command = { title: "Open Context Panel", command: "nexus.openPanel" };
+
+async function context({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+  const mark = await threads.look(chat, token);
+  const agentInfo = await threads.agentIn(mark.folder, token);
+  const assembled = await nexus.request(
+    "nexus/context/assemble",
+    {
+      workspaceFolder: mark.folder,
+      session: agentInfo?.session ?? mark.session,
+      ...(agentInfo === undefined ? {} : { agent: agentInfo.agentId }),
+      ...(request.prompt.trim() === "" ? {} : { message: request.prompt }),
+      options: windowOf(request.model),
+    },
+    token,
+  );
+  stream.markdown(usageTable(assembled));
+  stream.button(OPEN_PANEL);
+  stream.button({ title: "Show Prompt", command: "nexus.showPrompt" });
+  threads.moveTo(mark, chat);
+  return { kind: "context", mark, percent: assembled.usage.percent };
+}
+
+async function compact({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+  const mark = await threads.look(chat, token);
+  const session = (await threads.agentIn(mark.folder, token))?.session ?? mark.session;
+  const instructions = request.prompt.trim();
+  stream.progress("Compacting");
+  const { compaction, receipt, usage } = await nexus.request(
+    "nexus/session/compact",
+    { workspaceFolder: mark.folder, session, ...(instructions === "" ? {} : { instructions }) },
+    token,
+  );
+  stream.markdown(receiptText(receipt, session));
+  stream.button(undoAction(mark.folder, session, compaction));
+  stream.button(OPEN_PANEL);
+  threads.moveTo(mark, chat);
+  return { kind: "compact", mark, percent: usage.percent };
+}
+
+async function fork({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+  const mark = await threads.look(chat, token);
+  const names = (await threads.sessions(mark.folder, token)).map((one) => one.session);
+  const to = request.prompt.trim() || freeName(mark.session, names);
+  const params = { workspaceFolder: mark.folder, session: mark.session, to };
+  const place = await nexus.request("nexus/session/fork", params, token);
+  const moved = { ...mark, session: place.session, thread: place.thread };
+  threads.moveTo(moved, chat);
+  stream.markdown(
+    `This chat goes on in **${plain(place.session)}**, a fork of **${plain(mark.session)}**, which stays as it is.`,
+  );
+  stream.button({
+    title: `Back to ${mark.session}`,
+    command: "nexus.chat.useSession",
+    arguments: [mark.folder, mark.session],
+  });
+  return { kind: "fork", mark: moved };
+}
+
+async function init({ nexus, threads }: Chat, { context: chat, stream, token }: Call): Promise<Told> {
+  const folder = threads.folderOf(threads.markIn(chat));
+  const { created, existing } = await nexus.request("nexus/workspace/init", { workspaceFolder: folder }, token);
+  listFiles(stream, "Created", created);
+  listFiles(stream, "There already, and left alone", existing);
+  return { kind: "init" };
+}
+
+function listFiles(stream: vscode.ChatResponseStream, title: string, uris: readonly string[]): void {
+  if (uris.length === 0) {
+    return;
+  }
+  stream.markdown(`${title}:\n`);
+  for (const uri of uris) {
+    stream.markdown("\n- ");
+    stream.anchor(vscode.Uri.parse(uri));
+  }
+  stream.markdown("\n\n");
+}
+
+// ---------------------------------------------------------------- agents
+
+async function agent(chat: Chat, call: Call): Promise<Told | Task> {
+  const { nexus, focus, threads } = chat;
+  const { request, context: history, stream, token } = call;
+  const mark = threads.markIn(history);
+  const folder = threads.folderOf(mark);
+  const [, id = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
+  const { agents } = await nexus.request("nexus/agent/list", { workspaceFolder: folder }, token);
+  if (id === "") {
+    showAgents(call, agents, focus.agent);
+    return toldOf(mark);
+  }
+  if (id === MAIN) {
+    focus.setAgent(undefined);
+    stream.markdown("From here on you talk to the folder's own agent. Send it messages without a command.");
+    return toldOf(mark);
+  }
+  const live = agents.find((one) => one.agentId === id);
+  const session = live?.session ?? (await spawned(chat, { workspaceFolder: folder }, id, task, token));
+  if (live === undefined) {
+    stream.markdown(`Agent **${plain(id)}** is started, with a conversation of its own, **${plain(session)}**.\n\n`);
+  }
+  if (task !== "") {
+    return { mark, folder, agent: id, session, prompt: task };
+  }
+  view(chat, folder, id);
+  showViewed(stream, id, live);
+  return { ...toldOf(mark), agent: id };
+}
+
+function toldOf(mark: Mark | undefined): Told {
+  return mark === undefined ? { kind: "agent" } : { kind: "agent", mark };
+}
+
+function showAgents({ stream }: Call, agents: readonly AgentInfo[], viewed: string | undefined): void {
+  if (agents.length === 0) {
+    stream.markdown(
+      "No agent is live in this folder. `/agent <id> <task>` starts one; `agents` of config.json names some.",
+    );
+    return;
+  }
+  stream.markdown(`${agentsTable(agents, viewed)}\n\n`);
+  for (const { agentId } of agents.filter((one) => one.agentId !== viewed)) {
+    stream.button({ title: `View as ${agentId}`, command: "nexus.chat.viewAs", arguments: [agentId] });
+  }
+}
+
+function showViewed(stream: vscode.ChatResponseStream, id: string, live: AgentInfo | undefined): void {
+  const cost = live === undefined ? "" : ` (${tokens(live.usage.total, live.usage.counter.exact)} tokens)`;
+  stream.markdown(`From here on you talk to **${plain(id)}**: panel and chat show what it sees${cost}.`);
+  stream.button({ title: "Back to the Folder's Own Agent", command: "nexus.chat.viewAs", arguments: [] });
+}
+
+function view({ focus }: Chat, folder: string, id: string): void {
+  if (focus.folder?.toString() !== folder) {
+    focus.setFolder(vscode.Uri.parse(folder));
+  }
+  focus.setAgent(id);
+}
+
+/** Start an agent: as the settings describe it where they name it, else in the folder itself. */
+async function spawned(
+  { nexus }: Chat,
+  folder: InFolder,
+  agentId: string,
+  task: string,
+  token: vscode.CancellationToken,
+): Promise<string> {
+  const { config } = await nexus.request("nexus/config/effective", folder, token);
+  const { agents } = config;
+  const isNamed = typeof agents === "object" && agents !== null && !Array.isArray(agents) && agentId in agents;
+  const params = {
+    ...folder,
+    agentId,
+    ...(isNamed ? {} : { cwd: folder.workspaceFolder }),
+    ...(task === "" ? {} : { task }),
+  };
+  const { session } = await nexus.request("nexus/agent/spawn", params, token);
+  if (session === "") {
+    throw new NexusError(`Agent ${agentId} has no session. Restart the server.`, "no-session");
+  }
+  return session;
+}

@@ -1,0 +1,185 @@
+/**
+ * The chat participant @nexus. Which session a chat thread is in: `place`. What a turn is: `turn`. The slash
+ * commands: `commands`. What the daemon asks the editor's model: `complete`.
+ */
+import * as vscode from "vscode";
+import type { Focus, Nexus } from "../nexus";
+import { type Call, type Chat, COMMANDS, type Task } from "./commands";
+import { complete, Models } from "./complete";
+import { explain, type Failure } from "./failures";
+import { metadataOf, suggestions, type Told, toldOf } from "./follow";
+import { placeNote, plain } from "./markdown";
+import type { Place } from "./place";
+import { whenReady } from "./ready";
+import { Recorder } from "./record";
+import { Threads } from "./threads";
+import { note, takeTurn, toldOfTurn } from "./turn";
+
+export const PARTICIPANT = "nexus.chat";
+
+/** How long a chat waits for a server that is starting; longer where it is being installed. */
+const READY_MS = 180_000;
+const RECORD_READY_MS = 20_000;
+
+/** Register @nexus, its buttons' commands, and the answers to `nexus/model/complete`. */
+export function registerChat(context: vscode.ExtensionContext, nexus: Nexus, focus: Focus): vscode.Disposable {
+  const chat: Talk = {
+    nexus,
+    focus,
+    threads: new Threads(nexus, focus, context.workspaceState),
+    recorder: new Recorder(nexus, () => whenReady(nexus, RECORD_READY_MS)),
+    models: new Models(context),
+  };
+  const participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, history, stream, token) =>
+    answer(chat, { request, context: history, stream, token }),
+  );
+  participant.iconPath = new vscode.ThemeIcon("layers");
+  participant.followupProvider = {
+    provideFollowups: (result) => suggestions(toldOf(result.metadata)),
+  };
+  return vscode.Disposable.from(
+    participant,
+    nexus.answerModel((params, token) => complete(chat.models, params, token)),
+    ...buttons(chat),
+  );
+}
+
+interface Talk extends Chat {
+  recorder: Recorder;
+  models: Models;
+}
+
+async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
+  const { request, stream, token } = call;
+  const done = chat.models.use(request.model);
+  try {
+    await whenReady(chat.nexus, READY_MS, token, (doing) => stream.progress(doing || "Starting the Nexus server"));
+    const command = request.command === undefined ? undefined : COMMANDS[request.command];
+    if (command === undefined) {
+      return await talk(chat, call);
+    }
+    const told = await command(chat, call);
+    return "kind" in told ? { metadata: metadataOf(told) } : await talkToAgent(chat, call, told);
+  } catch (error) {
+    return token.isCancellationRequested ? {} : failed(call, explain(error, request.model.name));
+  } finally {
+    done();
+  }
+}
+
+async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
+  const { request, stream, token, context } = call;
+  if (request.prompt.trim() === "" && request.references.length === 0) {
+    stream.markdown("Ask something, or try `/context` to see what the model would be sent.");
+    return { metadata: metadataOf({ kind: "none" }) };
+  }
+  notRun(call);
+  const known = chat.threads.markIn(context);
+  const viewed = await chat.threads.agentIn(chat.threads.folderOf(known), token);
+  if (viewed !== undefined) {
+    const folder = chat.threads.folderOf(known);
+    const { agentId: agent, session } = viewed;
+    return talkToAgent(chat, call, { mark: known, folder, agent, session, prompt: request.prompt });
+  }
+  const { place, mark } = await chat.threads.take(context, request.prompt, token);
+  introduce(chat, call, place, mark.folder);
+  const taken = await takeTurn(chat.nexus, chat.recorder, {
+    request,
+    stream,
+    token,
+    folder: mark.folder,
+    session: mark.session,
+  });
+  const { appended } = taken;
+  const now = appended === undefined ? mark : { ...mark, turn: appended.turn };
+  const moved = appended?.forked === true ? { ...now, session: appended.session, thread: null } : now;
+  chat.threads.moveTo(moved, context, appended !== undefined);
+  return resultOf(call, toldOfTurn(taken, moved, undefined), taken.failure);
+}
+
+/** A turn of an agent, in its own session. */
+async function talkToAgent(chat: Talk, call: Call, task: Task): Promise<vscode.ChatResult> {
+  const { request, stream, token } = call;
+  const { mark, folder, agent, session, prompt } = task;
+  note(stream, [`To agent **${plain(agent)}**, in its conversation **${plain(session)}**.`]);
+  const turn = { request, stream, token, folder, session, agent, prompt };
+  const taken = await takeTurn(chat.nexus, chat.recorder, turn);
+  return resultOf(call, toldOfTurn(taken, mark, agent), taken.failure);
+}
+
+/** Say which session the answer is in, where that is not what it was before. */
+function introduce(chat: Talk, { stream }: Call, place: Place, folder: string): void {
+  const said = placeNote(place);
+  const elsewhere = chat.focus.folder?.toString() !== folder;
+  const where = `Folder **${plain(vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(folder))?.name ?? folder)}**.`;
+  note(stream, [...(said === "" ? [] : [said]), ...(elsewhere ? [where] : [])]);
+  if (place.reason === "chosen") {
+    stream.button({ title: "New Conversation", command: "nexus.newSession" });
+  }
+  if (place.reason === "fresh" && place.instead !== undefined) {
+    stream.button({
+      title: `Go On in ${place.instead} Instead`,
+      command: "nexus.chat.useSession",
+      arguments: [folder, place.instead],
+    });
+  }
+}
+
+function notRun({ request, stream }: Call): void {
+  const names = request.toolReferences.map((tool) => plain(tool.name));
+  if (names.length > 0) {
+    note(stream, [`Not run: ${names.join(", ")}. @nexus runs no tools of other extensions yet.`]);
+  }
+}
+
+function resultOf(call: Call, told: Told, failure: Failure | undefined): vscode.ChatResult {
+  const metadata = metadataOf(told);
+  return failure === undefined ? { metadata } : { ...failed(call, failure), metadata };
+}
+
+function failed({ stream }: Call, failure: Failure): vscode.ChatResult {
+  for (const action of failure.actions) {
+    stream.button(action);
+  }
+  const told: Told = { kind: "failed", ...(failure.overflow === true ? { overflow: true } : {}) };
+  return { errorDetails: { message: failure.message }, metadata: metadataOf(told) };
+}
+
+// ---------------------------------------------------------------- buttons
+
+/** Commands that buttons of answers run; they are not in the palette. */
+function buttons(chat: Talk): vscode.Disposable[] {
+  return [
+    vscode.commands.registerCommand("nexus.chat.useSession", (folder: string, session: string) => {
+      if (chat.focus.folder?.toString() !== folder) {
+        chat.focus.setFolder(vscode.Uri.parse(folder));
+      }
+      chat.focus.setSession(session);
+    }),
+    vscode.commands.registerCommand("nexus.chat.viewAs", (agent?: string) => chat.focus.setAgent(agent)),
+    vscode.commands.registerCommand(
+      "nexus.chat.undoCompaction",
+      (folder: string, session: string, compaction: string) =>
+        reported(async () => {
+          await chat.nexus.request("nexus/session/undoCompaction", { workspaceFolder: folder, session, compaction });
+          return `Conversation ${session} is as it was before the compaction.`;
+        }),
+    ),
+    vscode.commands.registerCommand("nexus.chat.recordAgain", (key: string) =>
+      reported(async () => {
+        const appended = await chat.recorder.writeKept(key);
+        return appended === undefined
+          ? "The turn is in the ledger already."
+          : `The turn is in conversation ${appended.session}.`;
+      }),
+    ),
+  ];
+}
+
+async function reported(run: () => Promise<string>): Promise<void> {
+  try {
+    void vscode.window.showInformationMessage(await run());
+  } catch (error) {
+    void vscode.window.showErrorMessage(explain(error, "").message);
+  }
+}

@@ -1,0 +1,148 @@
+/** What the chat shows of the daemon's figures, as Markdown. Every number is the daemon's own. No VS Code here. */
+import { CATEGORIES, exactly, percentText, plural } from "../figures";
+import type { AgentInfo, AssembledContext, Lost, Receipt, TokenUsage, UsageRow } from "../protocol";
+import type { Place } from "./place";
+
+/** Rows of a table: the panel has all. */
+const MOST_ROWS = 40;
+/** Things of one kind that a receipt lists. */
+const MOST_LOST = 8;
+
+const NAMES: ReadonlyMap<string, string> = new Map(CATEGORIES);
+
+/** Text that Markdown shows as it is, in a line or a table's cell. */
+export function plain(text: string): string {
+  return text.replace(/\s+/gu, " ").replace(/[\\`*_{}[\]()<>#+!|~$&-]/gu, "\\$&");
+}
+
+export function tokens(count: number, exact: boolean): string {
+  return `${exact ? "" : "≈ "}${exactly(count)}`;
+}
+
+/** What would be sent, as a table. */
+export function usageTable(context: AssembledContext): string {
+  const { usage } = context;
+  const shown = usage.rows.slice(0, MOST_ROWS);
+  const rest = usage.rows.length - shown.length;
+  const lines = [
+    usageLine(usage, context.session),
+    "",
+    "| | What | Tokens |",
+    "|---|---|--:|",
+    ...shown.map(rowLine),
+    ...(rest > 0 ? [`| | … and ${rest} more, in the panel | |`] : []),
+    `| | **Total** | **${tokens(usage.total, usage.counter.exact)}** |`,
+  ];
+  const notes = contextNotes(context);
+  return [...lines, ...(notes.length > 0 ? ["", ...notes.map((note) => `- ${note}`)] : [])].join("\n");
+}
+
+function usageLine(usage: TokenUsage, session: string): string {
+  const limit = exactly(usage.available);
+  const model = usage.model === "" ? "" : ` of ${plain(usage.model)}`;
+  const known = usage.limitKnown ? "" : " (the model is unknown: its window is a guess)";
+  const used = tokens(usage.total, usage.counter.exact);
+  const over = usage.over ? " **That is too much.**" : "";
+  return `Conversation **${plain(session)}**: ${used} of ${limit} tokens${model}, ${percentText(usage.percent)}${known}.${over}`;
+}
+
+function rowLine(row: UsageRow): string {
+  const source = row.source === undefined ? plain(row.label) : `[${plain(row.label)}](${linkOf(row.source)})`;
+  return `| ${NAMES.get(row.category) ?? plain(row.category)} | ${source} | ${tokens(row.tokens, row.exact)} |`;
+}
+
+function linkOf(source: NonNullable<UsageRow["source"]>): string {
+  const uri = source.uri.replace(/[()|\s]/gu, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, "0")}`);
+  return `${uri}#L${source.range.start.line + 1}`;
+}
+
+/** What was left out of a request, compacted for it, or should be compacted. One line each. */
+export function contextNotes(context: AssembledContext): string[] {
+  const { truncated, truncation, compaction, shouldCompact, compactionReason, wantedPercent } = context.metadata;
+  const notes: string[] = [];
+  if (compaction?.receipt !== undefined) {
+    notes.push(`Compacted first: ${change(compaction.receipt)}.`);
+  } else if (compaction?.problem !== undefined) {
+    notes.push(`Compaction was due, but: ${plain(compaction.problem)}`);
+  }
+  if (truncated) {
+    const removed = truncation?.removedTokens ?? 0;
+    const count = truncation?.removedMessages ?? 0;
+    notes.push(
+      `The conversation does not fit: ${count} older messages are not sent (${exactly(removed)} tokens less).`,
+    );
+  } else if (shouldCompact && compactionReason === "token_limit") {
+    notes.push(`The conversation takes ${percentText(wantedPercent)} of what the model takes.`);
+  }
+  return notes;
+}
+
+function change(receipt: Receipt): string {
+  const [before, after] = [receipt.tokensBefore, receipt.tokensAfter].map((count) => exactly(count));
+  return `${receipt.replacedMessages} messages became a summary by ${plain(receipt.summarizer)}, ${before} → ${after} tokens`;
+}
+
+/** What a compaction did, and what is gone with it. */
+export function receiptText(receipt: Receipt, session: string): string {
+  const gone = lostLines(receipt.lost);
+  const lost =
+    gone.length === 0
+      ? ["Every path, command, name, error, instruction and decision is still there."]
+      : ["What stood in the old messages and stands nowhere now:", "", ...gone];
+  const failed = receipt.failures.map((failure) => `- Asked before, without success: ${plain(failure)}`);
+  return [
+    `Conversation **${plain(session)}**: ${change(receipt)}.`,
+    "",
+    ...lost,
+    ...(failed.length > 0 ? ["", ...failed] : []),
+  ].join("\n");
+}
+
+const KINDS = ["paths", "commands", "identifiers", "errors", "instructions", "decisions"] as const;
+
+function lostLines(lost: Lost): string[] {
+  return KINDS.flatMap((kind) => {
+    const count = lost.counts[kind] ?? lost[kind].length;
+    if (count === 0) {
+      return [];
+    }
+    const shown = lost[kind].slice(0, MOST_LOST);
+    const more = count > shown.length ? ", …" : "";
+    return [`- **${count} ${kind}**: ${shown.map(plain).join(", ")}${more}`];
+  });
+}
+
+/** The first line of an answer: which session it is in. Empty where nothing changed since the turn before. */
+export function placeNote(place: Place): string {
+  const name = `**${plain(place.session)}**`;
+  const turns = plural(place.turns, "turn");
+  const instead = `**${plain(place.instead ?? "")}**`;
+  switch (place.reason) {
+    case "same":
+      return "";
+    case "switched":
+      return `Goes on in conversation ${name} (${turns}), which you switched to.`;
+    case "branch":
+      return `You went back, so this goes on in ${name}, a fork. What you took back stays in ${instead}.`;
+    case "cleared":
+      return `Conversation ${name} was cleared since the last answer: the model does not see what stands above.`;
+    case "deleted":
+      return `Conversation ${name} was deleted: a new one of its name begins here. The model does not see what stands above.`;
+    case "first":
+      return `Conversation ${name} begins here.`;
+    case "chosen":
+      return `Goes on in conversation ${name} (${turns}).`;
+    case "fresh":
+      return `Conversation ${name} begins here; ${instead} stays as it is.`;
+  }
+}
+
+/** The live agents of a folder. */
+export function agentsTable(agents: readonly AgentInfo[], viewed: string | undefined): string {
+  const lines = agents.map((agent) => {
+    const name = agent.agentId === viewed ? `**${plain(agent.agentId)}** (viewed)` : plain(agent.agentId);
+    const used = tokens(agent.usage.total, agent.usage.counter.exact);
+    return `| ${name} | ${plain(agent.role)} | ${plain(agent.cwd)} | ${plain(agent.task ?? "")} | ${plain(agent.parent ?? "")} | ${used} |`;
+  });
+  return ["| Agent | Role | Directory | Task | Below | Tokens |", "|---|---|---|---|---|--:|", ...lines].join("\n");
+}

@@ -1,0 +1,258 @@
+/**
+ * One turn of @nexus: the daemon's context, the model's answer, the ledger. Rules:
+ *
+ * 1. What is sent is what the daemon assembled for the model that the user picked, nothing else.
+ * 2. The turn is written behind the very turn that the model was shown (`parentTurn`): where another window went
+ *    on meanwhile, the daemon makes a fork, and the chat goes on there.
+ * 3. The ledger has what was sent as the user's message, attachments included, and what the model said. A
+ *    cancelled or failed answer is written as far as it came, marked `partial`. Where the model said nothing,
+ *    nothing is written: the user still has the message in the chat.
+ * 4. An agent's turn is a turn of the agent's own session; the chat thread stays where it is.
+ */
+import { randomUUID } from "node:crypto";
+import * as vscode from "vscode";
+import type { Nexus } from "../nexus";
+import type { Appended, AssembledContext, Json, Message, ToolCall } from "../protocol";
+import { type Answer, answerOf, type Tool } from "./ask";
+import { COMPACT, explain, type Failure } from "./failures";
+import type { Told } from "./follow";
+import { abilitiesOf, modelOf } from "./lm";
+import { contextNotes, plain } from "./markdown";
+import type { Mark } from "./place";
+import type { Recorder } from "./record";
+import { type Attached, messageWith } from "./references";
+import { inputOf, isRecord, spokenOf } from "./spoken";
+
+const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
+
+/** Tools that the daemon runs for us; others are not offered. */
+const MEMORY_TOOLS: ReadonlySet<string> = new Set(["query_l2_memory", "query_l3_memory", "query_l4_memory"]);
+
+export interface Turn {
+  request: vscode.ChatRequest;
+  stream: vscode.ChatResponseStream;
+  token: vscode.CancellationToken;
+  folder: string;
+  session: string;
+  agent?: string;
+  /** The message, where it is not the request's prompt. */
+  prompt?: string;
+}
+
+export interface Taken {
+  /** What was written; undefined where the model said nothing, or the ledger could not be written. */
+  appended: Appended | undefined;
+  failure: Failure | undefined;
+  partial: boolean;
+  /** How full the model's window would be with the whole conversation, in percent. */
+  percent: number;
+}
+
+/** Run a turn. Rejects where the daemon refuses to assemble it: then nothing was sent. */
+export async function takeTurn(nexus: Nexus, recorder: Recorder, turn: Turn): Promise<Taken> {
+  const { request, stream } = turn;
+  await caughtUp(recorder, turn);
+  const attached = await messageWith(promptOf(turn), request.references, request.model.maxInputTokens);
+  for (const used of attached.used) {
+    stream.reference(used);
+  }
+  note(stream, attached.notes.map(plain));
+  const [context, files] = await Promise.all([assembled(nexus, turn, attached), filesOf(nexus, turn)]);
+  showSources(turn, context, files);
+  showNotes(turn, context);
+  const answer = await answered(nexus, turn, context);
+  const failure = answer.end === "failed" ? explain(answer.error, request.model.name) : undefined;
+  const percent = context.metadata.wantedPercent;
+  const partial = answer.end !== "whole" && answer.messages.length > 0;
+  if (answer.end === "whole" && answer.messages.length === 0) {
+    const message = `${request.model.name} answered nothing. Try again, or pick another model.`;
+    return { appended: undefined, failure: { message, actions: [] }, partial, percent };
+  }
+  return { appended: await written(recorder, turn, attached, context, answer), failure, partial, percent };
+}
+
+function promptOf(turn: Turn): string {
+  return turn.prompt ?? turn.request.prompt;
+}
+
+/** The conversation's context for the turn, for the model that the user picked. */
+function assembled(nexus: Nexus, turn: Turn, attached: Attached): Promise<AssembledContext> {
+  const { model } = turn.request;
+  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
+  return nexus.request(
+    "nexus/context/assemble",
+    {
+      workspaceFolder: turn.folder,
+      session: turn.session,
+      ...(turn.agent === undefined ? {} : { agent: turn.agent }),
+      message: attached.content,
+      format: "openai",
+      options: { ...windowOf(model), memoryTools: wantsTools && abilitiesOf(model).tools },
+    },
+    turn.token,
+  );
+}
+
+/** The model's name and window, for the daemon. */
+export function windowOf(model: vscode.LanguageModelChat): { model: string; maxContextTokens?: number } {
+  return model.maxInputTokens > 0 ? { model: model.id, maxContextTokens: model.maxInputTokens } : { model: model.id };
+}
+
+function answered(nexus: Nexus, turn: Turn, context: AssembledContext): Promise<Answer> {
+  const { request, stream, token } = turn;
+  const tools = context.tools.flatMap(toolOf);
+  const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
+  const question = {
+    messages: spokenOf(context.request?.messages, can),
+    tools,
+    show: (text: string) => stream.markdown(text),
+    run: (call: ToolCall) => {
+      stream.progress(`Asking memory (${call.name})`);
+      return remembered(nexus, turn, call);
+    },
+  };
+  return answerOf(modelOf(request.model, JUSTIFICATION), question, token);
+}
+
+async function remembered(nexus: Nexus, turn: Turn, call: ToolCall): Promise<string> {
+  const { folder, session, token } = turn;
+  const params = { workspaceFolder: folder, session, tool: call.name, arguments: inputOf(call.arguments) };
+  return (await nexus.request("nexus/memory/query", params, token)).text;
+}
+
+function toolOf(definition: Record<string, Json>): Tool[] {
+  const { name, description, inputSchema } = definition;
+  if (typeof name !== "string" || !MEMORY_TOOLS.has(name)) {
+    return [];
+  }
+  const schema = isRecord(inputSchema) ? inputSchema : { type: "object", properties: {} };
+  return [{ name, description: typeof description === "string" ? description : name, inputSchema: schema }];
+}
+
+// ---------------------------------------------------------------- the ledger
+
+async function written(
+  recorder: Recorder,
+  turn: Turn,
+  attached: Attached,
+  context: AssembledContext,
+  answer: Answer,
+): Promise<Appended | undefined> {
+  if (answer.messages.length === 0) {
+    return undefined;
+  }
+  const key = randomUUID();
+  try {
+    const appended = await recorder.write({
+      workspaceFolder: turn.folder,
+      session: turn.session,
+      messages: [asSaid(turn, attached), ...answer.messages],
+      idempotencyKey: key,
+      parentTurn: context.parentTurn ?? null,
+      model: turn.request.model.id,
+    });
+    told(turn.stream, appended, turn.session);
+    return appended;
+  } catch (error) {
+    notWritten(turn.stream, error, key);
+    return undefined;
+  }
+}
+
+function asSaid(turn: Turn, attached: Attached): Message {
+  const references = attached.used.map((used) => (used instanceof vscode.Uri ? used : used.uri).toString());
+  const meta: Record<string, Json> = { client: "vscode" };
+  if (references.length > 0) {
+    Object.assign(meta, { prompt: promptOf(turn), references });
+  }
+  return { role: "user", content: attached.content, meta };
+}
+
+function told(stream: vscode.ChatResponseStream, appended: Appended, session: string): void {
+  if (appended.forked === true) {
+    const names = `**${plain(appended.session)}**, a fork of **${plain(session)}**`;
+    note(stream, [`The conversation went on elsewhere meanwhile: this turn is in ${names}.`], true);
+  }
+  if (appended.persists === false) {
+    note(
+      stream,
+      ["Conversations cannot be kept on this machine at the moment: this turn is gone when the server ends."],
+      true,
+    );
+  }
+}
+
+function notWritten(stream: vscode.ChatResponseStream, error: unknown, key: string): void {
+  note(stream, [`**This turn is not in the ledger yet.** ${plain(explain(error, "").message)}`], true);
+  stream.button({ title: "Record Again", command: "nexus.chat.recordAgain", arguments: [key] });
+}
+
+/** Turns that could not be written before come first: the order of a conversation matters. */
+async function caughtUp(recorder: Recorder, turn: Turn): Promise<void> {
+  try {
+    await recorder.catchUp(turn.folder, turn.session);
+  } catch (error) {
+    note(turn.stream, [`An earlier turn is still not in the ledger. ${plain(explain(error, "").message)}`]);
+  }
+}
+
+// ---------------------------------------------------------------- what is shown
+
+/** URIs of the files of all layers; none where they cannot be had: the turn goes on without them. */
+async function filesOf(nexus: Nexus, turn: Turn): Promise<ReadonlySet<string>> {
+  try {
+    const { layers } = await nexus.request("nexus/context/layers", { workspaceFolder: turn.folder }, turn.token);
+    return new Set(layers.flatMap((layer) => layer.files.map((file) => file.uri)));
+  } catch {
+    return new Set();
+  }
+}
+
+/** The files that went into the prompt, as references: the layers' own, and others of the workspace. */
+function showSources(turn: Turn, context: AssembledContext, files: ReadonlySet<string>): void {
+  const sources = context.usage.rows.flatMap((row) =>
+    row.category === "system" && row.source !== undefined ? [row.source.uri] : [],
+  );
+  for (const source of new Set(sources)) {
+    const uri = vscode.Uri.parse(source);
+    if (files.has(source) || vscode.workspace.getWorkspaceFolder(uri) !== undefined) {
+      turn.stream.reference(uri);
+    }
+  }
+}
+
+function showNotes(turn: Turn, context: AssembledContext): void {
+  const notes = contextNotes(context);
+  if (notes.length === 0) {
+    return;
+  }
+  note(turn.stream, notes);
+  const receipt = context.metadata.compaction?.receipt;
+  turn.stream.button(receipt === undefined ? COMPACT : undoAction(turn.folder, turn.session, receipt.id));
+  turn.stream.button({ title: "Open Context Panel", command: "nexus.openPanel" });
+}
+
+/** The button that takes a compaction back. */
+export function undoAction(folder: string, session: string, compaction: string): vscode.Command {
+  return { title: "Undo Compaction", command: "nexus.chat.undoCompaction", arguments: [folder, session, compaction] };
+}
+
+/** Lines of ours among the model's: in italics, so that they are told apart. */
+export function note(stream: vscode.ChatResponseStream, lines: readonly string[], after = false): void {
+  if (lines.length > 0) {
+    stream.markdown(`${after ? "\n\n" : ""}${lines.map((line) => `> ${line}`).join("\n>\n")}\n\n`);
+  }
+}
+
+/** What the answer's metadata keeps of a turn. */
+export function toldOfTurn(taken: Taken, mark: Mark | undefined, agent: string | undefined): Told {
+  const { failure, partial, percent } = taken;
+  return {
+    kind: "turn",
+    ...(mark === undefined ? {} : { mark }),
+    percent,
+    ...(failure?.overflow === true ? { overflow: true } : {}),
+    ...(partial ? { partial } : {}),
+    ...(agent === undefined ? {} : { agent }),
+  };
+}

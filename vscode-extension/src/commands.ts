@@ -1,0 +1,184 @@
+/** Every command of the extension; those of conversations and agents have modules of their own. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { agentCommands } from "./agents";
+import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
+import { exactly, plural } from "./figures";
+import type { Focus, Nexus } from "./nexus";
+import { type Kind, show } from "./prompt";
+import type { TokenCounts } from "./protocol";
+import { sessionCommands } from "./sessions";
+
+/** What commands need of the server beside its answers. */
+export interface Channels {
+  readonly output: Pick<vscode.OutputChannel, "show">;
+  readonly trace: Pick<vscode.OutputChannel, "show">;
+  /** Runs a command of the program `nexus` and returns what it printed. Rejects with NexusError. */
+  readonly runServer: (args: readonly string[]) => Promise<string>;
+}
+
+type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
+
+const WALKTHROUGH = "nexus.nexus-context#start";
+
+export function registerCommands(
+  context: vscode.ExtensionContext,
+  nexus: Nexus,
+  focus: Focus,
+  channels: Channels,
+): vscode.Disposable {
+  const tools = makeTools(nexus, focus);
+  const all: Commands = {
+    ...viewCommands(tools),
+    ...folderCommands(tools),
+    ...serverCommands(context, nexus, channels),
+    ...sessionCommands(tools),
+    ...agentCommands(tools),
+  };
+  const registered = Object.entries(all).map(([id, run]) => vscode.commands.registerCommand(id, guarded(run)));
+  return vscode.Disposable.from(...registered);
+}
+
+function viewCommands(tools: Tools): Commands {
+  return {
+    "nexus.openPanel": async () => vscode.commands.executeCommand("nexus.window.focus"),
+    "nexus.showPrompt": (arg) => showDocument(tools, subjectOf(arg), "prompt"),
+    "nexus.showRequest": (arg) => showRequest(tools, subjectOf(arg)),
+    "nexus.showEffectiveConfig": (arg) => showDocument(tools, subjectOf(arg), "effective"),
+    "nexus.check": async () => vscode.commands.executeCommand("workbench.actions.view.problems"),
+    "nexus.countSelection": (arg) => countSelection(tools, arg),
+  };
+}
+
+function folderCommands(tools: Tools): Commands {
+  return {
+    "nexus.switchFolder": () => switchFolder(tools),
+    "nexus.init": (arg) => initialize(tools, subjectOf(arg)),
+    "nexus.openGlobalConfig": openGlobalConfig,
+  };
+}
+
+function serverCommands(context: vscode.ExtensionContext, nexus: Nexus, channels: Channels): Commands {
+  return {
+    "nexus.initGlobal": () => initializeGlobal(channels.runServer),
+    "nexus.restartServer": () => nexus.restart(),
+    "nexus.showOutput": async () => channels.output.show(true),
+    "nexus.showTrace": () => showTrace(channels),
+    "nexus.openWalkthrough": async () =>
+      vscode.commands.executeCommand(
+        "workbench.action.openWalkthrough",
+        context.extension?.id ? `${context.extension.id}#start` : WALKTHROUGH,
+        false,
+      ),
+  };
+}
+
+async function showDocument(tools: Tools, subject: Subject, kind: Kind): Promise<void> {
+  const place = await tools.place(subject);
+  const agent = subject.agent ?? tools.focus.agent;
+  const session = subject.session ?? tools.focus.session;
+  const who = agent ? { agent } : kind.startsWith("request") ? { session } : {};
+  await show({ kind, folder: place.workspaceFolder, ...who }, place.name);
+}
+
+async function showRequest(tools: Tools, subject: Subject): Promise<void> {
+  const kinds = [
+    { label: "Markdown", description: "to be read", as: "request" as const },
+    { label: "JSON", description: "prompt, messages, tools and parameters as they are", as: "request.json" as const },
+  ];
+  const chosen = await pick(kinds, "Show Next Request", "As what?");
+  await showDocument(tools, subject, chosen.as);
+}
+
+async function switchFolder(tools: Tools): Promise<void> {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  if (folders.length === 0) await tools.place({});
+  const focused = tools.focus.folder?.toString();
+  const items = folders.map((folder) => ({
+    label: `${folder.uri.toString() === focused ? "$(check) " : ""}${folder.name}`,
+    description: folder.uri.fsPath,
+    uri: folder.uri,
+  }));
+  tools.focus.setFolder((await pick(items, "Switch Folder", "Whose context?")).uri);
+}
+
+async function initialize(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const { created, existing } = await tools.request("initializing", "nexus/workspace/init", {
+    workspaceFolder: place.workspaceFolder,
+  });
+  const first = [...created, ...existing].find((uri) => uri.endsWith("/NEXUS.md")) ?? created[0];
+  if (first) await vscode.window.showTextDocument(vscode.Uri.parse(first));
+  const kept = existing.length > 0 ? `${plural(existing.length, "file")} there already, left alone` : "";
+  const made = created.length > 0 ? `${plural(created.length, "file")} written into .nexus3` : "Nothing to write";
+  void vscode.window.showInformationMessage(`${[made, kept].filter(Boolean).join("; ")}.`);
+}
+
+/** A directory that the daemon reads as the global layer. */
+function globalDirectory(): vscode.Uri {
+  return vscode.Uri.file(process.env.NEXUS_HOME || join(homedir(), ".nexus3"));
+}
+
+/** `nexus init --global`: the server's own templates. */
+async function initializeGlobal(runServer: Channels["runServer"]): Promise<void> {
+  const said = await runServer(["init", "--global"]);
+  await vscode.window.showTextDocument(vscode.Uri.joinPath(globalDirectory(), "NEXUS.md"));
+  void vscode.window.showInformationMessage(said);
+}
+
+async function openGlobalConfig(): Promise<void> {
+  const file = vscode.Uri.joinPath(globalDirectory(), "config.json");
+  try {
+    await vscode.workspace.fs.stat(file);
+  } catch {
+    const make = "Make It";
+    if ((await vscode.window.showInformationMessage(`There is no ${file.fsPath} yet.`, make)) !== make)
+      throw new Silent();
+    await vscode.commands.executeCommand("nexus.initGlobal");
+  }
+  await vscode.window.showTextDocument(file);
+}
+
+async function countSelection(tools: Tools, argument: unknown): Promise<TokenCounts | undefined> {
+  const editor = vscode.window.activeTextEditor;
+  const chosen = argument instanceof vscode.Uri ? argument : undefined;
+  if (!chosen && !editor) {
+    void vscode.window.showInformationMessage("Open a file, or select a text in one, to count its tokens.");
+    throw new Silent();
+  }
+  const isSelection = !chosen && editor !== undefined && !editor.selection.isEmpty;
+  const text = isSelection ? editor.document.getText(editor.selection) : undefined;
+  const uri = chosen ?? editor?.document.uri;
+  const what =
+    text !== undefined
+      ? { texts: [text] }
+      : uri?.scheme === "file"
+        ? { uris: [uri.toString()] }
+        : { texts: [editor?.document.getText() ?? ""] };
+  const model = await modelOf(tools);
+  const counted = await tools.request("counting", "nexus/tokens/count", { ...what, ...(model ? { model } : {}) });
+  const name = isSelection ? "The selection" : (uri?.path.split("/").at(-1) ?? "The text");
+  const how = counted.exact ? counted.encoding : `estimate, ${counted.encoding}`;
+  void vscode.window.showInformationMessage(
+    `${name}: ${counted.exact ? "" : "≈ "}${exactly(counted.total)} tokens (${[model, how].filter(Boolean).join(", ")}).`,
+  );
+  return counted;
+}
+
+/** The model of the focused folder, so that the count is the one of its context. */
+async function modelOf(tools: Tools): Promise<string | undefined> {
+  const folder = tools.focus.folder;
+  if (!folder) return undefined;
+  const usage = await tools.nexus.request("nexus/context/usage", { workspaceFolder: folder.toString() });
+  return usage.model || undefined;
+}
+
+async function showTrace(channels: Channels): Promise<void> {
+  channels.trace.show(true);
+  const settings = vscode.workspace.getConfiguration("nexus");
+  if (settings.get<string>("trace.server", "off") !== "off") return;
+  const turnOn = "Turn On";
+  const chosen = await vscode.window.showInformationMessage("The trace of the protocol is off.", turnOn);
+  if (chosen === turnOn) await settings.update("trace.server", "messages", vscode.ConfigurationTarget.Global);
+}

@@ -1,0 +1,60 @@
+/** Activation: makes the parts of the extension and connects them. What is slow is loaded afterwards. */
+import * as vscode from "vscode";
+import { registerChat } from "./chat";
+import { registerCommands } from "./commands";
+import { makeFocus } from "./focus";
+import type { Nexus } from "./nexus";
+import { registerPanel } from "./panel";
+import { registerPromptDocuments } from "./prompt";
+import type { Connect } from "./server/connection";
+import { makeServer, type Server } from "./server/start";
+import { registerStatus } from "./status";
+
+let server: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): { readonly nexus: Nexus; readonly activationMs: number } {
+  const began = performance.now();
+  server = makeServer(context, () => require("./client.js") as { connect: Connect });
+  const nexus = server.daemon;
+  const focus = makeFocus(context.workspaceState);
+  context.subscriptions.push(
+    server,
+    focus,
+    stateInContext(nexus),
+    registerCommands(context, nexus, focus, server),
+    registerPromptDocuments(context, nexus, focus),
+    registerStatus(context, nexus, focus),
+    registerPanel(context, nexus, focus),
+    registerChat(context, nexus, focus),
+    startLater(server),
+  );
+  return { nexus, activationMs: performance.now() - began };
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.daemon.stop();
+}
+
+/** `nexus.state` in `when` clauses. */
+function stateInContext(nexus: Nexus): vscode.Disposable {
+  const set = () => void vscode.commands.executeCommand("setContext", "nexus.state", nexus.state);
+  set();
+  return nexus.onDidChangeState(set);
+}
+
+/** Starts the server once activation is over, and when a first folder or the user's trust comes. */
+function startLater({ daemon }: Server): vscode.Disposable {
+  const start = () => {
+    const automatic = vscode.workspace.getConfiguration("nexus").get<string>("server.start") !== "onUse";
+    if (automatic && vscode.workspace.workspaceFolders?.length && daemon.state === "stopped") void daemon.start();
+  };
+  const timer = setTimeout(start, 0);
+  const listening = vscode.Disposable.from(
+    vscode.workspace.onDidChangeWorkspaceFolders(start),
+    vscode.workspace.onDidGrantWorkspaceTrust(start),
+  );
+  return new vscode.Disposable(() => {
+    clearTimeout(timer);
+    listening.dispose();
+  });
+}

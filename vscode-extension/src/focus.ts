@@ -1,0 +1,80 @@
+/**
+ * What the user looks at: a folder, a conversation, an agent.
+ *
+ * 1. The folder is that of the active editor, else the last one, else the first of the workspace. One that was chosen
+ *    stays until an editor of another folder becomes active.
+ * 2. Each folder remembers its conversation and its agent; the conversation outlives the window.
+ */
+import * as vscode from "vscode";
+import type { Focus } from "./nexus";
+
+export const MAIN = "main";
+const KEY = "nexus.session:";
+
+export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
+  const changed = new vscode.EventEmitter<void>();
+  const agents = new Map<string, string>();
+  let folder = folderOfEditor() ?? firstFolder();
+
+  function look(next: vscode.Uri | undefined): void {
+    if (next?.toString() === folder?.toString()) return;
+    folder = next;
+    changed.fire();
+  }
+
+  const listening = [
+    vscode.window.onDidChangeActiveTextEditor(() => look(folderOfEditor() ?? folder)),
+    vscode.workspace.onDidChangeWorkspaceFolders(() => look(stillThere(folder) ?? folderOfEditor() ?? firstFolder())),
+  ];
+
+  return {
+    onDidChange: changed.event,
+    get folder() {
+      return folder;
+    },
+    get session() {
+      return (folder && memory.get<string>(KEY + folder.toString())) || MAIN;
+    },
+    get agent() {
+      return folder && agents.get(folder.toString());
+    },
+    setFolder: look,
+    setSession(session) {
+      if (!folder || session === this.session) return;
+      void memory.update(KEY + folder.toString(), session === MAIN ? undefined : session);
+      changed.fire();
+    },
+    setAgent(agent) {
+      if (!folder || agent === this.agent) return;
+      if (agent === undefined) agents.delete(folder.toString());
+      else agents.set(folder.toString(), agent);
+      changed.fire();
+    },
+    dispose() {
+      for (const one of [...listening, changed]) one.dispose();
+    },
+  };
+}
+
+function folderOfEditor(): vscode.Uri | undefined {
+  const uri = vscode.window.activeTextEditor?.document.uri;
+  return uri && vscode.workspace.getWorkspaceFolder(uri)?.uri;
+}
+
+function firstFolder(): vscode.Uri | undefined {
+  return vscode.workspace.workspaceFolders?.find((one) => one.uri.scheme === "file")?.uri;
+}
+
+function stillThere(folder: vscode.Uri | undefined): vscode.Uri | undefined {
+  return vscode.workspace.workspaceFolders?.find((one) => one.uri.toString() === folder?.toString())?.uri;
+}
+
+/** Whether a URI of the daemon is this folder: clients and servers escape URIs differently. */
+export function isFolder(uri: string, folder: vscode.Uri | undefined): boolean {
+  return folder !== undefined && (uri === folder.toString() || vscode.Uri.parse(uri).toString() === folder.toString());
+}
+
+/** What people call a folder. */
+export function nameOf(folder: vscode.Uri): string {
+  return vscode.workspace.getWorkspaceFolder(folder)?.name ?? folder.path.split("/").at(-1) ?? "";
+}

@@ -1,0 +1,59 @@
+/** What the parts of the extension know of each other: the daemon, and what the user looks at. */
+import type * as vscode from "vscode";
+import type {
+  AgentDidChange,
+  ContextDidChange,
+  ModelCompleteParams,
+  ModelCompleteResult,
+  Requests,
+  SessionDidChange,
+} from "./protocol";
+
+export type ServerState = "stopped" | "finding" | "installing" | "starting" | "ready" | "failed";
+
+/** The daemon as the parts of the extension see it. */
+export interface Nexus {
+  readonly state: ServerState;
+  /** One line for people: why it failed, what it is doing. */
+  readonly detail: string;
+  readonly onDidChangeState: vscode.Event<ServerState>;
+  readonly onDidChangeContext: vscode.Event<ContextDidChange>;
+  readonly onDidChangeSession: vscode.Event<SessionDidChange>;
+  readonly onDidChangeAgent: vscode.Event<AgentDidChange>;
+  /** Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. */
+  request<M extends keyof Requests>(
+    method: M,
+    params: Requests[M]["params"],
+    token?: vscode.CancellationToken,
+  ): Promise<Requests[M]["result"]>;
+  /** Who answers nexus/model/complete; one at a time. */
+  answerModel(
+    handler: (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>,
+  ): vscode.Disposable;
+  restart(): Promise<void>;
+}
+
+/** What the user looks at: panel, status bar, chat and commands share it. */
+export interface Focus {
+  /** Of the active editor, else the last one, else the first workspace folder. */
+  readonly folder: vscode.Uri | undefined;
+  /** "main" unless chosen; kept per folder in workspaceState. */
+  readonly session: string;
+  /** "View as" a live agent. */
+  readonly agent: string | undefined;
+  readonly onDidChange: vscode.Event<void>;
+  setFolder(folder: vscode.Uri): void;
+  setSession(session: string): void;
+  setAgent(agent: string | undefined): void;
+}
+
+/** The daemon refused: `code` is its `data.code`, or `not-ready` and `cancelled` of the extension itself. */
+export class NexusError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+  ) {
+    super(message);
+    this.name = "NexusError";
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * The layers of a folder as a tree: what each contributes, what was left out and why, the MCP servers.
+ *
+ * 1. Lowest layer first, as the daemon lists them; a later one wins.
+ * 2. A layer's tokens are those of its fragments in the prompt, what its files import among them.
+ * 3. Files that are missing show only where a layer has no other; the tooltip names them.
+ * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
+ */
+import type { Fragment, Layer, LayerFile, Layers, McpServer, Problem } from "../protocol";
+import type { Icon, Node } from "./node";
+import { count, nameOf, pathOf, plain, plural } from "./wording";
+
+const OPEN = "nexus.panel.openSource";
+const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
+
+export interface LayersGiven {
+  readonly layers: Layers;
+  /** URI of the folder that is shown. */
+  readonly folder: string;
+  /** Of the prompt, for what the files import. */
+  readonly fragments?: readonly Fragment[];
+  readonly servers?: readonly McpServer[];
+}
+
+const STATUS: Readonly<Record<string, { icon: string; colour: string; says: string }>> = {
+  stale: { icon: "warning", colour: "list.warningForeground", says: "broken: the last good version is in force" },
+  invalid: { icon: "error", colour: "list.errorForeground", says: "broken, and not in force" },
+  unreadable: { icon: "error", colour: "list.errorForeground", says: "cannot be read" },
+  "too-large": { icon: "error", colour: "list.errorForeground", says: "too large to be read" },
+  shadowed: { icon: "circle-slash", colour: "disabledForeground", says: "a nearer layer has one" },
+  excluded: { icon: "circle-slash", colour: "disabledForeground", says: "left out by the settings" },
+  missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
+};
+
+const KINDS: Readonly<Record<string, string>> = {
+  instructions: "book",
+  config: "gear",
+  mcp: "plug",
+  readme: "info",
+  skill: "lightbulb",
+};
+
+export function layerNodes(given: LayersGiven): Node[] {
+  const problems = new Map<string, Problem[]>();
+  for (const problem of given.layers.problems) {
+    const known = problems.get(problem.uri);
+    if (known) known.push(problem);
+    else problems.set(problem.uri, [problem]);
+  }
+  const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems));
+  const servers = given.servers ?? [];
+  if (servers.length) nodes.push(serversNode(servers, given));
+  if (given.layers.skipped.length) nodes.push(skippedNode(given));
+  return nodes;
+}
+
+/** `ancestor:company` → `Ancestor: company`. */
+export function layerTitle(name: string): string {
+  const [kind, ...rest] = name.split(":");
+  const known = { defaults: "Defaults", global: "Global", local: "This folder", ancestor: "Ancestor" }[kind ?? ""];
+  return known ? [known, ...rest].join(": ") : name;
+}
+
+function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<string, Problem[]>): Node {
+  const present = layer.files.filter((file) => file.status !== "missing");
+  const missing = layer.files.filter((file) => file.status === "missing");
+  const shown = present.length ? present : missing;
+  const imports = importNodes(layer, given);
+  const tokens = layerTokens(layer, given);
+  const title = layerTitle(layer.name);
+  const says = present.length ? (tokens ? plural(tokens, "token") : "no tokens") : "nothing there";
+  const absent = present.length && missing.length ? missing.map((file) => nameOf(file.uri)).join(", ") : "";
+  return {
+    id: `layer:${layer.name}`,
+    label: title,
+    description: says,
+    tooltip: [`**${plain(title)}**`, plain(layer.path), says, ...(absent ? [`Not there: ${plain(absent)}`] : [])].join(
+      "\n\n",
+    ),
+    spoken: `layer ${title}, ${says}`,
+    icon: { name: present.length ? "layers" : "circle-outline" },
+    context: `layer.${layer.name.split(":")[0]}`,
+    open: layer.name === "local",
+    children: [...shown.map((file) => fileNode(layer, file, given, problems.get(file.uri) ?? [])), ...imports],
+  };
+}
+
+function layerTokens(layer: Layer, given: LayersGiven): number {
+  if (!given.fragments) return layer.files.reduce((total, file) => total + (file.tokens ?? 0), 0);
+  return given.fragments.reduce((total, part) => total + (part.layer === layer.name ? part.tokens : 0), 0);
+}
+
+function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: readonly Problem[]): Node {
+  const name = file.kind === "skill" ? nameOf(file.uri.replace(/\/[^/]*$/, "")) : nameOf(file.uri);
+  const status = STATUS[file.status];
+  const worst = problems.reduce((least, problem) => Math.min(least, problem.severity), 4);
+  const wrong = problems.filter((problem) => problem.severity <= 2).length;
+  const parts = [
+    ...(file.tokens === undefined ? [] : [plural(file.tokens, "token")]),
+    ...(status ? [file.status] : []),
+    ...(wrong ? [plural(wrong, "problem")] : []),
+  ];
+  const first = problems.find((problem) => problem.severity === worst);
+  return {
+    id: `file:${layer.name}:${file.kind}:${file.uri}`,
+    label: name,
+    ...(parts.length ? { description: parts.join(" · ") } : {}),
+    tooltip: [
+      `**${plain(pathOf(file.uri, given.folder))}**`,
+      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.tokens === undefined ? "" : `, ${plural(file.tokens, "token")}`}`,
+      ...problems
+        .slice(0, 5)
+        .map((problem) => `$(${problem.severity === 1 ? "error" : "warning"}) ${plain(problem.message)}`),
+    ].join("\n\n"),
+    spoken: [name, file.kind, ...(status ? [status.says] : []), ...parts.filter((part) => part !== file.status)].join(
+      ", ",
+    ),
+    icon: fileIcon(file, wrong ? worst : 4),
+    context: `file.${file.status}`,
+    ...(file.status === "missing"
+      ? {}
+      : { command: OPEN, subject: { source: { uri: file.uri, range: first?.range ?? TOP } } }),
+  };
+}
+
+function fileIcon(file: LayerFile, worst: number): Icon {
+  const status = STATUS[file.status];
+  if (status) return { name: status.icon, colour: status.colour };
+  if (worst === 1) return { name: "error", colour: "list.errorForeground" };
+  if (worst === 2) return { name: "warning", colour: "list.warningForeground" };
+  return { name: KINDS[file.kind] ?? "file" };
+}
+
+/** Files that stand in a layer's part of the prompt and are not the layer's own. */
+function importNodes(layer: Layer, given: LayersGiven): Node[] {
+  const own = new Set(given.layers.layers.flatMap((one) => one.files.map((file) => file.uri)));
+  const tokens = new Map<string, number>();
+  for (const part of given.fragments ?? []) {
+    if (part.layer !== layer.name || !part.source || own.has(part.source.uri)) continue;
+    tokens.set(part.source.uri, (tokens.get(part.source.uri) ?? 0) + part.tokens);
+  }
+  return [...tokens].map(([uri, cost]) => ({
+    id: `import:${layer.name}:${uri}`,
+    label: nameOf(uri),
+    description: `${plural(cost, "token")} · imported`,
+    tooltip: `**${plain(pathOf(uri, given.folder))}**\n\nimported, ${plural(cost, "token")}`,
+    spoken: `${nameOf(uri)}, imported, ${plural(cost, "token")}`,
+    icon: { name: "references" },
+    context: "file.imported",
+    command: OPEN,
+    subject: { source: { uri, range: TOP } },
+  }));
+}
+
+function serversNode(servers: readonly McpServer[], given: LayersGiven): Node {
+  const on = servers.filter((server) => server.enabled && server.shadowedBy === undefined).length;
+  return {
+    id: "servers",
+    label: "MCP servers",
+    description: on === servers.length ? count(on) : `${count(on)} of ${count(servers.length)} on`,
+    tooltip: "Servers that the layers name. None is started to show them.",
+    spoken: `MCP servers, ${on} of ${servers.length} on`,
+    icon: { name: "server-environment" },
+    context: "servers",
+    open: true,
+    children: servers.map((server) => serverNode(server, given)),
+  };
+}
+
+function serverNode(server: McpServer, given: LayersGiven): Node {
+  const origin = layerTitle(server.origin);
+  const state =
+    server.shadowedBy !== undefined ? `overridden by ${layerTitle(server.shadowedBy)}` : server.enabled ? "" : "off";
+  const says = [server.type, origin, state].filter(Boolean).join(" · ");
+  return {
+    id: `server:${server.origin}:${server.name}`,
+    label: server.name,
+    description: says,
+    tooltip: `**${plain(server.name)}**\n\n${plain(says)}\n\n${plain(pathOf(server.uri, given.folder))}:${server.range.start.line + 1}`,
+    spoken: `server ${server.name}, ${says}`,
+    icon: state ? { name: "circle-slash", colour: "disabledForeground" } : { name: "server" },
+    context: state ? "server.off" : "server.on",
+    command: OPEN,
+    subject: { source: { uri: server.uri, range: server.range } },
+  };
+}
+
+function skippedNode(given: LayersGiven): Node {
+  const { skipped } = given.layers;
+  return {
+    id: "skipped",
+    label: "Left out",
+    description: count(skipped.length),
+    tooltip: "What could have been a layer and is not.",
+    spoken: `left out, ${skipped.length}`,
+    icon: { name: "circle-slash" },
+    context: "skipped",
+    children: skipped.map(({ path, reason }, index) => ({
+      id: `skipped:${index}:${path}`,
+      label: nameOf(path),
+      description: reason,
+      tooltip: `**${plain(path)}**\n\n${plain(reason)}`,
+      spoken: `${path}, left out: ${reason}`,
+      icon: { name: "circle-slash", colour: "disabledForeground" },
+      context: "skipped.layer",
+    })),
+  };
+}

@@ -1,0 +1,22 @@
+/** What the panel's web page and the extension say to each other. */
+import type { ActionId, WindowModel } from "./window";
+
+export interface ToPage {
+  readonly type: "show";
+  readonly model: WindowModel;
+}
+
+export type FromPage =
+  | { readonly type: "ready" }
+  | { readonly type: "act"; readonly id: ActionId }
+  | { readonly type: "reveal"; readonly category: string };
+
+/** A message of the page; undefined: it is none, and nothing is done. */
+export function fromPage(message: unknown): FromPage | undefined {
+  if (typeof message !== "object" || message === null) return undefined;
+  const { type, id, category } = message as Record<string, unknown>;
+  if (type === "ready") return { type };
+  if (type === "act" && typeof id === "string") return { type, id: id as ActionId };
+  if (type === "reveal" && typeof category === "string") return { type, category };
+  return undefined;
+}

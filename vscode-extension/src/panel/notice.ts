@@ -1,0 +1,47 @@
+/** What the window says while there is nothing to measure: no folder, no server, one that is on its way. */
+import type { ServerState } from "../nexus";
+import type { Action, Notice } from "./window";
+
+const OUTPUT: Action = { id: "output", label: "Show Output" };
+const HELP: Action = { id: "help", label: "Get Started" };
+
+/** None while the server answers and a folder is open. */
+export function noticeOf(state: ServerState, detail: string, hasFolder: boolean): Notice | undefined {
+  if (!hasFolder) {
+    const actions: Action[] = [{ id: "openFolder", label: "Open Folder" }, HELP];
+    return notice("No folder is open", "Open a folder to see what its assistant reads.", actions);
+  }
+  switch (state) {
+    case "ready":
+      return undefined;
+    case "finding":
+    case "starting":
+      return busy("Starting Nexus", detail, [OUTPUT]);
+    case "installing":
+      return busy("Installing Nexus", detail || "This is done once; it may take a minute.", [OUTPUT]);
+    case "stopped":
+      return notice("Nexus is not running", detail, [{ id: "start", label: "Start" }, HELP]);
+    case "failed":
+      return {
+        ...notice("Nexus could not start", detail, [{ id: "start", label: "Try Again" }, OUTPUT, HELP]),
+        tone: "error",
+      };
+  }
+}
+
+/** A folder whose figures could not be got at all. */
+export function troubleNotice(text: string): Notice {
+  const actions: Action[] = [{ id: "retry", label: "Try Again" }, OUTPUT];
+  return { ...notice("The context could not be read", text, actions), tone: "error" };
+}
+
+/** Until the first figures are there. */
+export const READING: Notice = busy("Reading the context", "", []);
+
+function notice(title: string, text: string, actions: readonly Action[]): Notice {
+  return { kind: "notice", title, text, busy: false, tone: "info", actions };
+}
+
+function busy(title: string, text: string, actions: readonly Action[]): Notice {
+  return { ...notice(title, text, actions), busy: true };
+}

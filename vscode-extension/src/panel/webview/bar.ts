@@ -1,0 +1,262 @@
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
+/** The bar of the window with all that stands around it. See `paint` for the rules. */
+import type { Action, Bar, Fact, Remark, Segment } from "../window";
+import { button, type PageEvents } from "./action";
+import { type Entry, legendView } from "./legend";
+import { make, setAttribute, setChildren, setHidden, setStyle, setText } from "./patch";
+
+type Scale = "window" | "used";
+
+export interface BarView {
+  readonly element: HTMLElement;
+  show(model: Bar): void;
+  setScale(scale: Scale | undefined): void;
+}
+
+export function barView(events: PageEvents): BarView {
+  const head = headView(events);
+  const strip = make("div", "strip");
+  strip.setAttribute("role", "img");
+  const marks = make("div", "marks");
+  marks.setAttribute("aria-hidden", "true");
+  const track = make("div", "track", strip, marks);
+  const scales = scaleView((scale) => {
+    chosen = scale;
+    events.onScale(scale);
+    if (shown) show(shown);
+  });
+  const legend = legendView({
+    onOpen: (category) => events.send({ type: "reveal", category }),
+    onPoint: (category) => point(strip, category),
+  });
+  const remarks = make("ul", "remarks");
+  const facts = make("dl", "facts");
+  const element = make("section", "window", head.element, track, scales.element, legend.element, remarks, facts);
+  let chosen: Scale | undefined;
+  let shown: Bar | undefined;
+
+  strip.addEventListener("click", (event) => {
+    const category = (event.target as HTMLElement).dataset.category;
+    if (category) events.send({ type: "reveal", category });
+  });
+  strip.addEventListener("mouseover", (event) => legend.point((event.target as HTMLElement).dataset.category));
+  strip.addEventListener("mouseleave", () => legend.point(undefined));
+
+  function show(model: Bar): void {
+    shown = model;
+    const scale = chosen ?? model.scale;
+    setAttribute(element, "data-level", model.level);
+    setAttribute(element, "data-scale", scale);
+    head.show(model);
+    scales.show(scale);
+    setAttribute(strip, "aria-label", model.spoken);
+    paintStrip(strip, model, scale);
+    paintMarks(marks, model, scale);
+    legend.show(entriesOf(model));
+    paintRemarks(remarks, model.remarks, events);
+    paintFacts(facts, model.facts, events);
+  }
+
+  return {
+    element,
+    show,
+    setScale(scale) {
+      chosen = scale;
+    },
+  };
+}
+
+function headView(events: PageEvents) {
+  const who = make("span", "who-name");
+  const back = button({ id: "stopViewingAs", label: "Back to your view" }, events, "link");
+  const agent = make("div", "who", make("span", "who-label", "Viewing as "), who, back);
+  const used = make("span", "used");
+  const of = make("span", "of");
+  const percent = make("span", "percent");
+  const folder = button({ id: "switchFolder", label: "" }, events, "crumb");
+  const session = button({ id: "switchSession", label: "" }, events, "crumb");
+  const model = make("span", "model");
+  const figures = make("div", "figures", used, percent);
+  const measure = make("div", "place", of, make("span", "dot", "·"), model);
+  const place = make("div", "place", folder, make("span", "dot", "/"), session);
+  return {
+    element: make("header", "head", agent, figures, measure, place),
+    show(shown: Bar) {
+      setHidden(agent, shown.agent === undefined);
+      setText(who, shown.agent ?? "");
+      setText(used, shown.used);
+      setText(of, `of ${shown.of} tokens`);
+      setText(percent, shown.percent);
+      setText(model, shown.model);
+      setAttribute(model, "title", `counted for this model, ${shown.counter}`);
+      setText(folder, shown.folder);
+      setAttribute(folder, "title", "Switch folder");
+      setText(session, shown.agent === undefined ? shown.session : `agent ${shown.agent}`);
+      setAttribute(session, "title", "Switch conversation");
+    },
+  };
+}
+
+function scaleView(onChoose: (scale: Scale) => void) {
+  const options: [Scale, string, string][] = [
+    ["window", "Window", "The bar is the whole window of the model"],
+    ["used", "Used", "The bar is what is used"],
+  ];
+  const buttons = options.map(([scale, label, title]) => {
+    const made = make("button", "scale", label);
+    made.type = "button";
+    made.title = title;
+    made.addEventListener("click", () => onChoose(scale));
+    return [scale, made] as const;
+  });
+  const element = make("div", "scales", ...buttons.map(([, made]) => made));
+  element.setAttribute("role", "group");
+  element.setAttribute("aria-label", "Scale of the bar");
+  return {
+    element,
+    show(scale: Scale) {
+      for (const [one, made] of buttons) setAttribute(made, "aria-pressed", String(one === scale));
+    },
+  };
+}
+
+function paintStrip(strip: HTMLElement, model: Bar, scale: Scale): void {
+  const rest = model.reserved && scale === "window" ? [{ key: "reserved", width: model.reserved.width }] : [];
+  const free = scale === "window" ? [{ key: "free", width: model.free.width }] : [];
+  const parts: { key: string; width: number; segment?: Segment }[] = [
+    ...model.segments.map((segment) => ({ key: segment.category, width: segment.widths[scale], segment })),
+    ...free,
+    ...rest,
+  ];
+  setChildren(
+    strip,
+    parts,
+    (part) => part.key,
+    () => make("div", ""),
+    (element, { key, width, segment }) => {
+      setAttribute(element, "class", segment ? "segment" : key);
+      setAttribute(element, "title", segment ? segment.spoken : titleOf(key, model));
+      setStyle(element, "flex-grow", String(Number(width.toFixed(4))));
+      if (!segment) return;
+      setAttribute(element, "data-category", segment.category);
+      setStyle(element, "--colour", colourOf(segment.colour));
+    },
+  );
+}
+
+function titleOf(key: string, model: Bar): string {
+  return key === "free"
+    ? `Free: ${model.free.tokens} tokens`
+    : `Kept free for answers: ${model.reserved?.tokens} tokens`;
+}
+
+function paintMarks(parent: HTMLElement, model: Bar, scale: Scale): void {
+  setChildren(
+    parent,
+    scale === "window" ? model.marks : [],
+    (mark) => mark.label,
+    ({ tone }) => make("div", `mark ${tone}`),
+    (element, mark) => {
+      setAttribute(element, "title", mark.label);
+      setStyle(element, "left", `${Number(mark.at.toFixed(2))}%`);
+    },
+  );
+}
+
+function entriesOf(model: Bar): Entry[] {
+  const entries: Entry[] = model.segments.map((segment) => ({
+    key: segment.category,
+    title: segment.title,
+    tokens: segment.tokens,
+    share: segment.share,
+    colour: colourOf(segment.colour),
+    opens: true,
+    spoken: segment.spoken,
+  }));
+  const plain = { share: "", opens: false } as const;
+  const { free, reserved } = model;
+  entries.push({ ...plain, key: "free", title: "Free", tokens: free.tokens, spoken: `Free: ${free.tokens} tokens` });
+  if (reserved) {
+    const title = "Kept for answers";
+    entries.push({
+      ...plain,
+      key: "reserved",
+      title,
+      tokens: reserved.tokens,
+      spoken: `${title}: ${reserved.tokens} tokens`,
+    });
+  }
+  return entries;
+}
+
+function point(strip: HTMLElement, category: string | undefined): void {
+  for (const part of [...strip.children] as HTMLElement[]) {
+    part.classList.toggle("pointed", category !== undefined && part.dataset.key === category);
+  }
+  strip.classList.toggle("pointing", category !== undefined);
+}
+
+function paintRemarks(parent: HTMLElement, remarks: readonly Remark[], events: PageEvents): void {
+  setChildren(
+    parent,
+    remarks,
+    (remark) => `${remark.tone}:${remark.action?.id ?? remark.text}`,
+    ({ tone }) => {
+      const icon = make("span", "remark-icon");
+      icon.setAttribute("aria-hidden", "true");
+      return make("li", `remark ${tone}`, icon, make("span", "remark-text"), make("span", "remark-action"));
+    },
+    (element, { text, action }) => {
+      const [, says, place] = element.children;
+      if (says) setText(says, text);
+      if (place) paintAction(place, action, events);
+    },
+  );
+}
+
+function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEvents): void {
+  setChildren(
+    parent,
+    facts,
+    (fact) => fact.label,
+    ({ label }) => {
+      const value = make(
+        "dd",
+        "",
+        make("span", "fact-text"),
+        make("span", "fact-action"),
+        make("div", "fact-meter", make("div", "")),
+        make("div", "fact-detail"),
+      );
+      return make("div", "fact", make("dt", "", label), value);
+    },
+    (element, fact) => {
+      setAttribute(element, "data-tone", fact.tone);
+      const [text, action, meter, detail] = [...(element.lastElementChild?.children ?? [])] as HTMLElement[];
+      if (!text || !action || !meter || !detail) return;
+      setText(text, fact.text);
+      paintAction(action, fact.action, events);
+      setHidden(meter, fact.filled === undefined);
+      if (meter.firstElementChild)
+        setStyle(meter.firstElementChild as HTMLElement, "width", `${Number((fact.filled ?? 0).toFixed(1))}%`);
+      setText(detail, fact.detail ?? "");
+      setHidden(detail, !fact.detail);
+    },
+  );
+}
+
+function paintAction(parent: Element, action: Action | undefined, events: PageEvents): void {
+  setChildren(
+    parent,
+    action ? [action] : [],
+    ({ id }) => id,
+    (one) => button(one, events, "link"),
+    (element, { label }) => setText(element, label),
+  );
+}
+
+/** A theme colour's name as a style: `charts.blue` → `var(--vscode-charts-blue)`. */
+function colourOf(name: string): string {
+  return `var(--vscode-${name.replaceAll(".", "-")})`;
+}

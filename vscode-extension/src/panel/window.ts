@@ -1,0 +1,301 @@
+/**
+ * The context window as a view shows it: bar, legend, thresholds, warnings, cache and last compaction.
+ *
+ * 1. Every figure is the daemon's; only shares and widths are made here, by dividing.
+ * 2. Shares are of what is available, as the daemon's `percent`. Widths are of the whole window, the part
+ *    that is kept free for answers included; in the scale `used` they are of what is used.
+ * 3. The levels are the daemon's: a notice from 75 %, warnings from 90 % and 95 %.
+ */
+import type { Category, EffectiveConfig, Layers, TokenUsage } from "../protocol";
+import { CATEGORIES, count, dollars, isCategory, percent, plural, share, tokensOf } from "./wording";
+
+export type ActionId =
+  | "openFolder"
+  | "start"
+  | "output"
+  | "help"
+  | "init"
+  | "compact"
+  | "undoCompaction"
+  | "check"
+  | "config"
+  | "retry"
+  | "stopViewingAs"
+  | "switchSession"
+  | "switchFolder"
+  | "cacheSource";
+
+export interface Action {
+  readonly id: ActionId;
+  readonly label: string;
+}
+
+/** Instead of the bar: what is missing, and what to do. */
+export interface Notice {
+  readonly kind: "notice";
+  readonly title: string;
+  readonly text: string;
+  readonly busy: boolean;
+  readonly tone: "info" | "error";
+  readonly actions: readonly Action[];
+}
+
+export interface Segment {
+  readonly category: string;
+  readonly title: string;
+  readonly colour: string;
+  readonly tokens: string;
+  readonly share: string;
+  /** Percent of the bar, by scale. */
+  readonly widths: { readonly window: number; readonly used: number };
+  readonly spoken: string;
+}
+
+export interface Mark {
+  /** Percent of the bar in the scale `window`. */
+  readonly at: number;
+  readonly label: string;
+  readonly tone: "plain" | "error";
+}
+
+export type Level = "calm" | "notice" | "warning" | "full" | "over";
+
+export interface Remark {
+  readonly tone: "info" | "warning" | "error";
+  readonly text: string;
+  readonly action?: Action;
+}
+
+export interface Fact {
+  readonly label: string;
+  readonly text: string;
+  readonly detail?: string;
+  readonly tone: "good" | "plain" | "warning";
+  /** Percent of a small meter. */
+  readonly filled?: number;
+  readonly action?: Action;
+}
+
+export interface Bar {
+  readonly kind: "window";
+  readonly folder: string;
+  readonly session: string;
+  readonly agent?: string;
+  readonly model: string;
+  readonly used: string;
+  readonly of: string;
+  readonly percent: string;
+  readonly level: Level;
+  readonly counter: string;
+  readonly segments: readonly Segment[];
+  readonly free: { readonly tokens: string; readonly width: number };
+  readonly reserved?: { readonly tokens: string; readonly width: number };
+  readonly marks: readonly Mark[];
+  /** The scale that shows more, unless the user has chosen one. */
+  readonly scale: "window" | "used";
+  readonly remarks: readonly Remark[];
+  readonly facts: readonly Fact[];
+  /** One sentence for a screen reader. */
+  readonly spoken: string;
+}
+
+export type WindowModel = Notice | Bar;
+
+/** What is known of the last compaction of the conversation that is shown. */
+export interface LastCompaction {
+  readonly undone: boolean;
+  /** `12:03`. */
+  readonly time: string;
+}
+
+export interface WindowGiven {
+  readonly folder: { readonly uri: string; readonly name: string };
+  readonly session: string;
+  readonly agent?: string | undefined;
+  readonly usage: TokenUsage;
+  readonly layers?: Layers | undefined;
+  readonly config?: EffectiveConfig | undefined;
+  readonly compaction?: LastCompaction | undefined;
+  /** Why the figures may be old. */
+  readonly trouble?: string | undefined;
+}
+
+/** Below this, in percent, the bar of the whole window would show next to nothing. */
+const LITTLE = 3;
+
+/** Where a usage stands, as the daemon's messages have it. */
+export function levelOf(usage: Pick<TokenUsage, "over" | "percent">): Level {
+  if (usage.over) return "over";
+  if (usage.percent >= 95) return "full";
+  if (usage.percent >= 90) return "warning";
+  return usage.percent >= 75 ? "notice" : "calm";
+}
+
+export function windowModel(given: WindowGiven): Bar {
+  const { usage } = given;
+  const kept = Math.max(usage.limit - usage.available, 0);
+  const base = Math.max(usage.limit, usage.total + kept, 1);
+  const level = levelOf(usage);
+  const free = Math.max(usage.remaining, 0);
+  return {
+    kind: "window",
+    folder: given.folder.name,
+    session: given.session,
+    ...(given.agent === undefined ? {} : { agent: given.agent }),
+    model: usage.model || "no model is set",
+    used: `${usage.counter.exact ? "" : "≈ "}${count(usage.total)}`,
+    of: count(usage.available),
+    percent: percent(usage.percent),
+    level,
+    counter: usage.counter.exact ? `exact (${usage.counter.name})` : `an estimate (${usage.counter.name})`,
+    segments: segmentsOf(usage, base),
+    free: { tokens: count(free), width: (100 * free) / base },
+    ...(kept ? { reserved: { tokens: count(kept), width: (100 * kept) / base } } : {}),
+    marks: marksOf(given, base),
+    scale: usage.percent < LITTLE ? "used" : "window",
+    remarks: remarksOf(given, level),
+    facts: factsOf(given),
+    spoken: spokenOf(given, level),
+  };
+}
+
+function segmentsOf(usage: TokenUsage, base: number): Segment[] {
+  const sums = new Map<string, { tokens: number; exact: boolean }>();
+  for (const row of usage.rows) {
+    const sum = sums.get(row.category) ?? { tokens: 0, exact: true };
+    sums.set(row.category, { tokens: sum.tokens + row.tokens, exact: sum.exact && row.exact });
+  }
+  const order = Object.keys(CATEGORIES);
+  const place = (category: string) => (isCategory(category) ? order.indexOf(category) : order.length);
+  return [...sums]
+    .sort(([one], [other]) => place(one) - place(other))
+    .map(([category, { tokens, exact }]) => {
+      const known = isCategory(category) ? CATEGORIES[category as Category] : undefined;
+      const title = known?.title ?? category;
+      const part = share(tokens, usage);
+      return {
+        category,
+        title,
+        colour: known?.colour ?? "charts.lines",
+        tokens: `${exact ? "" : "≈ "}${count(tokens)}`,
+        share: part,
+        widths: { window: (100 * tokens) / base, used: (100 * tokens) / Math.max(usage.total, 1) },
+        spoken: `${title}: ${tokensOf(tokens, exact)}, ${part}`,
+      };
+    });
+}
+
+function marksOf(given: WindowGiven, base: number): Mark[] {
+  const { available, over } = given.usage;
+  const threshold = thresholdOf(given.config);
+  const marks: Mark[] = [];
+  if (threshold !== undefined) {
+    const label = `The conversation is compacted from ${percent(100 * threshold)} on`;
+    marks.push({ at: (100 * threshold * available) / base, label, tone: "plain" });
+  }
+  if (over) marks.push({ at: (100 * available) / base, label: "All that the model takes", tone: "error" });
+  return marks;
+}
+
+/** The share of what is available at which a conversation is compacted; undefined: it never is. */
+function thresholdOf(config: EffectiveConfig | undefined): number | undefined {
+  const settings = config?.config.compaction;
+  if (!settings || typeof settings !== "object" || Array.isArray(settings)) return undefined;
+  return settings.enabled === true && typeof settings.threshold === "number" ? settings.threshold : undefined;
+}
+
+function remarksOf(given: WindowGiven, level: Level): Remark[] {
+  const { usage } = given;
+  const remarks: Remark[] = [];
+  const compact = { action: { id: "compact", label: "Compact" } } as const;
+  if (given.trouble) {
+    remarks.push({ tone: "error", text: given.trouble, action: { id: "retry", label: "Try again" } });
+  }
+  if (level === "over") {
+    remarks.push({
+      tone: "error",
+      text: `${plural(-usage.remaining, "token")} more than the model takes.`,
+      ...compact,
+    });
+  } else if (level === "full" || level === "warning") {
+    remarks.push({ tone: "warning", text: `${percent(usage.percent)} of what the model takes is used.`, ...compact });
+  }
+  if (!usage.limitKnown) {
+    remarks.push({
+      tone: "warning",
+      text: `The window of ${usage.model || "the model"} is not known; ${count(usage.limit)} tokens are a guess.`,
+      action: { id: "config", label: "Settings" },
+    });
+  }
+  return [...remarks, ...layerRemarks(given.layers)];
+}
+
+function layerRemarks(layers: Layers | undefined): Remark[] {
+  if (!layers) return [];
+  const remarks: Remark[] = [];
+  const errors = layers.problems.filter((problem) => problem.severity === 1).length;
+  const warnings = layers.problems.filter((problem) => problem.severity === 2).length;
+  if (errors + warnings) {
+    const says = [...(errors ? [plural(errors, "error")] : []), ...(warnings ? [plural(warnings, "warning")] : [])];
+    remarks.push({
+      tone: errors ? "error" : "warning",
+      text: `${says.join(" and ")} in the files of the context.`,
+      action: { id: "check", label: "Show" },
+    });
+  }
+  const local = layers.layers.find((layer) => layer.name === "local");
+  if (!local?.files.some((file) => file.status !== "missing")) {
+    remarks.push({
+      tone: "info",
+      text: "This folder says nothing of its own yet.",
+      action: { id: "init", label: "Create .nexus3/" },
+    });
+  }
+  return remarks;
+}
+
+function factsOf(given: WindowGiven): Fact[] {
+  return [...cacheFacts(given), ...compactionFacts(given)];
+}
+
+/** What the conversation's next request could reuse of its last; the server knows once it has made one. */
+function cacheFacts({ usage: { cache } }: WindowGiven): Fact[] {
+  if (!cache) return [{ label: "Cache", text: "No request since the server started", tone: "plain" }];
+  const { reusedTokens, prefixTokens, broke } = cache;
+  const filled = prefixTokens ? (100 * reusedTokens) / prefixTokens : 0;
+  const reused = `${count(reusedTokens)} of ${plural(prefixTokens, "token")} can be reused`;
+  if (broke) {
+    const cost = broke.costUsd === undefined ? "" : `, about ${dollars(broke.costUsd)}`;
+    return [
+      {
+        label: "Cache",
+        text: `Broken by ${broke.label}`,
+        detail: `${plural(broke.tokens, "token")} must be read again${cost}. ${reused}.`,
+        tone: "warning",
+        filled,
+        ...(broke.source ? { action: { id: "cacheSource", label: "Show" } as const } : {}),
+      },
+    ];
+  }
+  return [{ label: "Cache", text: reused, tone: "good", filled }];
+}
+
+function compactionFacts({ compaction }: WindowGiven): Fact[] {
+  if (!compaction) return [];
+  const { time, undone } = compaction;
+  return [
+    {
+      label: "Compaction",
+      text: `${undone ? "Undone" : "Compacted"} at ${time}`,
+      tone: "plain",
+      ...(undone ? {} : { action: { id: "undoCompaction", label: "Undo" } as const }),
+    },
+  ];
+}
+
+function spokenOf(given: WindowGiven, level: Level): string {
+  const { usage } = given;
+  const who = given.agent === undefined ? "" : `Viewing as ${given.agent}. `;
+  const end = { calm: "", notice: "", warning: " Nearly full.", full: " Full.", over: " Over the limit." }[level];
+  return `${who}${tokensOf(usage.total, usage.counter.exact)} of ${count(usage.available)} used, ${percent(usage.percent)}.${end}`;
+}

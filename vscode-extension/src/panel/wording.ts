@@ -1,0 +1,89 @@
+/** Numbers, shares, times and paths as people read them. The figures themselves are the daemon's. */
+import { exactly, plural } from "../figures";
+import type { Category, Location, TokenUsage } from "../protocol";
+
+export { plural };
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** The categories in the order in which they are sent, with their names and theme colours. */
+export const CATEGORIES: Readonly<Record<Category, { title: string; icon: string; colour: string }>> = {
+  system: { title: "System prompt", icon: "book", colour: "charts.blue" },
+  tools: { title: "Tools", icon: "tools", colour: "charts.orange" },
+  history: { title: "History", icon: "comment-discussion", colour: "charts.purple" },
+  memory: { title: "Memory", icon: "database", colour: "charts.green" },
+  event: { title: "Event", icon: "edit", colour: "charts.yellow" },
+};
+
+export function isCategory(name: string): name is Category {
+  return Object.hasOwn(CATEGORIES, name);
+}
+
+/** `1,234`. */
+export function count(value: number): string {
+  return Math.abs(value) < 1_000 ? String(value) : exactly(value);
+}
+
+/** `1,234 tokens`, with a `≈` where they are an estimate. */
+export function tokensOf(value: number, exact: boolean): string {
+  return `${exact ? "" : "≈ "}${plural(value, "token")}`;
+}
+
+/** A percentage to one decimal, as the daemon rounds it. */
+export function percent(value: number): string {
+  return `${Number(value.toFixed(1))} %`;
+}
+
+/** Tokens as a share of what is available, so that the shares add up to the daemon's `percent`. */
+export function share(tokens: number, usage: Pick<TokenUsage, "available">): string {
+  if (usage.available <= 0) return "–";
+  const value = (100 * tokens) / usage.available;
+  return tokens > 0 && value < 0.05 ? "< 0.1 %" : percent(value);
+}
+
+/** `$0.0012`: two digits that say something. */
+export function dollars(value: number): string {
+  return `$${value >= 0.01 ? value.toFixed(2) : Number(value.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
+}
+
+/** The time of today, else the day. Without a valid time, "". */
+export function when(iso: string, now: Date): string {
+  const time = new Date(iso);
+  if (Number.isNaN(time.getTime())) return "";
+  if (time.toDateString() === now.toDateString()) {
+    return time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  }
+  const year = now.getTime() - time.getTime() > 300 * DAY_MS ? ({ year: "numeric" } as const) : {};
+  return time.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year });
+}
+
+/** The path of a file's URI; from the folder, if it is inside. */
+export function pathOf(uri: string, folder?: string): string {
+  const root = folder?.replace(/\/+$/, "");
+  const inside = root && uri.startsWith(`${root}/`) ? uri.slice(root.length + 1) : uri.replace(/^file:\/\//, "");
+  try {
+    return decodeURIComponent(inside);
+  } catch {
+    return inside; // a lone % is no escape
+  }
+}
+
+/** The last part of a path or URI. */
+export function nameOf(path: string): string {
+  const parts = pathOf(path).split(/[\\/]/).filter(Boolean);
+  return parts[parts.length - 1] ?? path;
+}
+
+/** `docs/threats.md:3`, lines from 1; an empty place at the top is the file alone. */
+export function placeOf(source: Location, folder?: string): string {
+  const { start, end } = source.range;
+  const path = pathOf(source.uri, folder);
+  if (end.line === 0 && end.character === 0) return path;
+  return end.line > start.line ? `${path}:${start.line + 1}–${end.line + 1}` : `${path}:${start.line + 1}`;
+}
+
+/** Text that Markdown shows as it is. */
+export function plain(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+\-.!|<>~&$]/g, "\\$&").replace(/\s*\n\s*/g, " ");
+}

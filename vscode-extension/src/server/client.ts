@@ -1,0 +1,115 @@
+/**
+ * The language client: loaded after activation, as a bundle of its own.
+ *
+ * 1. One client is one run of the server. It is never restarted; `daemon.ts` makes a new one.
+ * 2. The daemon's requests are commands of the protocol too, `nexus.context.assemble` and the like, for programs that
+ *    cannot send requests. A name that somebody else has taken is left to them: it must not stop the start.
+ */
+import { homedir } from "node:os";
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  type CloseHandlerResult,
+  ErrorAction,
+  ExecuteCommandRequest,
+  LanguageClient,
+  type LanguageClientOptions,
+  RevealOutputChannelOn,
+  State,
+} from "vscode-languageclient/node";
+import type { Connect, Connection, ConnectOptions } from "./connection";
+import { DOCUMENTS } from "./documents";
+
+const STOP_MS = 2_000;
+const NOTIFICATIONS = ["nexus/context/didChange", "nexus/session/didChange", "nexus/agent/didChange"];
+
+export const connect: Connect = async (options) => {
+  let ready = false;
+  let stopping = false;
+  const client = new LanguageClient("nexus", "Nexus", executable(options), clientOptions(options));
+  const commands = offerCommands(client, options.output);
+  client.registerFeature({
+    fillClientCapabilities(capabilities) {
+      capabilities.experimental = { ...capabilities.experimental, nexus: { modelComplete: true } };
+    },
+    initialize: () => undefined,
+    getState: () => ({ kind: "static" }),
+    clear: () => undefined,
+  });
+  client.onRequest("nexus/model/complete", options.complete);
+  for (const method of NOTIFICATIONS) client.onNotification(method, (params) => options.notified(method, params));
+  client.onDidChangeState(({ newState }) => {
+    if (newState === State.Stopped && ready && !stopping) {
+      ready = false;
+      commands.dispose();
+      void client.dispose().catch(() => undefined);
+      options.ended();
+    }
+  });
+  try {
+    await client.start();
+  } catch (error) {
+    commands.dispose();
+    await client.dispose(STOP_MS).catch(() => undefined);
+    throw error;
+  }
+  ready = true;
+  return connection(client, () => {
+    stopping = true;
+    commands.dispose();
+  });
+};
+
+function connection(client: LanguageClient, stopping: () => void): Connection {
+  return {
+    request: (method, params, token) =>
+      token ? client.sendRequest(method, params, token) : client.sendRequest(method, params),
+    async stop() {
+      stopping();
+      await client.dispose(STOP_MS).catch(() => undefined);
+    },
+  };
+}
+
+/** The protocol's own commands as commands of the editor, while this client lives. */
+function offerCommands(client: LanguageClient, output: vscode.LogOutputChannel): vscode.Disposable {
+  const offered: vscode.Disposable[] = [];
+  client.getFeature(ExecuteCommandRequest.method).initialize = ({ executeCommandProvider }) => {
+    for (const command of executeCommandProvider?.commands ?? []) {
+      const run = (...args: unknown[]) =>
+        client.sendRequest(ExecuteCommandRequest.type, { command, arguments: args as [] });
+      try {
+        offered.push(vscode.commands.registerCommand(command, run));
+      } catch {
+        output.warn(`The command ${command} is not offered: another extension has one of that name.`);
+      }
+    }
+  };
+  return new vscode.Disposable(() => {
+    for (const one of offered.splice(0)) one.dispose();
+  });
+}
+
+function executable({ launch }: ConnectOptions) {
+  // the home directory: a Python or a program never finds modules of the workspace beside itself
+  return { command: launch.command, args: [...launch.args], options: { cwd: homedir(), env: process.env } };
+}
+
+function clientOptions(options: ConnectOptions): LanguageClientOptions {
+  const closed: CloseHandlerResult = {
+    action: CloseAction.DoNotRestart,
+    handled: true,
+    message: "The server has ended.",
+  };
+  return {
+    documentSelector: [...DOCUMENTS],
+    diagnosticCollectionName: "nexus",
+    outputChannel: options.output,
+    traceOutputChannel: options.trace,
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    initializationOptions: { trusted: options.trusted },
+    initializationFailedHandler: () => false,
+    errorHandler: { error: () => ({ action: ErrorAction.Continue, handled: true }), closed: () => closed },
+    markdown: { supportHtml: false },
+  };
+}

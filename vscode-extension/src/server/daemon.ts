@@ -1,0 +1,250 @@
+/**
+ * The daemon of this window: found, started, started again when it ends, asked.
+ *
+ * 1. One life at a time: `start` while one begins joins it; `restart` and `stop` end it first, wherever it is.
+ * 2. A server that ends by itself comes back after a while that grows (`backoff`); one that cannot be found or started
+ *    at all is not tried again until somebody asks.
+ * 3. A request waits for a server that is on its way, starts one that was stopped, and is refused by one that failed.
+ */
+import * as vscode from "vscode";
+import { type Nexus, NexusError, type ServerState } from "../nexus";
+import type {
+  AgentDidChange,
+  ContextDidChange,
+  ModelCompleteParams,
+  ModelCompleteResult,
+  Requests,
+  SessionDidChange,
+} from "../protocol";
+import type { Backoff } from "./backoff";
+import type { Connection, ConnectOptions } from "./connection";
+import type { Launch } from "./find";
+import { type Remedy, SetupError } from "./setup";
+import { shown } from "./versions";
+
+export interface DaemonParts {
+  /** `doing` is told when an installation begins and what it does. */
+  readonly find: (doing: (state: "finding" | "installing", detail: string) => void) => Promise<Launch>;
+  readonly connect: (
+    launch: Launch,
+    hooks: Pick<ConnectOptions, "notified" | "complete" | "ended">,
+  ) => Promise<Connection>;
+  readonly backoff: Backoff;
+  readonly log: (line: string) => void;
+  /** Tells the user why there is no server, once per failure. */
+  readonly failed: (message: string, remedies: readonly Remedy[]) => void;
+}
+
+type Answerer = (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>;
+
+const NO_REQUEST = -32601;
+const CANCELLED = [-32800, -32802];
+
+export class Daemon implements Nexus, vscode.Disposable {
+  private now: ServerState = "stopped";
+  private doing = "";
+  private connection: Connection | undefined;
+  private launched: Launch | undefined;
+  private beginning: Promise<void> | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** Counts the lives: what an earlier one still says is not heard. */
+  private life = 0;
+  private answerer: Answerer | undefined;
+  private readonly states = new vscode.EventEmitter<ServerState>();
+  private readonly contexts = new vscode.EventEmitter<ContextDidChange>();
+  private readonly sessions = new vscode.EventEmitter<SessionDidChange>();
+  private readonly agents = new vscode.EventEmitter<AgentDidChange>();
+
+  readonly onDidChangeState = this.states.event;
+  readonly onDidChangeContext = this.contexts.event;
+  readonly onDidChangeSession = this.sessions.event;
+  readonly onDidChangeAgent = this.agents.event;
+
+  constructor(private readonly parts: DaemonParts) {}
+
+  get state(): ServerState {
+    return this.now;
+  }
+
+  get detail(): string {
+    return this.doing;
+  }
+
+  /** What was started last. */
+  get launch(): Launch | undefined {
+    return this.launched;
+  }
+
+  /** Resolves when the server is ready or has failed; never rejects. */
+  start(): Promise<void> {
+    if (this.now === "ready") return Promise.resolve();
+    this.beginning ??= this.begin(++this.life).finally(() => {
+      this.beginning = undefined;
+    });
+    return this.beginning;
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.parts.backoff.reset();
+    await this.start();
+  }
+
+  /** Ends the server, or what was on its way to it. */
+  async stop(detail = ""): Promise<void> {
+    this.life++;
+    this.beginning = undefined;
+    clearTimeout(this.timer);
+    const connection = this.connection;
+    this.connection = undefined;
+    this.set("stopped", detail);
+    await connection?.stop();
+  }
+
+  async request<M extends keyof Requests>(
+    method: M,
+    params: Requests[M]["params"],
+    token?: vscode.CancellationToken,
+  ): Promise<Requests[M]["result"]> {
+    const connection = await this.connected(token);
+    try {
+      return (await connection.request(method, params, token)) as Requests[M]["result"];
+    } catch (error) {
+      throw this.refusal(method, error, connection);
+    }
+  }
+
+  answerModel(handler: Answerer): vscode.Disposable {
+    this.answerer = handler;
+    return new vscode.Disposable(() => {
+      if (this.answerer === handler) this.answerer = undefined;
+    });
+  }
+
+  dispose(): void {
+    void this.stop();
+    for (const emitter of [this.states, this.contexts, this.sessions, this.agents]) emitter.dispose();
+  }
+
+  private async begin(life: number): Promise<void> {
+    clearTimeout(this.timer);
+    try {
+      this.set("finding", "Looking for the server");
+      const launch = await this.parts.find((state, detail) => life === this.life && this.set(state, detail));
+      if (life !== this.life) return;
+      this.parts.log(`Starting ${launch.command} ${launch.args.join(" ")} (${launch.from}, ${shown(launch.version)})`);
+      this.set("starting", `Starting the server ${shown(launch.version)}`);
+      await this.open(launch, life);
+    } catch (error) {
+      if (life === this.life) this.fail(error);
+    }
+  }
+
+  private async open(launch: Launch, life: number): Promise<void> {
+    const connection = await this.parts.connect(launch, {
+      notified: (method, params) => this.notified(method, params),
+      complete: (params, token) => this.complete(params, token),
+      ended: () => this.ended(life),
+    });
+    if (life !== this.life) return connection.stop();
+    this.connection = connection;
+    this.launched = launch;
+    this.parts.backoff.started();
+    this.set("ready", `Nexus ${shown(launch.version)}`);
+  }
+
+  private fail(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    const known = error instanceof SetupError ? error.remedies : [];
+    this.parts.log(message);
+    if (error instanceof SetupError && error.quiet) {
+      this.set("stopped", message);
+      return;
+    }
+    this.set("failed", message);
+    const again = [
+      { title: "Restart", command: "nexus.restartServer" },
+      { title: "Show Output", command: "nexus.showOutput" },
+    ];
+    this.parts.failed(
+      error instanceof SetupError ? message : `Nexus could not be started: ${message}`,
+      known.length > 0 ? known : again,
+    );
+  }
+
+  private ended(life: number): void {
+    if (life !== this.life) return;
+    this.connection = undefined;
+    const wait = this.parts.backoff.ended();
+    if (wait === undefined) {
+      this.fail(new Error("the server ended again and again. The output says why."));
+      return;
+    }
+    this.parts.log(`The server has ended; it is started again in ${wait / 1000} s.`);
+    this.set("starting", `The server has ended; it is started again in ${wait / 1000} s`);
+    this.life++;
+    this.timer = setTimeout(() => void this.start(), wait);
+  }
+
+  private async connected(token: vscode.CancellationToken | undefined): Promise<Connection> {
+    if (this.now === "stopped") void this.start();
+    if (this.connection === undefined && this.now !== "failed") await this.settled(token);
+    if (this.connection !== undefined) return this.connection;
+    throw new NexusError(
+      this.doing || "The Nexus server is not running. Restart it: Nexus: Restart Server.",
+      "not-ready",
+    );
+  }
+
+  /** Until the server is ready, has failed or was stopped, or nobody waits any more. */
+  private settled(token: vscode.CancellationToken | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const over = (then: () => void) => {
+        listening.dispose();
+        cancelling?.dispose();
+        then();
+      };
+      const listening = this.onDidChangeState((state) => {
+        if (state === "ready" || state === "failed" || state === "stopped") over(resolve);
+      });
+      const cancelling = token?.onCancellationRequested(() => {
+        over(() => reject(new NexusError("Cancelled.", "cancelled")));
+      });
+    });
+  }
+
+  private refusal(method: string, error: unknown, connection: Connection): NexusError {
+    if (this.connection !== connection) {
+      return new NexusError("The Nexus server ended before it answered. Try again.", "not-ready");
+    }
+    const { message, code, data } = error as { message?: string; code?: unknown; data?: { code?: unknown } };
+    if (error instanceof vscode.CancellationError || CANCELLED.includes(code as number)) {
+      return new NexusError("Cancelled.", "cancelled");
+    }
+    if (code === NO_REQUEST) {
+      return new NexusError(
+        `This Nexus server does not know ${method}: it is older than the extension. Update it.`,
+        "method-not-found",
+      );
+    }
+    return new NexusError(message ?? String(error), typeof data?.code === "string" ? data.code : "failed");
+  }
+
+  private complete(params: ModelCompleteParams, token: vscode.CancellationToken): Promise<ModelCompleteResult> {
+    if (this.answerer) return this.answerer(params, token);
+    return Promise.reject(new Error("no model of this editor can be asked"));
+  }
+
+  private notified(method: string, params: unknown): void {
+    if (method === "nexus/context/didChange") this.contexts.fire(params as ContextDidChange);
+    else if (method === "nexus/session/didChange") this.sessions.fire(params as SessionDidChange);
+    else if (method === "nexus/agent/didChange") this.agents.fire(params as AgentDidChange);
+  }
+
+  private set(state: ServerState, detail: string): void {
+    if (state === this.now && detail === this.doing) return;
+    this.now = state;
+    this.doing = detail;
+    this.states.fire(state);
+  }
+}

@@ -1,0 +1,19 @@
+/** The documents that the daemon is told of while they are open: unsaved text wins over the disk. */
+
+const JSON_FILES = ["**/.nexus3/config.json", "**/.nexus3/mcp.json", "**/.mcp.json", "**/.vscode/mcp.json"];
+/** Every Markdown file: any may be an instruction file by the settings, a skill, or imported by `@path`. */
+const TEXT_LANGUAGES = ["markdown", "prompt", "instructions", "skill", "chatagent"];
+const TEXT_FILES = [
+  "**/*.mdc",
+  "**/*.mdx",
+  "**/AGENTS.md",
+  "**/CLAUDE.md",
+  "**/NEXUS.md",
+  "**/SKILL.md",
+  "**/.nexus3/**/*.txt",
+];
+
+export const DOCUMENTS: readonly ({ scheme: "file"; pattern: string } | { scheme: "file"; language: string })[] = [
+  ...[...JSON_FILES, ...TEXT_FILES].map((pattern) => ({ scheme: "file" as const, pattern })),
+  ...TEXT_LANGUAGES.map((language) => ({ scheme: "file" as const, language })),
+];

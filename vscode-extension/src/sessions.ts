@@ -1,0 +1,268 @@
+/** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
+import * as vscode from "vscode";
+import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
+import { exactly, plural } from "./figures";
+import { MAIN } from "./focus";
+import type { Lost, Receipt, SearchHit, SessionInfo } from "./protocol";
+
+const MOST_HITS = 50;
+
+type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
+
+export function sessionCommands(tools: Tools): Commands {
+  const { focus } = tools;
+  return {
+    "nexus.switchSession": (arg) => switchSession(tools, subjectOf(arg)),
+    "nexus.newSession": (arg) => newSession(tools, subjectOf(arg)),
+    "nexus.forkSession": (arg) => forkSession(tools, subjectOf(arg)),
+    "nexus.renameSession": (arg) => renameSession(tools, subjectOf(arg)),
+    "nexus.clearSession": (arg) => clearSession(tools, subjectOf(arg)),
+    "nexus.deleteSession": (arg) => deleteSession(tools, subjectOf(arg)),
+    "nexus.exportSession": (arg) => exportSession(tools, subjectOf(arg)),
+    "nexus.searchSessions": (arg) => searchSessions(tools, subjectOf(arg)),
+    "nexus.compact": (arg) => compact(tools, subjectOf(arg)),
+    "nexus.undoCompaction": async (arg) =>
+      undoCompaction(tools, await tools.place(subjectOf(arg)), subjectOf(arg).session ?? focus.session),
+  };
+}
+
+async function switchSession(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const chosen = subject.session ?? (await pickSession(tools, place, "Switch Conversation"));
+  tools.focus.setFolder(place.folder);
+  tools.focus.setSession(chosen);
+}
+
+async function newSession(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const session = await askName(tools, place, { title: "New Conversation", prompt: "Its name" });
+  await tools.request("beginning a conversation", "nexus/session/create", {
+    workspaceFolder: place.workspaceFolder,
+    session,
+  });
+  focusOn(tools, place, session);
+}
+
+async function forkSession(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const prompt = `It shares all turns of "${session}"; nothing is copied, and both go on by themselves.`;
+  const to = await askName(tools, place, { title: `Fork "${session}"`, prompt, value: `${session} 2` });
+  await tools.request("forking", "nexus/session/fork", { workspaceFolder: place.workspaceFolder, session, to });
+  focusOn(tools, place, to);
+}
+
+async function renameSession(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const to = await askName(tools, place, { title: `Rename "${session}"`, prompt: "Its new name", value: session });
+  if (to === session) return;
+  await tools.request("renaming", "nexus/session/rename", { workspaceFolder: place.workspaceFolder, session, to });
+  if (session === tools.focus.session) focusOn(tools, place, to);
+}
+
+async function clearSession(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const detail = "It begins anew, without its messages. What was said can still be found by a search.";
+  await confirm(`Clear the conversation "${session}"?`, detail, "Clear");
+  await tools.request("clearing", "nexus/session/clear", { workspaceFolder: place.workspaceFolder, session });
+}
+
+async function deleteSession(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const session = subject.session ?? (await pickSession(tools, place, "Delete Conversation"));
+  const detail =
+    "It is removed from the disk and from what is searched, for good. Turns that a fork shares stay there.";
+  await confirm(`Delete the conversation "${session}"?`, detail, "Delete");
+  await tools.request("deleting", "nexus/session/delete", { workspaceFolder: place.workspaceFolder, session });
+  if (session === tools.focus.session) focusOn(tools, place, MAIN);
+}
+
+async function exportSession(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const formats = [
+    { label: "Markdown", description: "to be read", format: "markdown" as const, ending: "md" },
+    { label: "JSON lines", description: "can be imported again", format: "jsonl" as const, ending: "jsonl" },
+  ];
+  const { format, ending } = await pick(formats, `Export "${session}"`, "As what?");
+  const { text } = await tools.request("exporting", "nexus/session/export", {
+    workspaceFolder: place.workspaceFolder,
+    session,
+    format,
+  });
+  const name = `${session.replace(/[^\p{L}\p{N} ._-]/gu, "_")}.${ending}`;
+  const file = await vscode.window.showSaveDialog({
+    defaultUri: vscode.Uri.joinPath(place.folder, name),
+    title: "Export Conversation",
+  });
+  if (!file) throw new Silent();
+  await vscode.workspace.fs.writeFile(file, new TextEncoder().encode(text));
+  await vscode.window.showTextDocument(file);
+}
+
+async function searchSessions(tools: Tools, subject: Subject): Promise<void> {
+  const place = await tools.place(subject);
+  const query = await ask({
+    title: "Search Conversations",
+    prompt: 'All of these words; "two words" stand together, word* is a beginning, -word must not occur',
+    wrong: (text) => (text ? undefined : "Type a word."),
+  });
+  const params = { workspaceFolder: place.workspaceFolder, query, limit: MOST_HITS };
+  const { hits } = await tools.request("searching", "nexus/session/search", params);
+  if (hits.length === 0) {
+    await vscode.window.showInformationMessage(`No message of this folder's conversations has all of: ${query}`);
+    return;
+  }
+  const { hit } = await pick(
+    hits.map(hitItem),
+    `${plural(hits.length, "message")} for ${query}`,
+    "Whose conversation?",
+  );
+  focusOn(tools, place, hit.session);
+}
+
+async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefined> {
+  const [place, session] = await meant(tools, subject);
+  const params = { workspaceFolder: place.workspaceFolder, session };
+  const { receipt } = await tools.request("compacting", "nexus/session/compact", params);
+  void sayReceipt(tools, place, session, receipt);
+  return receipt;
+}
+
+/** What a compaction did, with a way back. */
+async function sayReceipt(tools: Tools, place: Place, session: string, receipt: Receipt): Promise<void> {
+  const chosen = await vscode.window.showInformationMessage(receiptLine(session, receipt), "Undo", "Show Receipt");
+  if (chosen === "Show Receipt") {
+    const document = await vscode.workspace.openTextDocument({
+      content: receiptText(session, receipt),
+      language: "markdown",
+    });
+    await vscode.window.showTextDocument(document, { preview: true });
+  } else if (chosen === "Undo") {
+    await undoCompaction(tools, place, session, receipt.id).catch((error: Error) =>
+      vscode.window.showErrorMessage(error.message),
+    );
+  }
+}
+
+async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {
+  const params = { workspaceFolder: place.workspaceFolder, session, ...(compaction ? { compaction } : {}) };
+  const { usage } = await tools.request("undoing", "nexus/session/undoCompaction", params);
+  void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${exactly(usage.total)} tokens.`);
+}
+
+export function receiptLine(session: string, receipt: Receipt): string {
+  const lost = Object.values(receipt.lost.counts).reduce((sum, one) => sum + one, 0);
+  return (
+    `"${session}": ${plural(receipt.replacedMessages, "message")} became a summary (${receipt.summarizer}), ` +
+    `${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)} tokens; ${lost === 0 ? "nothing that counts is lost" : `${plural(lost, "detail")} lost`}.`
+  );
+}
+
+/** Markdown. */
+export function receiptText(session: string, receipt: Receipt): string {
+  const kinds = [
+    "instructions",
+    "decisions",
+    "paths",
+    "commands",
+    "identifiers",
+    "errors",
+  ] as const satisfies (keyof Lost)[];
+  const lost = kinds.flatMap((kind) => {
+    const listed = receipt.lost[kind];
+    const count = receipt.lost.counts[kind] ?? listed.length;
+    if (count === 0) return [];
+    const more = count > listed.length ? [`- … ${exactly(count - listed.length)} more`] : [];
+    return [
+      "",
+      `### ${kind[0]?.toUpperCase()}${kind.slice(1)} (${exactly(count)})`,
+      "",
+      ...listed.map((one) => `- ${inline(one)}`),
+      ...more,
+    ];
+  });
+  return [
+    `# Receipt of a compaction of ${session}`,
+    "",
+    `- id: ${receipt.id}`,
+    `- when: ${receipt.created}`,
+    `- why: ${receipt.reason}`,
+    `- by: ${receipt.summarizer}`,
+    `- messages replaced: ${exactly(receipt.replacedMessages)}`,
+    `- tokens: ${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)}`,
+    ...receipt.failures.map((failure) => `- asked before: ${failure}`),
+    "",
+    "## Lost: it stands nowhere any more",
+    ...(lost.length > 0 ? lost : ["", "Nothing that counts."]),
+    "",
+  ].join("\n");
+}
+
+function inline(text: string): string {
+  return `\`${text.replaceAll("`", "'").replace(/\s*\n\s*/g, " ⏎ ")}\``;
+}
+
+/** The conversation that is meant: the menu's, else the focused one. */
+async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
+  const place = await tools.place(subject);
+  return [place, subject.session ?? tools.focus.session];
+}
+
+function focusOn(tools: Tools, place: Place, session: string): void {
+  tools.focus.setFolder(place.folder);
+  tools.focus.setSession(session);
+}
+
+async function pickSession(tools: Tools, place: Place, title: string): Promise<string> {
+  const items = sessionsOf(tools, place).then((all) => all.map((one) => sessionItem(one, tools.focus.session)));
+  return (await pick(items, `${title} · ${place.name}`, "Which conversation?")).session;
+}
+
+/** All conversations; `main` is there also before its first turn. */
+async function sessionsOf(tools: Tools, place: Place): Promise<SessionInfo[]> {
+  const { sessions } = await tools.request("conversations", "nexus/session/list", {
+    workspaceFolder: place.workspaceFolder,
+  });
+  if (sessions.some((one) => one.session === MAIN)) return sessions;
+  return [{ session: MAIN, thread: "", turns: 0, messages: 0, tokens: 0, created: "", updated: "" }, ...sessions];
+}
+
+function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & { session: string } {
+  const from = one.forkedFrom ? [`forked from ${one.forkedFrom}`] : [];
+  return {
+    session: one.session,
+    label: `${one.session === focused ? "$(check) " : ""}${one.session}`,
+    description: [
+      plural(one.turns, "turn"),
+      plural(one.messages, "message"),
+      plural(one.tokens, "token"),
+      ...from,
+    ].join(" · "),
+    ...(one.updated ? { detail: `changed ${new Date(one.updated).toLocaleString()}` } : {}),
+  };
+}
+
+function hitItem(hit: SearchHit): vscode.QuickPickItem & { hit: SearchHit } {
+  return {
+    hit,
+    label: hit.snippet.replace(/\s+/g, " ").trim(),
+    description: `${hit.role}, turn ${hit.seq}`,
+    detail: `${hit.session} · ${new Date(hit.created).toLocaleString()}`,
+  };
+}
+
+async function askName(
+  tools: Tools,
+  place: Place,
+  question: { title: string; prompt: string; value?: string },
+): Promise<string> {
+  const taken = new Set((await sessionsOf(tools, place)).filter((one) => one.thread).map((one) => one.session));
+  return ask({ ...question, wrong: (name) => wrongName(name, taken, question.value) });
+}
+
+/** What is wrong with a conversation's name, as the daemon would say it later. */
+export function wrongName(name: string, taken: ReadonlySet<string>, own?: string): string | undefined {
+  if (name === "") return "Type a name.";
+  if (/\p{Cc}/u.test(name)) return "One line of plain text, please.";
+  if (taken.has(name) && name !== own) return `There is a conversation "${name}" already.`;
+  return undefined;
+}

@@ -1,0 +1,126 @@
+/** Conversations of one folder: a turn, its record, cancellation, fork, compaction and back, an agent's view. */
+import path from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Message, SessionInfo } from "../../src/protocol.ts";
+import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
+import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import type { Workbench } from "./harness/workbench.ts";
+import { copyExample } from "./harness/world.ts";
+
+/** Enough for a compaction to be worth it. */
+const TURNS = 12;
+const WORDY = 60;
+
+let folder: string;
+let bench: Workbench;
+let other: Daemon;
+
+beforeAll(prepared(async () => {
+  folder = path.join(copyExample(world(), "chat"), "backend/auth-service");
+  other = await Daemon.start(world(), folder);
+  bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+  await bench.ready();
+  await bench.openChat();
+}));
+afterAll(async () => {
+  await other?.stop();
+  await bench?.close();
+});
+beforeEach(photographFailure);
+
+test("a turn is sent with the folder's context, and lands in the ledger", async () => {
+  await bench.ask("may two tokens be compared with ==?");
+  await bench.response("You said: may two tokens be compared").waitFor();
+  const options = { model: "parrot", maxContextTokens: 200_000 };
+  const context = await other.request("nexus/context/assemble", { workspaceFolder: uriOf(folder), session: "other", options });
+  const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
+  expect(sent[0]?.text).toBe(context.systemPrompt);
+  expect(sent.at(-1)?.text).toContain("may two tokens be compared with ==?");
+  expect(await until(written, (all) => all.length > 1)).toEqual([
+    "user: may two tokens be compared with ==?",
+    "assistant: Heard 2 messages. You said: may two tokens be compared with ==?",
+  ]);
+});
+
+test("the next turn knows the one before", async () => {
+  await bench.ask("and in constant time?");
+  await bench.response("You said: and in constant time?").waitFor();
+  const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
+  expect(sent.map((message) => message.text).join("\n")).toContain("may two tokens be compared with ==?");
+  expect((await until(written, (all) => all.length > 3)).slice(2)).toEqual([
+    "user: and in constant time?",
+    "assistant: Heard 4 messages. You said: and in constant time?",
+  ]);
+});
+
+test("a turn that is cancelled stops the model, and what came is kept", async () => {
+  await bench.ask("[[slow]] count");
+  await bench.response("word5").waitFor();
+  await bench.page.locator(".interactive-input-part .codicon-stop-circle").first().click();
+  await until(heard, (all) => all.at(-1)?.event === "cancelled");
+  const said = (await until(written, (all) => all.length > 5)).at(-1);
+  expect(said).toContain("word5");
+  expect(said).not.toContain("word100");
+});
+
+test("a conversation can be forked, and both go on", async () => {
+  await bench.command("Nexus: Fork Conversation");
+  await bench.answer("Fork", "second-try");
+  const sessions = await until(listed, (all) => all.some((one) => one.session === "second-try"));
+  const [main, fork] = ["main", "second-try"].map((name) => sessions.find((one) => one.session === name));
+  expect(fork?.turns).toBe(main?.turns);
+  expect(fork?.forkedFrom).toBe("main");
+});
+
+test("a compaction is made by the chat's model, says what it did, and can be undone", async () => {
+  await bench.command("Nexus: Switch Conversation");
+  await bench.choose("main");
+  for (let turn = 1; turn <= TURNS; turn++) {
+    const messages: Message[] = [
+      { role: "user", content: `Step ${turn}: what does the module do next?` },
+      { role: "assistant", content: `In step ${turn} it checks a token. `.repeat(WORDY) },
+    ];
+    await other.request("nexus/session/append", { workspaceFolder: uriOf(folder), session: "main", messages });
+  }
+  const before = await shown();
+  await bench.command("Nexus: Compact Conversation");
+  const after = await until(shown, (text) => text !== before);
+  expect(after).toContain("Summary by the test model");
+  expect(await bench.told("became a summary")).toContain("editor");
+  await bench.command("Nexus: Undo Compaction");
+  await until(shown, (text) => text === before);
+});
+
+test("an agent is spawned, and the panel shows what it sees", async () => {
+  await bench.command("Nexus: Spawn Agent");
+  await bench.answer("its folder");
+  await bench.answer("(1/3)", "checker");
+  await bench.answer("(2/3)");
+  await bench.answer("(3/3)", "Check every comparison of secrets.");
+  await bench.told("checker is there");
+  const panel = await bench.openPanel();
+  const own = await panel.locator(".window .used").innerText();
+  await bench.command("Nexus: View as Agent");
+  await bench.choose("checker");
+  await panel.locator(".who-name", { hasText: "checker" }).waitFor();
+  const seen = await until(() => panel.locator(".window .used").innerText(), (used) => used !== own);
+  await bench.unfold("Context Window", "Agents");
+  const rows = await until(() => bench.rows("Agents"), (all) => all.length > 1);
+  expect(rows.find((row) => row.includes("agent checker"))).toContain(`${seen} token`);
+  await panel.locator(".who .link").click();
+  await until(() => panel.locator(".window .used").innerText(), (used) => used === own);
+});
+
+/** The ledger's messages of `main`, but for the one that says when it began. */
+async function written(): Promise<string[]> {
+  const messages = (await ledger(world(), folder)).map(({ role, content }) => `${role}: ${content}`);
+  return messages.filter((message) => !message.startsWith("user: [Session started:"));
+}
+
+async function listed(): Promise<readonly SessionInfo[]> {
+  return (await other.request("nexus/session/list", { workspaceFolder: uriOf(folder) })).sessions;
+}
+
+async function shown(): Promise<string> {
+  return JSON.stringify(await other.request("nexus/session/messages", { workspaceFolder: uriOf(folder), session: "main" }));
+}

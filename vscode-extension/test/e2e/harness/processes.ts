@@ -1,0 +1,104 @@
+/** Processes that the tests start: found and ended by id, never by name. Linux: what runs is read from /proc. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { openSync, readFileSync, readdirSync } from "node:fs";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const PATIENCE_MS = 3_000;
+
+export interface Process {
+  readonly pid: number;
+  readonly command: readonly string[];
+}
+
+/** Starts a program in a process group of its own; what it writes goes to a file. */
+export function start(
+  command: string,
+  args: readonly string[],
+  options: { env: NodeJS.ProcessEnv; log: string; cwd: string },
+): ChildProcess {
+  const log = openSync(options.log, "a");
+  return spawn(command, args, {
+    cwd: options.cwd,
+    env: options.env,
+    detached: true,
+    stdio: ["ignore", log, log],
+  });
+}
+
+/** Ends a process and all that came of it, also what has left its process group. */
+export async function end(pid: number): Promise<void> {
+  const all = [pid, ...descendants(pid).map((child) => child.pid)];
+  for (const one of all) signal(one, "SIGTERM");
+  const deadline = Date.now() + PATIENCE_MS;
+  while (all.some(alive) && Date.now() < deadline) await sleep(50);
+  for (const one of all.filter(alive)) signal(one, "SIGKILL");
+}
+
+/** What a process has started, directly and through others. */
+export function descendants(pid: number): Process[] {
+  const children = new Map<number, number[]>();
+  for (const entry of readdirSync("/proc")) {
+    const parent = /^\d+$/.test(entry) ? parentOf(Number(entry)) : undefined;
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), Number(entry)]);
+  }
+  const found: number[] = [];
+  const open = [pid];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const own = children.get(next) ?? [];
+    found.push(...own);
+    open.push(...own);
+  }
+  return found.map((child) => ({ pid: child, command: commandOf(child) }));
+}
+
+/** The daemons among what a process has started: `… nexus serve …`. */
+export function daemons(pid: number): Process[] {
+  return descendants(pid).filter(
+    ({ command }) => command.includes("serve") && command.some((word) => /(^|\/)nexus(_daemon)?(\.exe)?$/.test(word)),
+  );
+}
+
+export function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] !== "Z";
+  } catch {
+    return false;
+  }
+}
+
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // gone already
+  }
+}
+
+/** A port on 127.0.0.1 that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no free port");
+  return address.port;
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    // pid (command, which may hold spaces and brackets) state parent …
+    return Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+function commandOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
+  } catch {
+    return [];
+  }
+}

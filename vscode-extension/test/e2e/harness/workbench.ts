@@ -1,0 +1,272 @@
+/** A page with VS Code in it, used as a person would: keys, clicks, and what can be seen. */
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
+import type { World } from "./world.ts";
+
+const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machine with other work twice that
+const PATIENCE_MS = 20_000;
+const SIZE = { width: 1440, height: 900 };
+const CHROMIUM_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/** A browser with one profile for all windows: what the first has loaded, the others find in its cache. */
+export async function launch(world: World): Promise<BrowserContext> {
+  return await chromium.launchPersistentContext(path.join(world.root, "browser"), {
+    executablePath: world.browser,
+    headless: true,
+    args: [...CHROMIUM_FLAGS, `--remote-debugging-port=${world.debugPort}`],
+    viewport: SIZE,
+  });
+}
+
+/** The browser that was launched, from another process. */
+export async function connect(world: World): Promise<BrowserContext> {
+  const browser = await chromium.connectOverCDP(`http://127.0.0.1:${world.debugPort}`);
+  const [context] = browser.contexts();
+  if (!context) throw new Error("the browser has no context");
+  context.setDefaultTimeout(PATIENCE_MS);
+  return context;
+}
+
+export interface Opening {
+  /** Absolute path of a folder, or of a `.code-workspace` file. */
+  readonly workspace: string;
+  /** Absolute path of a file to open at once. */
+  readonly file?: string;
+  /** What to answer when VS Code asks about the folder's authors: it does where it was not told before. */
+  readonly trust?: "all beside it" | "no";
+  readonly size?: { width: number; height: number };
+  /** More of the address's payload, as VS Code's own tests use it. */
+  readonly payload?: readonly (readonly [string, string])[];
+  /** Called with the page before it loads. */
+  readonly prepare?: (page: Page) => Promise<void>;
+}
+
+export class Workbench {
+  readonly page: Page;
+  readonly world: World;
+
+  private constructor(world: World, page: Page) {
+    this.world = world;
+    this.page = page;
+  }
+
+  /** Opens a window and waits until it can be used. */
+  static async open(browser: BrowserContext, world: World, opening: Opening): Promise<Workbench> {
+    const page = await browser.newPage();
+    await page.setViewportSize(opening.size ?? SIZE);
+    const bench = new Workbench(world, page);
+    await opening.prepare?.(page);
+    await page.goto(address(world, opening));
+    await page.locator(".part.statusbar").waitFor({ timeout: START_MS });
+    if (opening.trust) await bench.#answerTrust(opening.trust);
+    return bench;
+  }
+
+  async close(): Promise<void> {
+    await this.page.close();
+  }
+
+  /** A picture for people: in the logs, which are kept after a failure. */
+  async screenshot(name: string, folder = path.join(this.world.logs, "screenshots")): Promise<string> {
+    mkdirSync(folder, { recursive: true });
+    const file = path.join(folder, `${name}.png`);
+    await this.page.screenshot({ path: file });
+    return file;
+  }
+
+  /** Runs a command of the palette by the words that stand there. */
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    await this.#pick(`>${title}`, title);
+  }
+
+  /** Opens a file of the workspace by its name. */
+  async openFile(name: string, line?: number): Promise<void> {
+    await this.page.keyboard.press("Control+P");
+    await this.#pick(name, path.basename(name));
+    await this.page.locator(".part.editor .tab.active", { hasText: path.basename(name) }).waitFor();
+    if (line !== undefined) {
+      await this.page.keyboard.press("Control+G");
+      await this.#quickInput().fill(`:${line}`);
+      await this.page.keyboard.press("Enter");
+    }
+  }
+
+  /** Types at the cursor, into whatever has the focus. */
+  async type(text: string): Promise<void> {
+    await this.page.keyboard.type(text, { delay: 10 });
+  }
+
+  /** Gives the editor the focus and puts the cursor at its very beginning or end. */
+  async cursorTo(place: "start" | "end"): Promise<void> {
+    await this.page.locator(".part.editor .editor-group-container.active .view-lines").first().click();
+    await this.page.keyboard.press(place === "start" ? "Control+Home" : "Control+End");
+  }
+
+  /** An answer in the quick input of this title: what is asked for is typed and accepted; none: what stands there. */
+  async answer(title: string, text?: string): Promise<void> {
+    await this.page.locator(".quick-input-widget .quick-input-title", { hasText: title }).waitFor();
+    if (text !== undefined) await this.#quickInput().fill(text);
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Chooses a row of the quick pick that is open, by what it begins with. */
+  async choose(text: string): Promise<void> {
+    await this.picks(new RegExp(`^\\s*${text}`)).first().click();
+    await this.#quickInput().waitFor({ state: "hidden" });
+  }
+
+  /** Rows of the quick pick that is open. */
+  picks(text?: string | RegExp): Locator {
+    return this.page.locator(".quick-input-list .monaco-list-row", text === undefined ? {} : { hasText: text });
+  }
+
+  squiggles(kind: "error" | "warning" | "info" = "error"): Locator {
+    return this.page.locator(`.part.editor .squiggly-${kind}`);
+  }
+
+  /** Rows of the problems view. */
+  async problems(text: string): Promise<Locator> {
+    if (!(await this.page.locator(".markers-panel").isVisible())) await this.page.locator("#status\\.problems").click();
+    return this.page.locator(".markers-panel .monaco-list-row", { hasText: text });
+  }
+
+  /** Waits for a notification with these words, and clears all. They are not always popped up in a browser without a screen. */
+  async told(text: string): Promise<string> {
+    await this.command("Notifications: Show Notifications");
+    const item = this.page.locator(".notifications-center .notification-list-item", { hasText: text }).first();
+    await item.waitFor();
+    const said = await item.innerText();
+    await this.command("Notifications: Clear All Notifications");
+    return said;
+  }
+
+  /** The extension's own item in the status bar. */
+  nexusItem(): Locator {
+    return this.page.locator('.part.statusbar .statusbar-item[id$="nexus.status"] a');
+  }
+
+  /** Waits until the extension has figures, and says which: `Nexus: 618 of 1,043,576 tokens, 0.1 %`. */
+  async ready(): Promise<string> {
+    const item = this.page.locator('.part.statusbar .statusbar-item[id$="nexus.status"] a[aria-label*=" tokens, "]');
+    await item.waitFor({ timeout: START_MS });
+    return (await item.getAttribute("aria-label")) ?? "";
+  }
+
+  /** Opens the panel, and waits for what its web page says. */
+  async openPanel(): Promise<FrameLocator> {
+    await this.command("Nexus: Open Context Panel");
+    const panel = this.webview();
+    await panel.locator(".window .used").waitFor();
+    return panel;
+  }
+
+  /** A view of the side bar by its title. */
+  view(title: string): Locator {
+    return this.page.locator(".part.sidebar .pane", {
+      has: this.page.locator(".pane-header", { hasText: title }),
+    });
+  }
+
+  /** Shows these views of the panel and folds the others. */
+  async unfold(...titles: string[]): Promise<void> {
+    for (const header of await this.page.locator(".part.sidebar .pane-header").all()) {
+      const title = (await header.textContent()) ?? "";
+      const wanted = titles.some((one) => title.includes(one));
+      const folded = (await header.getAttribute("aria-expanded")) === "false";
+      if (wanted === folded) await header.locator("h3, .title").first().click();
+    }
+  }
+
+  /** What a screen reader says of the rows that a view shows, from its first to its last. */
+  async rows(view: string): Promise<string[]> {
+    const labels = await this.view(view)
+      .locator(".monaco-list-row")
+      .evaluateAll((rows) =>
+        rows
+          .map((row) => ({ at: Number(row.getAttribute("data-index")), label: row.getAttribute("aria-label") ?? "" }))
+          .sort((one, other) => one.at - other.at)
+          .map(({ label }) => label),
+      );
+    return labels;
+  }
+
+  row(view: string, text: string | RegExp): Locator {
+    return this.view(view).locator(".monaco-list-row", { hasText: text });
+  }
+
+  /** What is inside the webview that is shown. */
+  webview(): FrameLocator {
+    return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
+  }
+
+  /** Opens the chat view with the test model picked: VS Code looks for models when a first question is asked. */
+  async openChat(): Promise<void> {
+    await this.command("Chat: Open Chat");
+    await this.#say("@parrot hello");
+    await this.page.locator(".interactive-input-part", { hasText: "Parrot" }).waitFor({ timeout: START_MS });
+  }
+
+  /** Asks @nexus in the chat view, as a person would. The answer is `response(…)`. */
+  async ask(text: string): Promise<void> {
+    const input = this.page.locator(".interactive-input-part .monaco-editor .view-lines").first();
+    const isSticky = (await input.innerText()).includes("@nexus");
+    await this.#say(isSticky ? text : `@nexus ${text}`);
+  }
+
+  response(text: string | RegExp): Locator {
+    return this.page.locator(".interactive-response", { hasText: text });
+  }
+
+  async #say(text: string): Promise<void> {
+    await this.page.locator(".interactive-input-part .monaco-editor").first().click();
+    await this.page.keyboard.type(text, { delay: 20 });
+    await this.page.keyboard.press("Escape");
+    await this.page.keyboard.press("Enter");
+  }
+
+  async #answerTrust(answer: "all beside it" | "no"): Promise<void> {
+    const dialog = this.page.locator(".monaco-dialog-box", { hasText: /trust/i });
+    await dialog.waitFor({ timeout: START_MS });
+    if (answer === "no") {
+      await dialog.getByRole("button", { name: /^No/ }).click();
+    } else {
+      await dialog.getByRole("checkbox").click();
+      await dialog.getByRole("button", { name: /^Yes/ }).click();
+    }
+    await dialog.waitFor({ state: "detached" });
+  }
+
+  async #pick(typed: string, row: string): Promise<void> {
+    const input = this.#quickInput();
+    await input.waitFor();
+    await input.fill(typed);
+    // what stands first may still be of another search
+    await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: row }).waitFor();
+    await this.page.keyboard.press("Enter");
+  }
+
+  #quickInput(): Locator {
+    return this.page.locator(".quick-input-widget input.input");
+  }
+}
+
+function address(world: World, opening: Opening): string {
+  const origin = `http://127.0.0.1:${world.port}`;
+  const query = new URLSearchParams();
+  query.set(opening.workspace.endsWith(".code-workspace") ? "workspace" : "folder", opening.workspace);
+  const payload = [...(opening.payload ?? [])];
+  if (opening.file !== undefined) payload.push(["openFile", `vscode-remote://127.0.0.1:${world.port}${opening.file}`]);
+  if (payload.length > 0) query.set("payload", JSON.stringify(payload));
+  return `${origin}/?${query.toString()}`;
+}

@@ -1,0 +1,181 @@
+/**
+ * One VS Code for all tests: a server, a browser, and folders that hold nothing of the user's.
+ *
+ * 1. Home, configuration, ledger, settings, extensions and workspaces lie in one new temporary folder.
+ * 2. Everything listens on 127.0.0.1 only; the browser can reach nothing else.
+ * 3. What was started is ended by its id, also after a failure; the logs of a failed run are kept.
+ */
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { end, freePort, start } from "./processes.ts";
+
+const START_MS = 30_000;
+const GRACE_S = 5; // for how long the server waits for a page that has gone
+
+export const EXTENSION = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
+export const REPOSITORY = path.resolve(EXTENSION, "..");
+const EXAMPLES = path.join(REPOSITORY, "examples");
+
+const SETTINGS = {
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "telemetry.telemetryLevel": "off",
+  "extensions.autoUpdate": false,
+  "extensions.autoCheckUpdates": false,
+  "git.enabled": false,
+  "security.workspace.trust.untrustedFiles": "open",
+  "security.workspace.trust.startupPrompt": "always",
+  "security.workspace.trust.banner": "never",
+  "editor.minimap.enabled": false,
+  "window.restoreWindows": "none",
+  "files.autoSave": "off",
+  "workbench.editor.enablePreview": false,
+};
+
+/** What a test needs to know of the run; plain values, so that they can be handed to the tests' process. */
+export interface World {
+  readonly root: string;
+  readonly port: number;
+  /** Of the server, the parent of all extension hosts and daemons. */
+  readonly pid: number;
+  /** The command `nexus`. */
+  readonly nexus: string;
+  readonly browser: string;
+  /** Where the tests' process finds the browser. */
+  readonly debugPort: number;
+  /** What the daemons, the tests' own among them, find in their environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly modelLog: string;
+  readonly logs: string;
+}
+
+export interface Tools {
+  readonly browser: string;
+  readonly node: string;
+  readonly codeServer: string;
+  /** Packaged extensions. */
+  readonly vsix: readonly string[];
+}
+
+/** Starts the server with the extensions installed; `close` ends it, and keeps its logs in `kept` when told to. */
+export async function open(
+  tools: Tools,
+  kept: string,
+): Promise<{ world: World; close(keep: boolean): Promise<void> }> {
+  const root = realpathSync(mkdtempSync(path.join(tmpdir(), "nexus-e2e-")));
+  const in_ = (...parts: string[]) => path.join(root, ...parts);
+  for (const folder of ["home", "state", "logs", "extensions", "workspaces", "data/User", "data/Machine"]) {
+    mkdirSync(in_(folder), { recursive: true });
+  }
+  cpSync(path.join(EXAMPLES, "home", ".nexus3"), in_("home", ".nexus3"), { recursive: true });
+  const nexus = findNexus();
+  writeFileSync(in_("config.yaml"), "auth: none\n");
+  writeFileSync(in_("data/User/settings.json"), JSON.stringify(SETTINGS, null, 2));
+  // paths of programs are settings of the machine: a server's do not come from the user's, which are the browser's
+  writeFileSync(in_("data/Machine/settings.json"), JSON.stringify({ "nexus.server.path": nexus }, null, 2));
+  const env = environment(root, tools, nexus);
+  const server = [
+    path.join(tools.codeServer, "out/node/entry.js"),
+    ...["--config", in_("config.yaml")],
+    ...["--user-data-dir", in_("data"), "--extensions-dir", in_("extensions")],
+  ];
+  for (const vsix of tools.vsix) {
+    await promisify(execFile)(tools.node, [...server, "--install-extension", vsix, "--force"], { env });
+  }
+  const port = await freePort();
+  const child = start(
+    tools.node,
+    [
+      ...server,
+      ...["--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--ignore-last-opened"],
+      ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
+      ...["--reconnection-grace-time", String(GRACE_S), "--vscode-option", "enable-smoke-test-driver"],
+    ],
+    { env, log: in_("logs/server.log"), cwd: root },
+  );
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`code-server could not be started with ${tools.node}`);
+  const world: World = {
+    root,
+    port,
+    pid,
+    nexus,
+    browser: tools.browser,
+    debugPort: await freePort(),
+    env,
+    modelLog: in_("logs/model.jsonl"),
+    logs: in_("logs"),
+  };
+  const close = async (keep: boolean) => {
+    await end(pid);
+    if (keep) keepLogs(root, kept);
+    rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  };
+  try {
+    await answers(`http://127.0.0.1:${port}/healthz`);
+  } catch (error) {
+    await close(true);
+    throw error;
+  }
+  return { world, close };
+}
+
+/** A new copy of the example workspace, or of a part of it, under a name of its own. */
+export function copyExample(world: World, name: string, part = "company"): string {
+  const target = path.join(world.root, "workspaces", name);
+  cpSync(path.join(EXAMPLES, part), target, { recursive: true });
+  return target;
+}
+
+function environment(root: string, tools: Tools, nexus: string): Record<string, string> {
+  const home = path.join(root, "home");
+  return {
+    PATH: `${path.dirname(tools.node)}${path.delimiter}${process.env.PATH ?? ""}`,
+    HOME: home,
+    LANG: "C.UTF-8",
+    XDG_CONFIG_HOME: path.join(home, ".config"),
+    XDG_DATA_HOME: path.join(home, ".local/share"),
+    XDG_STATE_HOME: path.join(home, ".local/state"),
+    XDG_CACHE_HOME: path.join(home, ".cache"),
+    NEXUS_HOME: path.join(home, ".nexus3"),
+    NEXUS_STATE: path.join(root, "state"),
+    NEXUS_E2E_BEHIND: nexus, // the daemon behind many-rows.mjs
+    NEXUS_TEST_MODEL_LOG: path.join(root, "logs/model.jsonl"),
+  };
+}
+
+/** The daemon under test: $NEXUS_E2E_SERVER, else that of the checkout. */
+function findNexus(): string {
+  const nexus = process.env.NEXUS_E2E_SERVER ?? path.join(REPOSITORY, ".venv/bin/nexus");
+  if (!existsSync(nexus)) {
+    throw new Error(`There is no ${nexus}: run "make .venv/.installed" in ${REPOSITORY}, or set NEXUS_E2E_SERVER`);
+  }
+  return nexus;
+}
+
+async function answers(url: string): Promise<void> {
+  const deadline = Date.now() + START_MS;
+  while (Date.now() < deadline) {
+    try {
+      if ((await fetch(url)).ok) return;
+    } catch {
+      // not yet
+    }
+    await sleep(100);
+  }
+  throw new Error(`code-server did not answer at ${url} within ${START_MS / 1000} s; its logs are kept`);
+}
+
+/** Extension hosts, server, language model and screenshots: what says why a test failed. */
+function keepLogs(root: string, kept: string): void {
+  rmSync(kept, { recursive: true, force: true });
+  cpSync(path.join(root, "logs"), kept, { recursive: true });
+  const hosts = path.join(root, "data/logs");
+  if (existsSync(hosts)) cpSync(hosts, path.join(kept, "vscode"), { recursive: true });
+}

@@ -1,0 +1,17 @@
+import { resolve } from "node:path";
+import { defineConfig } from "vitest/config";
+
+// One server, one browser, one test after the other: two cores are busy with that already.
+export default defineConfig({
+  root: resolve(import.meta.dirname, "../.."),
+  test: {
+    include: ["test/e2e/*.test.ts"],
+    globalSetup: ["test/e2e/setup.ts"],
+    testTimeout: 90_000,
+    hookTimeout: 150_000,
+    fileParallelism: false,
+    isolate: false,
+    maxWorkers: 1,
+    reporters: ["verbose"],
+  },
+});

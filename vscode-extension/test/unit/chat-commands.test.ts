@@ -1,0 +1,195 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { NexusError } from "../../src/nexus";
+import { Desk, FOLDER, row } from "./chat-daemon";
+import * as mock from "./vscode";
+
+let desk: Desk;
+
+beforeEach(() => {
+  desk = new Desk();
+});
+
+describe("/context", () => {
+  it("shows the daemon's rows, says what is exact, and sends nothing", async () => {
+    desk.daemon.rows = [
+      row("system", "Project | Configuration", 1029, `${FOLDER}/a (b)/NEXUS.md`),
+      { ...row("event", "current message", 26), exact: true },
+    ];
+    const answer = await desk.thread().ask("", { command: "context" });
+    expect(answer.text).toBe(
+      [
+        "Conversation **main**: ≈ 1,055 of 30,000 tokens of fake\\-1, 10 %.",
+        "",
+        "| | What | Tokens |",
+        "|---|---|--:|",
+        `| System prompt | [Project \\| Configuration](${FOLDER}/a%20%28b%29/NEXUS.md#L3) | ≈ 1,029 |`,
+        "| Event | current message | 26 |",
+        "| | **Total** | **≈ 1,055** |",
+      ].join("\n"),
+    );
+    expect(answer.buttons.map((one) => one.command)).toEqual(["nexus.openPanel", "nexus.showPrompt"]);
+    expect(desk.model.requests).toEqual([]);
+    expect(desk.daemon.paramsOf("nexus/context/assemble")).toEqual([
+      { workspaceFolder: FOLDER, session: "main", options: { model: "fake-1", maxContextTokens: 32000 } },
+    ]);
+    expect(desk.daemon.sessions.size).toBe(0);
+  });
+
+  it("counts a message that is given, and cuts a long table", async () => {
+    desk.daemon.rows = Array.from({ length: 60 }, (_, index) => row("history", `Turn ${index}`, 1));
+    const answer = await desk.thread().ask("why?", { command: "context" });
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).toMatchObject({ message: "why?" });
+    expect(answer.text).toContain("… and 20 more, in the panel");
+    expect(answer.text).toContain("| | **Total** | **≈ 60** |");
+  });
+
+  it("ties a new thread to the session that it has shown", async () => {
+    await desk.thread().ask("one");
+    const second = desk.thread();
+    await second.ask("", { command: "context" });
+    expect((await second.ask("two")).text).toBe("ok");
+    expect(desk.daemon.said("main")).toHaveLength(4);
+  });
+});
+
+describe("/compact", () => {
+  it("shows the receipt, and takes it back at a press", async () => {
+    const answer = await desk.thread().ask("keep the decisions", { command: "compact" });
+    expect(desk.daemon.paramsOf("nexus/session/compact")).toEqual([
+      { workspaceFolder: FOLDER, session: "main", instructions: "keep the decisions" },
+    ]);
+    expect(answer.text).toBe(
+      [
+        "Conversation **main**: 21 messages became a summary by extractive, 1,675 → 535 tokens.",
+        "",
+        "What stood in the old messages and stands nowhere now:",
+        "",
+        "- **1 paths**: auth/tokens.py",
+      ].join("\n"),
+    );
+    expect(answer.buttons[0]).toMatchObject({ title: "Undo Compaction", arguments: [FOLDER, "main", "c1"] });
+    expect(desk.followups(answer.result).map((one) => one.command)).toEqual(["context"]);
+  });
+
+  it("says why there was nothing to do", async () => {
+    desk.daemon.failures.push({
+      method: "nexus/session/compact",
+      error: new NexusError("All messages are new.", "nothing-to-compact"),
+    });
+    const answer = await desk.thread().ask("", { command: "compact" });
+    expect(answer.result.errorDetails?.message).toBe("All messages are new.");
+  });
+
+  it("is about the thread's session, not about the one in focus", async () => {
+    const first = desk.thread();
+    await first.ask("one");
+    await desk.thread().ask("other");
+    await first.ask("", { command: "compact" });
+    expect(desk.daemon.paramsOf("nexus/session/compact")[0]).toMatchObject({ session: "main" });
+    expect(desk.focus.session).toBe("main");
+  });
+});
+
+describe("/fork", () => {
+  it.each([
+    ["another way", "another way"],
+    ["", "main (2)"],
+  ])("with the name %j goes on in %j", async (prompt, name) => {
+    const thread = desk.thread();
+    await thread.ask("one");
+    const answer = await thread.ask(prompt, { command: "fork" });
+    expect(desk.focus.session).toBe(name);
+    await thread.ask("two");
+    expect(desk.daemon.said("main")).toHaveLength(2);
+    expect(desk.daemon.said(name)).toHaveLength(4);
+    await desk.press(answer.buttons[0]);
+    expect(desk.focus.session).toBe("main");
+  });
+
+  it("says that there is nothing to fork", async () => {
+    const answer = await desk.thread().ask("", { command: "fork" });
+    expect(answer.result.errorDetails?.message).toBe("There is no session main.");
+    expect(desk.focus.session).toBe("main");
+  });
+});
+
+describe("/agent", () => {
+  const auth = {
+    agentId: "auth",
+    session: "agent:auth",
+    cwd: "/ws/auth",
+    role: "worker",
+    task: "Mend | it",
+    parent: "main",
+    depth: 1,
+    usage: { total: 1200, counter: { name: "o200k_base", exact: true } } as never,
+  };
+
+  it("lists agents, and views as one at a press", async () => {
+    expect((await desk.thread().ask("", { command: "agent" })).text).toMatch(/^No agent is live/);
+    desk.daemon.agents = [auth];
+    const answer = await desk.thread().ask("", { command: "agent" });
+    expect(answer.text).toContain("| auth | worker | /ws/auth | Mend \\| it | main | 1,200 |");
+    await desk.press(answer.buttons[0]);
+    expect(desk.focus.agent).toBe("auth");
+  });
+
+  it("views as a live agent", async () => {
+    desk.daemon.agents = [auth];
+    const answer = await desk.thread().ask("auth", { command: "agent" });
+    expect(desk.focus.agent).toBe("auth");
+    expect(answer.text).toContain("From here on you talk to **auth**");
+    await desk.press(answer.buttons[0]);
+    expect(desk.focus.agent).toBeUndefined();
+    expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([]);
+  });
+
+  it("talks to a live agent, in its session", async () => {
+    desk.daemon.agents = [auth];
+    await desk.thread().ask("auth Mend\nthe login.", { command: "agent" });
+    expect(desk.daemon.said("agent:auth").map((one) => one.content)).toEqual(["Mend\nthe login.", "ok"]);
+    expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)).toMatchObject({
+      agent: "auth",
+      message: "Mend\nthe login.",
+    });
+  });
+
+  it("goes back to the folder's own agent, which nobody starts", async () => {
+    desk.focus.setAgent("auth");
+    const answer = await desk.thread().ask("main", { command: "agent" });
+    expect(answer.text).toMatch(/^From here on you talk to the folder's own agent/);
+    expect(desk.focus.agent).toBeUndefined();
+    expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([]);
+  });
+
+  it("starts an agent: where the settings say, else in the folder", async () => {
+    desk.daemon.configured = { auth: { cwd: "auth" } };
+    await desk.thread().ask("auth", { command: "agent" });
+    const answer = await desk.thread().ask("free Look around.", { command: "agent" });
+    expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([
+      { workspaceFolder: FOLDER, agentId: "auth" },
+      { workspaceFolder: FOLDER, agentId: "free", cwd: FOLDER, task: "Look around." },
+    ]);
+    expect(answer.text).toContain("Agent **free** is started");
+    expect(desk.daemon.said("agent:free").map((one) => one.content)).toEqual(["Look around.", "ok"]);
+  });
+});
+
+describe("/init", () => {
+  it("links what was created and what was left alone", async () => {
+    const answer = await desk.thread().ask("", { command: "init" });
+    expect(answer.text).toBe(
+      `Created:\n\n- <${FOLDER}/.nexus3/NEXUS.md>\n\nThere already, and left alone:\n\n- <${FOLDER}/.nexus3/mcp.json>\n\n`,
+    );
+  });
+});
+
+it("registers no command twice, and a participant with an icon", () => {
+  expect([...mock.mock.commands.keys()]).toEqual([
+    "nexus.chat.useSession",
+    "nexus.chat.viewAs",
+    "nexus.chat.undoCompaction",
+    "nexus.chat.recordAgain",
+  ]);
+  expect(mock.chat.participants.at(-1)).toMatchObject({ id: "nexus.chat", iconPath: { id: "layers" } });
+});

@@ -1,0 +1,447 @@
+/** A daemon in memory, and an editor's chat around it: what the tests of the chat have in common. */
+import { setTimeout as later } from "node:timers/promises";
+import type * as api from "vscode";
+import { registerChat } from "../../src/chat";
+import { type Focus, type Nexus, NexusError, type ServerState } from "../../src/nexus";
+import type {
+  AgentInfo,
+  Appended,
+  Json,
+  Message,
+  ModelCompleteParams,
+  ModelCompleteResult,
+  Requests,
+  SessionInfo,
+  TokenUsage,
+  UsageRow,
+} from "../../src/protocol";
+import * as mock from "./vscode";
+
+export const FOLDER = "file:///ws";
+export const OTHER = "file:///other";
+
+interface Session {
+  thread: string;
+  turns: { id: string; messages: Message[]; key: string }[];
+}
+
+type Method = keyof Requests;
+type Params<M extends Method> = Requests[M]["params"];
+
+/** It keeps sessions as the real one does: keys, forks by `parentTurn`, renames that keep the thread. */
+export class FakeDaemon implements Nexus {
+  state: ServerState = "ready";
+  detail = "";
+  readonly states = new mock.EventEmitter<ServerState>();
+  readonly onDidChangeState = this.states.event as unknown as api.Event<ServerState>;
+  readonly onDidChangeContext = new mock.EventEmitter().event as never;
+  readonly onDidChangeSession = new mock.EventEmitter().event as never;
+  readonly onDidChangeAgent = new mock.EventEmitter().event as never;
+  readonly asked: { method: Method; params: Record<string, unknown> }[] = [];
+  readonly sessions = new Map<string, Session>();
+  agents: AgentInfo[] = [];
+  configured: Record<string, Json> = {};
+  /** Errors that the next requests of a method end with; `after`: only after they were carried out. */
+  readonly failures: { method: Method; error: Error; after?: boolean }[] = [];
+  /** What `assemble` says beside the ordinary. */
+  metadata: Record<string, unknown> = {};
+  rows: UsageRow[] = [row("system", "Project Configuration", 29, `${FOLDER}/.nexus3/NEXUS.md`)];
+  tools: Record<string, Json>[] = [];
+  percent = 10;
+  restarts = 0;
+  complete: ((params: ModelCompleteParams, token: api.CancellationToken) => Promise<ModelCompleteResult>) | undefined;
+  private made = 0;
+
+  async request<M extends Method>(method: M, params: Params<M>): Promise<Requests[M]["result"]> {
+    this.asked.push({ method, params: structuredClone(params) as Record<string, unknown> });
+    const index = this.failures.findIndex((failure) => failure.method === method);
+    const failure = index < 0 ? undefined : this.failures.splice(index, 1)[0];
+    if (failure !== undefined && failure.after !== true) {
+      throw failure.error;
+    }
+    const answer = this.answer(method, params as never);
+    if (failure !== undefined) {
+      throw failure.error;
+    }
+    return answer as Requests[M]["result"];
+  }
+
+  answerModel(handler: NonNullable<FakeDaemon["complete"]>): api.Disposable {
+    this.complete = handler;
+    return new mock.Disposable(() => undefined);
+  }
+
+  async restart(): Promise<void> {
+    this.restarts++;
+    this.become("starting");
+    await later(1);
+    this.become("ready");
+  }
+
+  become(state: ServerState, detail = ""): void {
+    this.state = state;
+    this.detail = detail;
+    this.states.fire(state);
+  }
+
+  paramsOf(method: Method): Record<string, unknown>[] {
+    return this.asked.filter((one) => one.method === method).map((one) => one.params);
+  }
+
+  /** What a session holds, without the ids. */
+  said(session: string): Message[] {
+    return this.sessions.get(session)?.turns.flatMap((turn) => turn.messages) ?? [];
+  }
+
+  begin(session: string, turns: Message[][] = []): Session {
+    const made: Session = { thread: `t${++this.made}`, turns: [] };
+    this.sessions.set(session, made);
+    for (const messages of turns) {
+      made.turns.push({ id: `${made.thread}-${made.turns.length + 1}`, messages, key: "" });
+    }
+    return made;
+  }
+
+  private answer(method: Method, params: Record<string, Json>): unknown {
+    const { session = "main", to = "", turn, workspaceFolder = "" } = params as Record<string, string>;
+    switch (method) {
+      case "nexus/session/list":
+        return { sessions: [...this.sessions].map(([name, one]) => info(name, one)) };
+      case "nexus/session/create":
+        return { session, thread: this.begin(session).thread };
+      case "nexus/session/fork":
+        return this.fork(session, to, turn);
+      case "nexus/session/append":
+        return this.append(session, params as unknown as Params<"nexus/session/append">);
+      case "nexus/session/compact":
+        return { compaction: "c1", receipt: RECEIPT, usage: this.usage() };
+      case "nexus/session/undoCompaction":
+        return { session, usage: this.usage() };
+      case "nexus/context/assemble":
+        return this.assemble(session, params as unknown as Params<"nexus/context/assemble">);
+      case "nexus/context/layers":
+        return {
+          revision: 1,
+          layers: [
+            {
+              name: "local",
+              path: "/ws/.nexus3",
+              files: [{ kind: "instructions", uri: `${FOLDER}/.nexus3/NEXUS.md`, status: "loaded" }],
+            },
+          ],
+          skipped: [],
+          problems: [],
+        };
+      case "nexus/memory/query":
+        return { text: `found by ${String(params.tool)}` };
+      case "nexus/config/effective":
+        return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
+      case "nexus/agent/list":
+        return { agents: this.agents };
+      case "nexus/agent/spawn":
+        this.begin(`agent:${String(params.agentId)}`);
+        return { agentId: params.agentId, session: `agent:${String(params.agentId)}`, usage: this.usage() };
+      case "nexus/workspace/init":
+        return { created: [`${workspaceFolder}/.nexus3/NEXUS.md`], existing: [`${workspaceFolder}/.nexus3/mcp.json`] };
+      default:
+        throw new NexusError(`The fake daemon has no ${method}.`, "method-not-found");
+    }
+  }
+
+  private fork(from: string, to: string, turn: string | undefined): { session: string; thread: string } {
+    const source = this.sessions.get(from);
+    if (source === undefined) {
+      throw new NexusError(`There is no session ${from}.`, "unknown-session");
+    }
+    const until = turn === undefined ? source.turns.length : source.turns.findIndex((one) => one.id === turn) + 1;
+    const made = this.begin(to);
+    made.turns.push(...source.turns.slice(0, until));
+    return { session: to, thread: made.thread };
+  }
+
+  private append(session: string, params: Params<"nexus/session/append">): Appended {
+    const { messages, idempotencyKey, parentTurn } = params;
+    const before = [...this.sessions].find(([, one]) => one.turns.some((turn) => turn.key === idempotencyKey));
+    if (before !== undefined) {
+      const turn = before[1].turns.find((one) => one.key === idempotencyKey);
+      return { session: before[0], turn: turn?.id ?? "", count: 0, usage: this.usage() };
+    }
+    const found = this.sessions.get(session) ?? this.begin(session);
+    const head = found.turns.at(-1)?.id ?? null;
+    const isForked = parentTurn !== undefined && parentTurn !== head;
+    const name = isForked ? this.fork(session, `${session} (2)`, parentTurn ?? "").session : session;
+    const target = this.sessions.get(name) ?? found;
+    const id = `${target.thread}-${target.turns.length + 1}`;
+    target.turns.push({ id, messages, key: idempotencyKey ?? "" });
+    return { session: name, turn: id, count: 1, usage: this.usage(), ...(isForked ? { forked: true } : {}) };
+  }
+
+  private assemble(session: string, params: Params<"nexus/context/assemble">): unknown {
+    const { message, options } = params;
+    const history = this.said(session).map(inBody);
+    const asked = message === undefined || message === null ? [] : [{ role: "user", content: message }];
+    const parentTurn = this.sessions.get(session)?.turns.at(-1)?.id;
+    return {
+      revision: 1,
+      workspaceFolder: params.workspaceFolder,
+      session,
+      tools: options?.memoryTools === true ? this.tools : [],
+      model: options?.model ?? "",
+      usage: this.usage(),
+      metadata: { truncated: false, shouldCompact: false, wantedPercent: 10, ...this.metadata },
+      problems: [],
+      request: { messages: [{ role: "system", content: "You are Nexus." }, ...history, ...asked] },
+      ...(parentTurn === undefined ? {} : { parentTurn }),
+    };
+  }
+
+  private usage(): TokenUsage {
+    const total = this.rows.reduce((sum, one) => sum + one.tokens, 0);
+    return {
+      model: "fake-1",
+      limit: 32000,
+      limitKnown: true,
+      reserved: 2000,
+      available: 30000,
+      total,
+      remaining: 30000 - total,
+      percent: this.percent,
+      over: false,
+      counter: { name: "o200k_base", exact: false },
+      rows: this.rows,
+    };
+  }
+}
+
+export const RECEIPT = {
+  id: "c1",
+  reason: "explicit",
+  summarizer: "extractive",
+  replacedMessages: 21,
+  tokensBefore: 1675,
+  tokensAfter: 535,
+  created: "2026-11-20T12:00:00.000Z",
+  lost: {
+    paths: ["auth/tokens.py"],
+    commands: [],
+    identifiers: [],
+    errors: [],
+    instructions: [],
+    decisions: [],
+    counts: { paths: 1 },
+  },
+  failures: [],
+};
+
+export function row(category: UsageRow["category"], label: string, tokens: number, uri?: string): UsageRow {
+  const range = { start: { line: 2, character: 0 }, end: { line: 4, character: 0 } };
+  return { category, label, tokens, exact: false, ...(uri === undefined ? {} : { source: { uri, range } }) };
+}
+
+function info(session: string, one: Session): SessionInfo {
+  const messages = one.turns.reduce((sum, turn) => sum + turn.messages.length, 0);
+  return { session, thread: one.thread, turns: one.turns.length, messages, tokens: messages, created: "", updated: "" };
+}
+
+function inBody({ role, content, toolCalls, toolCallId }: Message): Record<string, unknown> {
+  return {
+    role,
+    content: content ?? null,
+    ...(toolCalls === undefined
+      ? {}
+      : {
+          tool_calls: toolCalls.map((call) => ({
+            id: call.id,
+            type: "function",
+            function: { name: call.name, arguments: JSON.stringify(call.arguments) },
+          })),
+        }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: toolCallId }),
+  };
+}
+
+// ---------------------------------------------------------------- the editor
+
+export class FakeFocus implements Focus {
+  folder: api.Uri | undefined = mock.Uri.parse(FOLDER) as unknown as api.Uri;
+  session = "main";
+  agent: string | undefined;
+  readonly onDidChange = new mock.EventEmitter<void>().event as never;
+  setFolder(folder: api.Uri): void {
+    this.folder = folder;
+  }
+  setSession(session: string): void {
+    this.session = session;
+  }
+  setAgent(agent: string | undefined): void {
+    this.agent = agent;
+  }
+}
+
+export type Reply = string | { call: string; input: object; id?: string } | Error | (() => unknown);
+
+/** A model whose answers are given: a list of pieces for each request. A function is run between pieces. */
+export class FakeModel {
+  readonly name = "Fake";
+  readonly id = "fake-1";
+  readonly vendor = "test";
+  readonly family = "fake";
+  readonly version = "1";
+  maxInputTokens = 32000;
+  capabilities: Record<string, boolean> | undefined;
+  readonly requests: { messages: mock.LanguageModelChatMessage[]; options: { tools?: { name: string }[] } }[] = [];
+  replies: Reply[][] = [];
+
+  async sendRequest(
+    messages: mock.LanguageModelChatMessage[],
+    options: object,
+    token: api.CancellationToken,
+  ): Promise<{ stream: AsyncIterable<unknown> }> {
+    this.requests.push({ messages, options });
+    const pieces = this.replies.shift() ?? ["ok"];
+    if (pieces[0] instanceof Error) {
+      throw pieces[0];
+    }
+    return { stream: stream(pieces, token) };
+  }
+
+  async countTokens(text: string): Promise<number> {
+    return Math.ceil(text.length / 4);
+  }
+}
+
+async function* stream(pieces: Reply[], token: api.CancellationToken): AsyncGenerator<unknown> {
+  for (const [index, piece] of pieces.entries()) {
+    if (token.isCancellationRequested) {
+      throw new mock.CancellationError();
+    }
+    if (typeof piece === "function") {
+      await piece();
+    } else if (piece instanceof Error) {
+      throw piece;
+    } else if (typeof piece === "string") {
+      yield new mock.LanguageModelTextPart(piece);
+    } else {
+      yield new mock.LanguageModelToolCallPart(piece.id ?? `call_${index}`, piece.call, piece.input);
+    }
+  }
+}
+
+/** What an answer showed. */
+export class FakeStream {
+  text = "";
+  readonly buttons: { title: string; command: string; arguments?: unknown[] }[] = [];
+  readonly references: string[] = [];
+  readonly steps: string[] = [];
+  markdown(text: string): void {
+    this.text += text;
+  }
+  button(command: { title: string; command: string; arguments?: unknown[] }): void {
+    this.buttons.push(command);
+  }
+  reference(value: { uri?: unknown } & object): void {
+    this.references.push(String(value.uri ?? value));
+  }
+  progress(step: string): void {
+    this.steps.push(step);
+  }
+  anchor(uri: object): void {
+    this.text += `<${String(uri)}>`;
+  }
+  titles(): string[] {
+    return this.buttons.map((one) => one.title);
+  }
+}
+
+export interface Result {
+  errorDetails?: { message: string };
+  metadata?: { nexus: Record<string, unknown> };
+}
+
+/** A chat thread of the editor: it keeps the history as VS Code does. */
+export class Thread {
+  history: unknown[] = [];
+  constructor(private readonly desk: Desk) {}
+
+  async ask(prompt: string, more: Record<string, unknown> = {}): Promise<FakeStream & { result: Result }> {
+    const shown = new FakeStream();
+    const source = (more.source as mock.CancellationTokenSource | undefined) ?? new mock.CancellationTokenSource();
+    const request = { prompt, command: undefined, references: [], toolReferences: [], model: this.desk.model, ...more };
+    const result = await this.desk.handler(request, { history: [...this.history] }, shown, source.token);
+    // VS Code keeps nothing of the result of an answer that was cancelled
+    const kept = source.token.isCancellationRequested ? {} : structuredClone(result);
+    this.history.push(new mock.ChatRequestTurn(prompt), new mock.ChatResponseTurn(kept));
+    return Object.assign(shown, { result });
+  }
+
+  /** The user takes back the last exchanges. */
+  back(count = 1): void {
+    this.history.splice(-2 * count);
+  }
+}
+
+interface Made {
+  requestHandler: Desk["handler"];
+  followupProvider: { provideFollowups: Desk["followups"] };
+}
+
+/** The editor with the chat registered in it. */
+export class Desk {
+  readonly daemon = new FakeDaemon();
+  readonly focus = new FakeFocus();
+  readonly model = new FakeModel();
+  readonly workspaceState = memento();
+  readonly globalState = memento();
+  allowed: boolean | undefined = true;
+  handler!: (...args: unknown[]) => Promise<Result>;
+  followups!: (result: Result) => { label: string; command?: string; prompt: string }[];
+
+  constructor() {
+    mock.mock.reset();
+    mock.workspace.textDocuments = [];
+    mock.workspace.workspaceFolders = [
+      { uri: mock.Uri.parse(FOLDER), name: "ws", index: 0 },
+      { uri: mock.Uri.parse(OTHER), name: "other", index: 1 },
+    ];
+    this.open();
+  }
+
+  /** Register the chat: again, as after the window was reloaded. */
+  open(): void {
+    mock.mock.commands.clear();
+    registerChat(this.context(), this.daemon, this.focus);
+    const made = mock.chat.participants.at(-1) as unknown as Made;
+    this.handler = made.requestHandler;
+    this.followups = (result) => made.followupProvider.provideFollowups(result);
+  }
+
+  thread(): Thread {
+    return new Thread(this);
+  }
+
+  async press(button: { command: string; arguments?: unknown[] } | undefined): Promise<void> {
+    await mock.commands.executeCommand(button?.command ?? "none", ...(button?.arguments ?? []));
+  }
+
+  context(): api.ExtensionContext {
+    return {
+      workspaceState: this.workspaceState,
+      globalState: this.globalState,
+      extensionUri: mock.Uri.parse("file:///ext"),
+      languageModelAccessInformation: { canSendRequest: () => this.allowed },
+    } as unknown as api.ExtensionContext;
+  }
+}
+
+function memento(): {
+  get(key: string, fallback?: unknown): unknown;
+  update(key: string, value: unknown): Promise<void>;
+} {
+  const kept = new Map<string, unknown>();
+  return {
+    get: (key, fallback) => kept.get(key) ?? fallback,
+    update: async (key, value) => {
+      kept.set(key, value);
+    },
+  };
+}

@@ -1,0 +1,282 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { beforeEach, expect, test, vi } from "vitest";
+import * as vscode from "vscode";
+import { subjectOf } from "../../src/ask";
+import { registerCommands } from "../../src/commands";
+import { makeFocus } from "../../src/focus";
+import { type Focus, NexusError } from "../../src/nexus";
+import type { Receipt } from "../../src/protocol";
+import { receiptLine, receiptText, wrongName } from "../../src/sessions";
+import { type FakeNexus, fakeNexus, usageOf } from "./nexus";
+import { mock } from "./vscode";
+
+const FOLDER = "file:///w/a";
+const RECEIPT: Receipt = {
+  id: "3f2a",
+  reason: "explicit",
+  summarizer: "extractive",
+  replacedMessages: 21,
+  tokensBefore: 1_675,
+  tokensAfter: 535,
+  created: "2026-11-20T12:00:00.000Z",
+  lost: {
+    paths: ["a`b.py"],
+    commands: [],
+    identifiers: [],
+    errors: [],
+    instructions: [],
+    decisions: [],
+    counts: { paths: 3, errors: 0 },
+  },
+  failures: ["editor: no model"],
+};
+
+let nexus: FakeNexus;
+let focus: Focus;
+let ranWith: string[][];
+
+beforeEach(() => {
+  mock.reset();
+  const folder = { uri: vscode.Uri.file("/w/a"), name: "a", index: 0 };
+  Object.assign(vscode.workspace, { workspaceFolders: [folder] });
+  const kept = new Map<string, unknown>();
+  const memory = {
+    get: (key: string) => kept.get(key),
+    update: async (key: string, value: unknown) => kept.set(key, value),
+  };
+  focus = makeFocus(memory as unknown as vscode.Memento);
+  nexus = fakeNexus({
+    "nexus/session/list": {
+      sessions: [{ session: "plan", thread: "t", turns: 2, messages: 5, tokens: 79, updated: "" }],
+    },
+  });
+  ranWith = [];
+  registerCommands({} as vscode.ExtensionContext, nexus, focus, {
+    output: { show: () => undefined },
+    trace: { show: () => undefined },
+    runServer: async (args) => {
+      ranWith.push([...args]);
+      return "created";
+    },
+  });
+});
+
+const run = (id: string, ...args: unknown[]) => vscode.commands.executeCommand(id, ...args);
+const lastAsked = () => nexus.asked.at(-1);
+const lastMessage = () => mock.messages.at(-1)?.text;
+
+test("a command is about the menu's conversation, else the focused one", async () => {
+  Object.assign(nexus.answers, { "nexus/session/clear": {}, "nexus/session/fork": {} });
+  mock.answers.push("Clear", "plan B");
+  await run("nexus.clearSession", { id: "session:plan", subject: { folder: FOLDER, session: "plan" } });
+  expect(lastAsked()).toEqual(["nexus/session/clear", { workspaceFolder: FOLDER, session: "plan" }]);
+  await run("nexus.forkSession");
+  expect(lastAsked()).toEqual(["nexus/session/fork", { workspaceFolder: FOLDER, session: "main", to: "plan B" }]);
+  expect(focus.session).toBe("plan B");
+});
+
+test("what is left or refused by the user asks nothing of the daemon, and says nothing", async () => {
+  mock.answers.push(undefined, undefined, undefined);
+  await run("nexus.deleteSession", { session: "plan" });
+  await run("nexus.newSession");
+  await run("nexus.searchSessions");
+  expect(nexus.asked.map(([method]) => method)).toEqual(["nexus/session/list"]);
+  expect(mock.messages.map((one) => one.level)).toEqual(["warning"]);
+});
+
+test("one that is deleted is not looked at any more", async () => {
+  nexus.answers["nexus/session/delete"] = { session: "plan" };
+  focus.setSession("plan");
+  mock.answers.push("Delete");
+  await run("nexus.deleteSession", { session: "plan" });
+  expect(focus.session).toBe("main");
+});
+
+test("the picker offers main too, though nothing was said in it yet", async () => {
+  mock.answers.push((item: { session: string }) => item.session === "plan");
+  await run("nexus.switchSession");
+  expect(mock.picks[0]).toMatchObject([
+    { label: "$(check) main" },
+    { label: "plan", description: "2 turns · 5 messages · 79 tokens" },
+  ]);
+  expect(focus.session).toBe("plan");
+});
+
+test("a compaction shows its receipt, and its undo takes back that one", async () => {
+  nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
+  nexus.answers["nexus/session/undoCompaction"] = { session: "main", usage: usageOf([{ tokens: 2_225 }]) };
+  mock.answers.push("Undo");
+  await run("nexus.compact");
+  await vi.waitFor(() => expect(mock.messages).toHaveLength(2));
+  expect(mock.messages.map((one) => one.text)).toEqual([
+    '"main": 21 messages became a summary (extractive), 1,675 → 535 tokens; 3 details lost.',
+    'The messages of "main" are back: 2,225 tokens.',
+  ]);
+  expect(lastAsked()).toEqual([
+    "nexus/session/undoCompaction",
+    { workspaceFolder: FOLDER, session: "main", compaction: "3f2a" },
+  ]);
+});
+
+test("a receipt says what is lost, listed or not", () => {
+  const text = receiptText("main", RECEIPT);
+  expect(text).toContain("### Paths (3)\n\n- `a'b.py`\n- … 2 more");
+  expect(text).toContain("- asked before: editor: no model");
+  expect(text).not.toContain("Errors");
+  const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
+  expect(receiptLine("main", whole)).toMatch(/nothing that counts is lost/);
+  expect(receiptText("main", whole)).toContain("Nothing that counts.");
+});
+
+test("what the daemon refuses is said; without a server the way is a restart", async () => {
+  nexus.answers["nexus/session/compact"] = new NexusError("All messages are new.", "nothing-to-compact");
+  await run("nexus.compact");
+  expect(mock.messages).toEqual([{ level: "error", text: "All messages are new.", items: ["Show Output"] }]);
+  nexus.answers["nexus/session/compact"] = new NexusError("No Python.", "not-ready");
+  mock.answers.push("Restart");
+  await run("nexus.compact");
+  expect(nexus.restarts).toBe(1);
+  nexus.answers["nexus/session/compact"] = new NexusError("Cancelled.", "cancelled");
+  await run("nexus.compact");
+  expect(mock.messages).toHaveLength(2);
+});
+
+test.each([
+  ["plan", "There is a conversation"],
+  ["", "Type a name"],
+  ["a\nb", "One line"],
+  ["new", undefined],
+])("the name %j: %s", (name, wrong) => {
+  const said = wrongName(name, new Set(["plan"]));
+  if (wrong === undefined) expect(said).toBeUndefined();
+  else expect(said).toContain(wrong);
+});
+
+test("an agent is spawned where the user says, as a child of the menu's agent", async () => {
+  nexus.answers["nexus/agent/list"] = {
+    agents: [{ agentId: "api", cwd: "/w/a/api", role: "", depth: 0, session: "s", usage: usageOf([]) }],
+  };
+  nexus.answers["nexus/agent/spawn"] = { agentId: "api-2", session: "s2", usage: usageOf([{ tokens: 500 }]) };
+  mock.answers.push([vscode.Uri.file("/w/a/api")], "api-2", { label: "manager" }, "", "View as");
+  await run("nexus.spawnAgent", { agent: "api" });
+  await vi.waitFor(() => expect(focus.agent).toBe("api-2"));
+  expect(lastAsked()).toEqual([
+    "nexus/agent/spawn",
+    { workspaceFolder: FOLDER, agentId: "api-2", cwd: "file:///w/a/api", role: "manager", parent: "api" },
+  ]);
+  mock.answers.push((item: { label: string }) => item.label === "You");
+  await run("nexus.viewAs");
+  expect(focus.agent).toBeUndefined();
+});
+
+test("an agent that ends is not viewed any more, nor are those that end with it", async () => {
+  nexus.answers["nexus/agent/dispose"] = { disposed: ["api-2", "api"] };
+  focus.setAgent("api-2");
+  mock.answers.push("Dispose");
+  await run("nexus.disposeAgent", { agent: "api" });
+  expect(lastAsked()).toEqual(["nexus/agent/dispose", { workspaceFolder: FOLDER, agentId: "api" }]);
+  expect(focus.agent).toBeUndefined();
+});
+
+test("the selection is counted as the folder's model counts", async () => {
+  nexus.answers["nexus/context/usage"] = usageOf([]);
+  nexus.answers["nexus/tokens/count"] = { encoding: "o200k_base", exact: true, counts: [14], total: 14 };
+  const document = { uri: vscode.Uri.file("/w/a/x.md"), getText: (range?: unknown) => (range ? "selected" : "all") };
+  const selection = { isEmpty: false };
+  Object.assign(vscode.window, { activeTextEditor: { document, selection } });
+  await run("nexus.countSelection");
+  expect(lastAsked()).toEqual(["nexus/tokens/count", { texts: ["selected"], model: "gpt-4.1" }]);
+  expect(lastMessage()).toBe("The selection: 14 tokens (gpt-4.1, o200k_base).");
+  await run("nexus.countSelection", vscode.Uri.file("/w/a/y.md"));
+  expect(lastAsked()).toEqual(["nexus/tokens/count", { uris: ["file:///w/a/y.md"], model: "gpt-4.1" }]);
+});
+
+test("templates are written by the daemon; what is there is left alone", async () => {
+  nexus.answers["nexus/workspace/init"] = {
+    created: [`${FOLDER}/.nexus3/config.json`],
+    existing: [`${FOLDER}/.nexus3/NEXUS.md`],
+  };
+  await run("nexus.init");
+  expect(String(mock.opened[0])).toBe(`${FOLDER}/.nexus3/NEXUS.md`);
+  expect(lastMessage()).toBe("1 file written into .nexus3; 1 file there already, left alone.");
+  await run("nexus.initGlobal");
+  expect(ranWith).toEqual([["init", "--global"]]);
+});
+
+test.each([
+  [undefined, {}],
+  ["x", {}],
+  [{ subject: { session: "a", folder: 3 } }, { session: "a" }],
+  [{ agent: "a" }, { agent: "a" }],
+])("the subject of %j is %j", (argument, subject) => {
+  expect(subjectOf(argument)).toEqual(subject);
+});
+
+interface Manifest {
+  contributes: {
+    commands: { command: string }[];
+    menus: Record<string, { command: string }[]>;
+    keybindings: { command: string }[];
+    configuration: { properties: Record<string, unknown> };
+    jsonValidation: { url: string }[];
+    walkthroughs: { steps: { media: { markdown: string } }[] }[];
+  };
+  capabilities: { untrustedWorkspaces: { supported: string; restrictedConfigurations: string[] } };
+}
+
+const file = (path: string) => readFileSync(resolve(__dirname, "../..", path), "utf8");
+const manifest = JSON.parse(file("package.json")) as Manifest;
+
+test("every command of the palette is there, and every one that menus name is declared", () => {
+  const declared = manifest.contributes.commands.map((one) => one.command);
+  const own = [...mock.commands.keys()];
+  expect(own.filter((id) => !declared.includes(id))).toEqual([]);
+  const others = declared.filter((id) => !own.includes(id));
+  expect(others.filter((id) => !id.startsWith("nexus.panel.") && !id.startsWith("nexus.chat."))).toEqual([]);
+  const named = [...Object.values(manifest.contributes.menus).flat(), ...manifest.contributes.keybindings];
+  expect(named.map((one) => one.command).filter((id) => !declared.includes(id))).toEqual([]);
+});
+
+test("every request of the daemon has its types, and none besides", () => {
+  const page = file("../docs/protocol.md");
+  const documented = [...page.matchAll(/^\| \[`(nexus\/[\w/]+)`\]/gm)].map((found) => found[1]);
+  const typed = [...file("src/protocol.ts").matchAll(/^ {2}"(nexus\/[\w/]+)":/gm)].map((found) => found[1]);
+  expect([...new Set(documented)].sort()).toEqual(typed.sort());
+});
+
+test("no command has the name of a request of the protocol", () => {
+  const requests = [...file("src/protocol.ts").matchAll(/"(nexus\/[\w/]+)":/g)].map((found) =>
+    found[1]?.replaceAll("/", "."),
+  );
+  expect(requests.length).toBeGreaterThan(20);
+  expect([...mock.commands.keys()].filter((id) => requests.includes(id))).toEqual([]);
+});
+
+test("what names a program may not come from a folder that is not trusted", () => {
+  const { untrustedWorkspaces } = manifest.capabilities;
+  expect(untrustedWorkspaces).toMatchObject({
+    supported: "limited",
+    restrictedConfigurations: ["nexus.server.path", "nexus.python"],
+  });
+  for (const key of untrustedWorkspaces.restrictedConfigurations) {
+    expect(manifest.contributes.configuration.properties).toHaveProperty([key]);
+  }
+});
+
+test("what the walkthrough shows is there", () => {
+  const shown = manifest.contributes.walkthroughs.flatMap((one) => one.steps.map((step) => step.media.markdown));
+  for (const path of shown) expect(file(path)).toMatch(/^# /);
+});
+
+test("the lock file is of the dependencies that the server declares, and names no host", () => {
+  const project = file("../pyproject.toml");
+  const list = /^dependencies = \[\n([^\]]*)\]/m.exec(project)?.[1] ?? "";
+  const wanted = [...list.matchAll(/"([^"]+)"/g)].map((found) => found[1]).join(", ");
+  const lock = file("server/requirements.txt");
+  expect(lock.split("\n")[1]).toBe(`# ${wanted}`);
+  expect(lock).not.toMatch(/https?:|--index|--find-links/);
+  const pinned = lock.split(/\n(?=[a-z])/i).slice(1);
+  expect(pinned.length).toBeGreaterThan(20);
+  expect(pinned.filter((one) => !/^[\w.-]+==\S+[\s\S]*--hash=sha256:[0-9a-f]{64}/.test(one))).toEqual([]);
+});

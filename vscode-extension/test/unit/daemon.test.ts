@@ -1,0 +1,187 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { CancellationTokenSource } from "vscode";
+import type { NexusError, ServerState } from "../../src/nexus";
+import { backoff } from "../../src/server/backoff";
+import type { ConnectOptions } from "../../src/server/connection";
+import { Daemon, type DaemonParts } from "../../src/server/daemon";
+import { SetupError } from "../../src/server/setup";
+
+const LAUNCH = { command: "/bin/nexus", args: ["serve"], from: "path", version: [0, 1, 0] } as const;
+
+type Hooks = Pick<ConnectOptions, "notified" | "complete" | "ended">;
+
+let opened: Hooks[];
+let stopped: number;
+let answer: (method: string) => unknown;
+let said: string[];
+let states: ServerState[];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  [opened, stopped, said, states] = [[], 0, [], []];
+  answer = (method) => ({ method });
+  return () => vi.useRealTimers();
+});
+
+function daemon(parts: Partial<DaemonParts> = {}): Daemon {
+  const made = new Daemon({
+    find: async () => LAUNCH,
+    connect: async (_launch, hooks) => {
+      opened.push(hooks);
+      return {
+        request: async (method) => answer(method),
+        stop: async () => {
+          stopped++;
+        },
+      };
+    },
+    backoff: backoff(() => Date.now()),
+    log: () => undefined,
+    failed: (message, remedies) => said.push([message, ...remedies.map((one) => one.title)].join(" | ")),
+    ...parts,
+  });
+  made.onDidChangeState((state) => states.push(state));
+  return made;
+}
+
+test("it is found, started and asked; a second start joins the first", async () => {
+  const nexus = daemon();
+  const [first, second] = [nexus.start(), nexus.start()];
+  expect(first).toBe(second);
+  await first;
+  expect(states).toEqual(["finding", "starting", "ready"]);
+  expect(await nexus.request("nexus/status", {})).toEqual({ method: "nexus/status" });
+  expect(opened).toHaveLength(1);
+});
+
+test("a request starts a server that was stopped, and waits for it", async () => {
+  const nexus = daemon();
+  expect(await nexus.request("nexus/status", {})).toEqual({ method: "nexus/status" });
+});
+
+test("who does not want to wait any more is let go", async () => {
+  const nexus = daemon({ find: () => new Promise(() => undefined) });
+  const source = new CancellationTokenSource();
+  const asked = nexus.request("nexus/status", {}, source.token);
+  source.cancel();
+  await expect(asked).rejects.toMatchObject({ code: "cancelled" });
+});
+
+test("a server that ends comes back after a while, and says so meanwhile", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  opened[0]?.ended();
+  expect([nexus.state, nexus.detail]).toEqual(["starting", "The server has ended; it is started again in 1 s"]);
+  const asked = nexus.request("nexus/status", {});
+  await vi.advanceTimersByTimeAsync(999);
+  expect(opened).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(2);
+  expect(nexus.state).toBe("ready");
+  expect(opened).toHaveLength(2);
+  await expect(asked).resolves.toBeDefined();
+  opened[0]?.ended();
+  expect(nexus.state).toBe("ready");
+});
+
+test("one that ends again and again is given up, until somebody asks", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  for (let i = 0; i < 8; i++) {
+    opened.at(-1)?.ended();
+    await vi.advanceTimersByTimeAsync(31_000);
+  }
+  expect(nexus.state).toBe("failed");
+  expect(said).toEqual([expect.stringMatching(/ended again and again.* \| Restart \| Show Output/)]);
+  await expect(nexus.request("nexus/status", {})).rejects.toMatchObject({ code: "not-ready" });
+  await nexus.restart();
+  expect(nexus.state).toBe("ready");
+});
+
+test("why there is no server is said once, with its own remedies", async () => {
+  const nexus = daemon({
+    find: async () => {
+      throw new SetupError("No Python.", [{ title: "Get Python", command: "x" }]);
+    },
+  });
+  await nexus.start();
+  expect([nexus.state, nexus.detail, said]).toEqual(["failed", "No Python.", ["No Python. | Get Python"]]);
+});
+
+test("what is no failure is not said, only shown", async () => {
+  const nexus = daemon({
+    find: async () => {
+      throw new SetupError("Not trusted.", [], true);
+    },
+  });
+  await expect(nexus.request("nexus/status", {})).rejects.toMatchObject({ code: "not-ready", message: "Not trusted." });
+  expect([nexus.state, said]).toEqual(["stopped", []]);
+});
+
+test("a stop while it is on its way ends what comes later", async () => {
+  let open: (() => void) | undefined;
+  const nexus = daemon({
+    connect: (_launch, hooks) =>
+      new Promise((resolve) => {
+        open = () => {
+          opened.push(hooks);
+          resolve({ request: async () => undefined, stop: async () => void stopped++ });
+        };
+      }),
+  });
+  const started = nexus.start();
+  await vi.advanceTimersByTimeAsync(0);
+  await nexus.stop();
+  open?.();
+  await started;
+  expect([nexus.state, stopped]).toEqual(["stopped", 1]);
+});
+
+test("a stop cancels the start that was to come", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  opened[0]?.ended();
+  await nexus.stop();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([nexus.state, opened.length]).toEqual(["stopped", 1]);
+});
+
+test.each([
+  [{ code: -32803, message: "No such turn.", data: { code: "unknown-turn" } }, "unknown-turn", "No such turn."],
+  [{ code: -32800, message: "x" }, "cancelled", "Cancelled."],
+  [{ code: -32601, message: "x" }, "method-not-found", /does not know nexus\/status.*Update/],
+  [new Error("odd"), "failed", "odd"],
+])("the refusal %j has the code %s", async (error, code, message) => {
+  const nexus = daemon();
+  await nexus.start();
+  answer = () => Promise.reject(error);
+  const refused = (await nexus.request("nexus/status", {}).catch((one: unknown) => one)) as NexusError;
+  expect(refused.code).toBe(code);
+  expect(refused.message).toMatch(message);
+});
+
+test("notifications reach who listens", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  const heard: unknown[] = [];
+  nexus.onDidChangeContext((change) => heard.push(change));
+  nexus.onDidChangeSession((change) => heard.push(change));
+  nexus.onDidChangeAgent((change) => heard.push(change.agentId));
+  opened[0]?.notified("nexus/context/didChange", { revision: 1 });
+  opened[0]?.notified("nexus/session/didChange", { session: "main" });
+  opened[0]?.notified("nexus/agent/didChange", { agentId: "reviewer" });
+  expect(heard).toEqual([{ revision: 1 }, { session: "main" }, "reviewer"]);
+});
+
+test("the model is asked of whoever answers last, and of nobody afterwards", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  const params = { workspaceFolder: "file:///w", purpose: "compaction", messages: [] };
+  const ask = () => opened[0]?.complete(params, new CancellationTokenSource().token);
+  await expect(ask()).rejects.toThrow(/no model/);
+  const first = nexus.answerModel(async () => ({ content: "1" }));
+  const second = nexus.answerModel(async () => ({ content: "2" }));
+  first.dispose();
+  expect(await ask()).toEqual({ content: "2" });
+  second.dispose();
+  await expect(ask()).rejects.toThrow(/no model/);
+});

@@ -1,0 +1,77 @@
+/** A daemon for the tests of parts: answers by method, and what it was asked. */
+import * as vscode from "vscode";
+import { type Nexus, NexusError, type ServerState } from "../../src/nexus";
+import type { AgentDidChange, ContextDidChange, SessionDidChange, TokenUsage, UsageRow } from "../../src/protocol";
+
+export interface FakeNexus extends Nexus {
+  answers: Record<string, unknown>;
+  readonly asked: [string, unknown][];
+  become(state: ServerState, detail?: string): void;
+  readonly contexts: vscode.EventEmitter<ContextDidChange>;
+  readonly sessions: vscode.EventEmitter<SessionDidChange>;
+  readonly agents: vscode.EventEmitter<AgentDidChange>;
+  restarts: number;
+}
+
+/** An answer that is a function gets the parameters; one that is an Error is thrown. */
+export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
+  const states = new vscode.EventEmitter<ServerState>();
+  const contexts = new vscode.EventEmitter<ContextDidChange>();
+  const sessions = new vscode.EventEmitter<SessionDidChange>();
+  const agents = new vscode.EventEmitter<AgentDidChange>();
+  let [state, detail]: [ServerState, string] = ["ready", ""];
+  const made: FakeNexus = {
+    answers,
+    asked: [],
+    restarts: 0,
+    contexts,
+    sessions,
+    agents,
+    get state() {
+      return state;
+    },
+    get detail() {
+      return detail;
+    },
+    onDidChangeState: states.event,
+    onDidChangeContext: contexts.event,
+    onDidChangeSession: sessions.event,
+    onDidChangeAgent: agents.event,
+    become(next, why = "") {
+      [state, detail] = [next, why];
+      states.fire(next);
+    },
+    async request(method, params) {
+      made.asked.push([method, params]);
+      if (!(method in made.answers)) throw new NexusError(`nothing to answer ${method} with`, "failed");
+      const answer = made.answers[method];
+      const given = typeof answer === "function" ? await answer(params) : answer;
+      if (given instanceof Error) throw given;
+      return given;
+    },
+    answerModel: () => new vscode.Disposable(() => undefined),
+    async restart() {
+      made.restarts++;
+    },
+  };
+  return made;
+}
+
+export function usageOf(rows: Partial<UsageRow>[], given: Partial<TokenUsage> = {}): TokenUsage {
+  const whole = rows.map((row): UsageRow => ({ category: "system", label: "x", tokens: 0, exact: true, ...row }));
+  const total = whole.reduce((sum, row) => sum + row.tokens, 0);
+  return {
+    model: "gpt-4.1",
+    limit: 204_000,
+    limitKnown: true,
+    reserved: 4_000,
+    available: 200_000,
+    total,
+    remaining: 200_000 - total,
+    percent: Math.round((total / 200_000) * 1_000) / 10,
+    over: total > 200_000,
+    counter: { name: "o200k_base", exact: true },
+    rows: whole,
+    ...given,
+  };
+}

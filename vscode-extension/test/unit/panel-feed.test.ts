@@ -1,0 +1,210 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type * as vscode from "vscode";
+import type { Focus, Nexus, ServerState } from "../../src/nexus";
+import { type Feed, feed, type View } from "../../src/panel/feed";
+import type { AgentDidChange, ContextDidChange, Requests, SessionDidChange } from "../../src/protocol";
+import { example, FOLDER, usageOf } from "./panel-examples";
+import { EventEmitter, mock, Uri } from "./vscode";
+
+const OTHER = "file:///home/ana/company/web";
+
+/** A daemon that answers with the recorded examples, and a focus; what was asked is kept. */
+function world() {
+  const events = {
+    state: new EventEmitter<ServerState>(),
+    context: new EventEmitter<ContextDidChange>(),
+    session: new EventEmitter<SessionDidChange>(),
+    agent: new EventEmitter<AgentDidChange>(),
+    focus: new EventEmitter<void>(),
+  };
+  const asked: [string, Record<string, unknown>][] = [];
+  const failing = new Set<string>();
+  const nexus = {
+    state: "ready" as ServerState,
+    detail: "",
+    onDidChangeState: events.state.event,
+    onDidChangeContext: events.context.event,
+    onDidChangeSession: events.session.event,
+    onDidChangeAgent: events.agent.event,
+    async request<M extends keyof Requests>(method: M, params: Requests[M]["params"]) {
+      asked.push([method.replace("nexus/", ""), params as Record<string, unknown>]);
+      if (failing.has(method)) throw new Error(`${method} failed`);
+      return method === "nexus/agent/list" ? { agents: [] } : example(method);
+    },
+  };
+  const focus = {
+    folder: Uri.parse(FOLDER) as unknown as vscode.Uri | undefined,
+    session: "main",
+    agent: undefined as string | undefined,
+    onDidChange: events.focus.event,
+    setAgent(agent: string | undefined) {
+      focus.agent = agent;
+      events.focus.fire();
+    },
+  };
+  const shown: View[] = [];
+  const known = feed(nexus as unknown as Nexus, focus as unknown as Focus, (views) => shown.push(...views));
+  return { events, asked, failing, nexus, focus, shown, known, methods: () => asked.map(([method]) => method).sort() };
+}
+
+const context = (more: Partial<ContextDidChange> = {}): ContextDidChange => ({
+  workspaceFolder: FOLDER,
+  revision: 2,
+  reason: "instructions",
+  usage: usageOf([{ category: "system", label: "x", tokens: 777, exact: true }]),
+  ...more,
+});
+const settle = (ms = 10) => vi.advanceTimersByTimeAsync(ms);
+
+let all: Feed[] = [];
+function begin() {
+  const made = world();
+  all.push(made.known);
+  return made;
+}
+
+beforeEach(() => {
+  mock.reset();
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  for (const one of all) one.dispose();
+  all = [];
+  vi.useRealTimers();
+});
+
+describe("the feed", () => {
+  it("asks for nothing that nobody sees, and for each part once", async () => {
+    const { known, asked, methods, shown } = begin();
+    await settle(1_000);
+    expect(asked).toEqual([]);
+    known.look("rows", true);
+    known.look("window", true);
+    await settle();
+    expect(methods()).toEqual(["config/effective", "context/assemble", "context/layers", "context/usage"]);
+    expect(asked.every(([, params]) => params.workspaceFolder === FOLDER)).toBe(true);
+    expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers"]));
+  });
+
+  it("takes the figures that come with a change: nothing is asked for them", async () => {
+    const { known, events, asked } = begin();
+    known.look("rows", true);
+    await settle();
+    asked.length = 0;
+    events.context.fire(context({ reason: "session" }));
+    expect(known.get("usage").value?.usage.total).toBe(777);
+    await settle();
+    expect(asked).toEqual([]);
+  });
+
+  it("asks for another conversation's figures, since the change brings those of main", async () => {
+    const { known, events, asked, focus } = begin();
+    focus.session = "plan";
+    known.look("rows", true);
+    await settle();
+    asked.length = 0;
+    for (let time = 0; time < 20; time++) events.context.fire(context({ reason: "session", session: "plan" }));
+    events.session.fire({ workspaceFolder: FOLDER, session: "plan", reason: "appended", by: "other" });
+    await settle();
+    expect(asked).toEqual([["context/usage", { workspaceFolder: FOLDER, session: "plan" }]]);
+  });
+
+  it("follows an agent everywhere, and goes back when it ends", async () => {
+    const { known, asked, focus, events } = begin();
+    for (const view of ["window", "rows", "layers", "agents"] as const) known.look(view, true);
+    await settle(500);
+    asked.length = 0;
+    focus.setAgent("reviewer");
+    await settle(500);
+    const scoped = asked.filter(([method]) => !method.startsWith("agent/"));
+    expect(scoped.map(([, params]) => params)).toEqual(
+      scoped.map(() => ({ workspaceFolder: FOLDER, agent: "reviewer" })),
+    );
+    expect(scoped.length).toBe(5);
+    events.agent.fire({ workspaceFolder: FOLDER, agentId: "reviewer", reason: "disposed" });
+    expect(focus.agent).toBeUndefined();
+  });
+
+  it("keeps old figures until the new ones are there, and says that they are old", async () => {
+    const { known, focus, events } = begin();
+    known.look("rows", true);
+    await settle();
+    focus.session = "plan";
+    events.focus.fire();
+    expect([known.get("usage").stale, known.get("usage").value?.place.session]).toEqual([true, "main"]);
+    await settle();
+    expect([known.get("usage").stale, known.get("usage").value?.place.session]).toEqual([false, "plan"]);
+  });
+
+  it("other folders' changes are nothing to it; another way to write the folder is", async () => {
+    const { known, events } = begin();
+    known.look("rows", true);
+    await settle();
+    events.context.fire(context({ workspaceFolder: OTHER }));
+    expect(known.get("usage").value?.usage.total).toBe(618);
+    events.context.fire(context({ workspaceFolder: FOLDER.replace("-", "%2D") }));
+    expect(known.get("usage").value?.usage.total).toBe(777);
+  });
+
+  it("one failure leaves the others as they are", async () => {
+    const { known, failing } = begin();
+    failing.add("nexus/context/layers");
+    known.look("window", true);
+    await settle();
+    expect(known.get("layers").trouble).toBe("nexus/context/layers failed");
+    expect(known.get("usage").value?.usage.total).toBe(618);
+    expect(known.get("usage").trouble).toBeUndefined();
+    failing.clear();
+    await settle(1_010);
+    expect(known.get("layers").value?.layers.length).toBe(5);
+  });
+
+  it("asks again for all that is seen when the server is back", async () => {
+    const { known, events, nexus, asked } = begin();
+    known.look("sessions", true);
+    await settle();
+    nexus.state = "starting";
+    events.state.fire("starting");
+    asked.length = 0;
+    events.session.fire({ workspaceFolder: FOLDER, session: "main", reason: "created", by: "other" });
+    await settle(2_000);
+    expect(asked).toEqual([]);
+    nexus.state = "ready";
+    events.state.fire("ready");
+    await settle();
+    expect(asked.map(([method]) => method)).toEqual(["session/list"]);
+  });
+
+  it("remembers the last compaction of the conversation that is looked at", async () => {
+    const { known, events, focus } = begin();
+    const tell = (session: string, reason: string) =>
+      events.session.fire({ workspaceFolder: FOLDER, session, reason, by: "self" });
+    tell("plan", "compacted");
+    expect(known.compaction).toBeUndefined();
+    tell("main", "compacted");
+    expect(known.compaction).toMatchObject({ undone: false });
+    focus.session = "plan";
+    events.focus.fire();
+    expect(known.compaction).toBeUndefined();
+    focus.session = "main";
+    events.focus.fire();
+    tell("main", "undone");
+    expect(known.compaction).toMatchObject({ undone: true });
+    tell("main", "cleared");
+    expect(known.compaction).toBeUndefined();
+  });
+
+  it("peeks at the cache without a message, once it is quiet", async () => {
+    const { known, events, asked } = begin();
+    known.look("window", true);
+    await settle(500);
+    asked.length = 0;
+    for (let time = 0; time < 30; time++) {
+      events.context.fire(context({ reason: "session" }));
+      await settle(5);
+    }
+    await settle(500);
+    expect(asked.length).toBeLessThanOrEqual(2);
+    expect(asked[0]).toEqual(["context/assemble", { workspaceFolder: FOLDER, session: "main" }]);
+  });
+});

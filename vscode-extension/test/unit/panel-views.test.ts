@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type * as vscode from "vscode";
+import type { Focus, Nexus } from "../../src/nexus";
+import { registerPanel } from "../../src/panel";
+import type { FromPage, ToPage } from "../../src/panel/messages";
+import type { Node } from "../../src/panel/node";
+import { type Element, tree } from "../../src/panel/tree";
+import type { ContextDidChange, Requests } from "../../src/protocol";
+import { example, FOLDER, usageOf } from "./panel-examples";
+import { EventEmitter, mock, Uri, window } from "./vscode";
+
+type Provider = vscode.TreeDataProvider<Element>;
+
+/** A view of the editor, as far as the panel sees it. */
+function viewOf(provider: Provider) {
+  const fired: (Element | Element[] | undefined)[] = [];
+  provider.onDidChangeTreeData?.((what) => fired.push(what as Element | Element[] | undefined));
+  const children = (element?: Element) => provider.getChildren(element) as Element[];
+  const item = (element: Element) => provider.getTreeItem(element) as vscode.TreeItem;
+  return { provider, fired, children, item };
+}
+
+const views = new Map<string, ReturnType<typeof viewOf>>();
+let resolveWindow: ((view: vscode.WebviewView) => void) | undefined;
+
+beforeEach(() => {
+  mock.reset();
+  views.clear();
+  vi.spyOn(window, "createTreeView").mockImplementation(((id: string, options: { treeDataProvider: Provider }) => {
+    views.set(id, viewOf(options.treeDataProvider));
+    const never = new EventEmitter<unknown>().event;
+    return { dispose() {}, visible: true, onDidChangeVisibility: never, reveal: async () => undefined };
+  }) as unknown as typeof window.createTreeView);
+  vi.spyOn(window, "registerWebviewViewProvider").mockImplementation(((
+    _id: string,
+    provider: { resolveWebviewView(view: vscode.WebviewView): void },
+  ) => {
+    resolveWindow = (view) => provider.resolveWebviewView(view);
+    return { dispose() {} };
+  }) as unknown as typeof window.registerWebviewViewProvider);
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const view = (id: string) => views.get(id) ?? expect.fail(`there is no view ${id}`);
+
+describe("a tree", () => {
+  const leaf = (id: string, description: string): Node => ({
+    id,
+    label: id,
+    description,
+    tooltip: () => `about ${id}`,
+    command: "nexus.switchSession",
+    subject: { session: id },
+  });
+
+  it("tells the editor of what changed alone, by elements that stay the same", () => {
+    const shown = tree("nexus.test");
+    const { fired, children, item } = view("nexus.test");
+    shown.show([leaf("a", "1"), leaf("b", "1")]);
+    expect(fired).toEqual([undefined]);
+    const [a, b] = children();
+    shown.show([leaf("a", "1"), leaf("b", "2")]);
+    expect(fired.slice(1)).toEqual([[b]]);
+    expect(children()).toEqual([a, b]);
+    expect(children()[1]).toBe(b);
+    expect(b && item(b).description).toBe("2");
+    shown.show([leaf("a", "1"), leaf("b", "2")]);
+    expect(fired.length).toBe(2);
+  });
+
+  it("gives commands what its nodes are about, and tooltips when they are asked for", () => {
+    const shown = tree("nexus.test");
+    const { children, item, provider } = view("nexus.test");
+    shown.show([{ ...leaf("a", "1"), children: [leaf("b", "1")] }]);
+    const [a] = children();
+    const [b] = children(a);
+    if (!a || !b) return expect.fail("there are two elements");
+    expect(item(b).command?.arguments?.[0]).toBe(b);
+    expect(b).toMatchObject({ id: "b", session: "b" });
+    expect(provider.getParent?.(b)).toBe(a);
+    expect(item(b).tooltip).toBeUndefined();
+    const resolved = provider.resolveTreeItem?.(item(b), b, {} as vscode.CancellationToken) as vscode.TreeItem;
+    expect((resolved.tooltip as vscode.MarkdownString).value).toBe("about b");
+  });
+});
+
+/** The panel with a daemon that answers with the recorded examples, and a page. */
+function panel() {
+  const context = new EventEmitter<ContextDidChange>();
+  const focused = new EventEmitter<void>();
+  const never = new EventEmitter<never>().event;
+  const nexus = {
+    state: "ready",
+    detail: "",
+    onDidChangeState: never,
+    onDidChangeContext: context.event,
+    onDidChangeSession: never,
+    onDidChangeAgent: never,
+    request: async <M extends keyof Requests>(method: M) =>
+      method === "nexus/agent/list" ? { agents: [] } : example(method),
+  };
+  const focus = {
+    folder: Uri.parse(FOLDER),
+    session: "main",
+    agent: undefined as string | undefined,
+    onDidChange: focused.event,
+    setAgent(agent: string | undefined) {
+      focus.agent = agent;
+      focused.fire();
+    },
+  };
+  const extension = { extensionUri: Uri.parse("file:///extension") } as unknown as vscode.ExtensionContext;
+  const registered = registerPanel(extension, nexus as unknown as Nexus, focus as unknown as Focus);
+  return { context, focus, registered };
+}
+
+function openPage() {
+  const received = new EventEmitter<FromPage>();
+  const visibility = new EventEmitter<void>();
+  const posted: ToPage[] = [];
+  const made = {
+    visible: true,
+    onDidChangeVisibility: visibility.event,
+    onDidDispose: new EventEmitter<void>().event,
+    webview: {
+      options: {},
+      html: "",
+      cspSource: "https://page",
+      asWebviewUri: (uri: unknown) => uri,
+      onDidReceiveMessage: received.event,
+      postMessage: async (message: ToPage) => posted.push(message),
+    },
+  };
+  resolveWindow?.(made as unknown as vscode.WebviewView);
+  const hide = (visible: boolean) => {
+    made.visible = visible;
+    visibility.fire();
+  };
+  return { posted, html: () => made.webview.html, say: (message: FromPage) => received.fire(message), hide };
+}
+
+const kinds = (posted: readonly ToPage[]) =>
+  posted.map(({ model }) => (model.kind === "notice" ? model.title : model.used));
+
+describe("the panel", () => {
+  it("shows the figures on the page once it is ready, and every change at once", async () => {
+    const { context, registered } = panel();
+    const { posted, html, say } = openPage();
+    expect(html()).toContain("file:///extension/dist/panel.js");
+    await vi.advanceTimersByTimeAsync(20);
+    expect(posted).toEqual([]);
+    say({ type: "ready" });
+    expect(kinds(posted)).toEqual(["618"]);
+    const usage = usageOf([{ category: "system", label: "x", tokens: 777, exact: true }]);
+    context.fire({ workspaceFolder: FOLDER, revision: 2, reason: "instructions", usage });
+    expect(kinds(posted)).toEqual(["618", "777"]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    registered.dispose();
+  });
+
+  it("posts nothing to a page that is hidden, and what is new when it comes back", async () => {
+    const { context, registered } = panel();
+    const { posted, say, hide } = openPage();
+    say({ type: "ready" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    const before = posted.length;
+    hide(false);
+    const usage = usageOf([{ category: "system", label: "x", tokens: 777, exact: true }]);
+    context.fire({ workspaceFolder: FOLDER, revision: 2, reason: "instructions", usage });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(posted.length).toBe(before);
+    hide(true);
+    say({ type: "ready" });
+    expect(kinds(posted.slice(before))).toEqual(["777"]);
+    registered.dispose();
+  });
+
+  it("fills the trees, and runs what the page's buttons stand for, nothing else", async () => {
+    const { focus, registered } = panel();
+    const { say } = openPage();
+    await vi.advanceTimersByTimeAsync(20);
+    const labels = (id: string) =>
+      view(id)
+        .children()
+        .map((one) => view(id).item(one).label);
+    expect(labels("nexus.rows")).toEqual(["System prompt", "History"]);
+    expect(labels("nexus.layers")).toContain("This folder");
+    expect(labels("nexus.sessions")).toEqual(["plan B", "plan", "main"]);
+    expect(labels("nexus.agents")).toEqual([]);
+    mock.executed.length = 0;
+    say({ type: "act", id: "compact" });
+    say({ type: "act", id: "workbench.action.quit" as "compact" });
+    say({ type: "act", id: "constructor" as "compact" });
+    expect(mock.executed).toEqual([["nexus.compact"]]);
+    focus.setAgent("reviewer");
+    expect(mock.context.get("nexus.viewingAs")).toBe(true);
+    say({ type: "act", id: "stopViewingAs" });
+    expect(focus.agent).toBeUndefined();
+    registered.dispose();
+    expect([...mock.commands.keys()]).toEqual([]);
+  });
+});

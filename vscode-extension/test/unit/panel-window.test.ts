@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { noticeOf } from "../../src/panel/notice";
+import { levelOf, type WindowGiven, windowModel } from "../../src/panel/window";
+import type { Metadata, UsageRow } from "../../src/protocol";
+import { example, FOLDER, usageOf } from "./panel-examples";
+
+const folder = { uri: FOLDER, name: "auth-service" };
+const row = (category: UsageRow["category"], tokens: number, exact = true): UsageRow => ({
+  category,
+  label: category,
+  tokens,
+  exact,
+});
+const model = (given: Partial<WindowGiven> = {}) =>
+  windowModel({ folder, session: "main", usage: example("nexus/context/usage"), ...given });
+
+const metadata = (change: Partial<Metadata>): Metadata => ({
+  ...example("nexus/context/assemble").metadata,
+  ...change,
+});
+
+describe("the window", () => {
+  it("of a real answer shows the daemon's figures", () => {
+    const shown = model({
+      layers: example("nexus/context/layers"),
+      config: example("nexus/config/effective"),
+      metadata: example("nexus/context/assemble").metadata,
+    });
+    expect(shown).toMatchObject({
+      folder: "auth-service",
+      session: "main",
+      model: "gpt-4.1",
+      used: "618",
+      of: "1,043,576",
+      percent: "0.1 %",
+      level: "calm",
+      counter: "exact (o200k_base)",
+      free: { tokens: "1,042,958" },
+      reserved: { tokens: "4,000" },
+      scale: "used",
+      spoken: "618 tokens of 1,043,576 used, 0.1 %.",
+    });
+    expect(shown.segments.map(({ title, tokens, share }) => [title, tokens, share])).toEqual([
+      ["System prompt", "550", "0.1 %"],
+      ["History", "68", "< 0.1 %"],
+    ]);
+    expect(shown.remarks).toEqual([
+      { tone: "error", text: "1 error in the files of the context.", action: { id: "check", label: "Show" } },
+    ]);
+    expect(shown.facts).toEqual([{ label: "Cache", text: "Nothing was sent yet", tone: "plain" }]);
+    expect(shown.marks.map(({ label }) => label)).toEqual(["The conversation is compacted from 80 % on"]);
+    expect(shown.marks[0]?.at).toBeCloseTo((80 * 1_043_576) / 1_047_576);
+  });
+
+  it("is filled exactly: used, free and kept are all of the bar, also when over", () => {
+    for (const total of [0, 1, 5_000, 120_000, 183_999, 184_000, 184_001, 400_000]) {
+      const usage = usageOf([row("system", Math.floor(total / 3)), row("history", total - Math.floor(total / 3))]);
+      const shown = model({ usage });
+      const segments = shown.segments.reduce((sum, { widths }) => sum + widths.window, 0);
+      expect(segments + shown.free.width + (shown.reserved?.width ?? 0)).toBeCloseTo(100);
+      const used = shown.segments.reduce((sum, { widths }) => sum + widths.used, 0);
+      expect(used).toBeCloseTo(total ? 100 : 0);
+    }
+  });
+
+  it("puts categories in the order in which they are sent, and unknown ones last", () => {
+    const later = { ...row("event", 1), category: "later" as "event" };
+    const usage = usageOf([later, row("event", 1), row("history", 2, false), row("system", 3), row("tools", 4)]);
+    const shown = model({ usage });
+    expect(shown.segments.map(({ category }) => category)).toEqual(["system", "tools", "history", "event", "later"]);
+    expect(shown.segments[2]?.tokens).toBe("≈ 2");
+  });
+
+  it("has the daemon's levels", () => {
+    const at = (percent: number, over = false) => levelOf({ percent, over });
+    expect([at(74.9), at(75), at(90), at(95), at(101, true)]).toEqual(["calm", "notice", "warning", "full", "over"]);
+  });
+
+  it("says what is wrong and what to do about it", () => {
+    const usage = usageOf([row("history", 231_000)], { limitKnown: false });
+    const truncation = { strategy: "smart", removedMessages: 12, removedTokens: 3_400 };
+    const shown = model({ usage, metadata: metadata({ truncated: true, truncation }), trouble: "The ledger is busy." });
+    expect(shown.remarks.map(({ text, action }) => [text, action?.id])).toEqual([
+      ["The ledger is busy.", "retry"],
+      ["47,000 tokens more than the model takes.", "compact"],
+      ["12 messages (3,400 tokens) of the conversation will not be sent.", undefined],
+      ["The window of claude-sonnet-4-5 is not known; 200,000 tokens are a guess.", "config"],
+    ]);
+    expect(shown.spoken).toMatch(/Over the limit\.$/);
+  });
+
+  it("offers to begin where the folder says nothing of its own", () => {
+    const layers = { ...example("nexus/context/layers"), problems: [] };
+    const bare = { ...layers, layers: layers.layers.filter((layer) => layer.name !== "local") };
+    expect(model({ layers }).remarks).toEqual([]);
+    expect(model({ layers: bare }).remarks.map(({ action }) => action?.id)).toEqual(["init"]);
+  });
+
+  it("says what broke the cache, what that costs, and where it is", () => {
+    const source = {
+      uri: `${FOLDER}/NEXUS.md`,
+      range: { start: { line: 1, character: 0 }, end: { line: 1, character: 4 } },
+    };
+    const broke = { category: "system", label: "Project Configuration", tokens: 52_160, costUsd: 0.1799, source };
+    const [fact] = model({ metadata: metadata({ cache: { reusedTokens: 9_120, prefixTokens: 61_280, broke } }) }).facts;
+    expect(fact).toMatchObject({
+      text: "Broken by Project Configuration",
+      detail: "52,160 tokens must be read again, about $0.18. 9,120 of 61,280 tokens can be reused.",
+      tone: "warning",
+      action: { id: "cacheSource" },
+    });
+    const whole = model({ metadata: metadata({ cache: { reusedTokens: 600, prefixTokens: 648 } }) }).facts;
+    expect(whole).toMatchObject([{ text: "600 of 648 tokens can be reused", tone: "good" }]);
+  });
+
+  it("says whose view it is, and when the conversation was compacted", () => {
+    const shown = model({ agent: "reviewer", compaction: { undone: false, time: "12:03" } });
+    expect(shown.agent).toBe("reviewer");
+    expect(shown.spoken).toMatch(/^Viewing as reviewer\. /);
+    expect(shown.facts).toMatchObject([{ text: "Compacted at 12:03", action: { id: "undoCompaction" } }]);
+    expect(model({ compaction: { undone: true, time: "12:04" } }).facts[0]?.action).toBeUndefined();
+  });
+});
+
+describe("a notice", () => {
+  it("says what is missing and what to do", () => {
+    const ids = (notice: ReturnType<typeof noticeOf>) => notice?.actions.map(({ id }) => id);
+    expect(noticeOf("ready", "", true)).toBeUndefined();
+    expect(ids(noticeOf("ready", "", false))).toEqual(["openFolder", "help"]);
+    expect(noticeOf("installing", "2 of 14", true)).toMatchObject({ busy: true, text: "2 of 14" });
+    const failed = noticeOf("failed", "Python 3.11 was not found.", true);
+    expect(failed).toMatchObject({ tone: "error", text: "Python 3.11 was not found.", busy: false });
+    expect(ids(failed)).toEqual(["start", "output", "help"]);
+  });
+});

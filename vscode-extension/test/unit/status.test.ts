@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import * as vscode from "vscode";
+import { briefly, percentText } from "../../src/figures";
+import { makeFocus } from "../../src/focus";
+import { registerStatus, stateText, usageTable, usageText } from "../../src/status";
+import { fakeNexus, usageOf } from "./nexus";
+import { mock } from "./vscode";
+
+const THRESHOLDS = { warnAt: 75, errorAt: 90 };
+const context = {} as vscode.ExtensionContext;
+
+const memento = () => {
+  const kept = new Map<string, unknown>();
+  return {
+    get: (key: string) => kept.get(key),
+    update: async (key: string, value: unknown) => void kept.set(key, value),
+    keys: () => [...kept.keys()],
+  } as unknown as vscode.Memento;
+};
+
+function openFolders(...names: string[]): void {
+  const folders = names.map((name, index) => ({ uri: vscode.Uri.file(`/w/${name}`), name, index }));
+  Object.assign(vscode.workspace, { workspaceFolders: folders });
+}
+
+beforeEach(() => {
+  mock.reset();
+  vi.useFakeTimers();
+});
+afterEach(() => vi.useRealTimers());
+
+test.each([
+  [0, "0"],
+  [950, "950"],
+  [1_234, "1.23k"],
+  [12_345, "12.3k"],
+  [200_000, "200k"],
+  [999_499, "999k"],
+  [999_500, "1M"],
+  [1_047_576, "1.05M"],
+])("%d tokens in brief: %s", (tokens, text) => {
+  expect(briefly(tokens)).toBe(text);
+});
+
+test.each([
+  [0.1, "0.1 %"],
+  [9.9, "9.9 %"],
+  [74.6, "75 %"],
+  [120, "120 %"],
+])("%d percent: %s", (percent, text) => {
+  expect(percentText(percent)).toBe(text);
+});
+
+test("the figures are the daemon's, marked where they are estimates", () => {
+  expect(usageText(usageOf([{ tokens: 12_345 }]), THRESHOLDS)).toEqual({
+    text: "$(layers) 12.3k / 200k 6.2 %",
+    spoken: "Nexus: 12,345 of 200,000 tokens, 6.2 %",
+    colour: undefined,
+    command: "nexus.openPanel",
+  });
+  const guessed = usageOf([{ tokens: 300 }], { limitKnown: false, counter: { name: "claude", exact: false } });
+  expect(usageText(guessed, THRESHOLDS)).toMatchObject({
+    text: "$(layers) ≈ 300 / 200k? 0.2 %",
+    spoken: "Nexus: about 300 of 200,000 tokens, 0.2 %",
+  });
+});
+
+test.each([
+  [74.9, undefined],
+  [75, "statusBarItem.warningBackground"],
+  [89.9, "statusBarItem.warningBackground"],
+  [90, "statusBarItem.errorBackground"],
+  [110, "statusBarItem.errorBackground"],
+])("at %d percent the colour is %s", (percent, colour) => {
+  expect(usageText(usageOf([], { percent }), THRESHOLDS).colour).toBe(colour);
+});
+
+test("the tooltip is a table by category, and says nothing as code that a folder is called", () => {
+  const usage = usageOf([
+    { category: "system", tokens: 400 },
+    { category: "system", tokens: 100 },
+    { category: "history", tokens: 1_500, exact: false },
+  ]);
+  const table = usageTable(usage, { folder: "a[b](command:x)", session: "main", agent: "reviewer" });
+  expect(table.split("\n").slice(0, 9)).toEqual([
+    "**a\\[b\\]\\(command:x\\) · as reviewer**",
+    "",
+    "| | Tokens | Share |",
+    "|:--|--:|--:|",
+    "| System prompt | 500 | 25 % |",
+    "| History | ≈ 1,500 | 75 % |",
+    "| **Total** | **2,000** | |",
+    "",
+    "**1 %** of 200,000 available tokens",
+  ]);
+});
+
+test.each([
+  ["finding", "$(loading~spin) Nexus"],
+  ["installing", "$(loading~spin) Nexus: installing"],
+  ["failed", "$(error) Nexus"],
+  ["ready", undefined],
+  ["stopped", undefined],
+] as const)("the state %s says %s", (state, text) => {
+  expect(stateText(state, "why")?.text).toBe(text);
+});
+
+test("main's figures come with the change; another conversation is asked for, once", async () => {
+  openFolders("a", "b");
+  const nexus = fakeNexus({
+    "nexus/context/usage": ({ session }: { session: string }) => usageOf([{ tokens: session === "main" ? 100 : 7 }]),
+  });
+  const focus = makeFocus(memento());
+  registerStatus(context, nexus, focus);
+  await vi.runAllTimersAsync();
+  const item = mock.statusItems[0] as { text: string; visible: boolean; backgroundColor?: { id: string } };
+  expect([item.text, item.visible]).toEqual(["$(layers) 100 / 200k 0.1 %", true]);
+
+  nexus.asked.length = 0;
+  const change = { workspaceFolder: "file:///w/a", revision: 2, reason: "config" };
+  nexus.contexts.fire({ ...change, usage: usageOf([{ tokens: 190_000 }]) });
+  expect([item.text, item.backgroundColor?.id]).toEqual([
+    "$(layers) 190k / 200k 95 %",
+    "statusBarItem.errorBackground",
+  ]);
+  nexus.contexts.fire({ ...change, workspaceFolder: "file:///w/b", usage: usageOf([{ tokens: 1 }]) });
+  expect(nexus.asked).toEqual([]);
+  expect(item.text).toContain("190k");
+
+  focus.setSession("plan");
+  nexus.contexts.fire({ ...change, usage: usageOf([{ tokens: 3 }]) });
+  await vi.runAllTimersAsync();
+  expect(item.text).toBe("$(layers) 7 / 200k 0 %");
+  expect(nexus.asked).toEqual([["nexus/context/usage", { workspaceFolder: "file:///w/a", session: "plan" }]]);
+});
+
+test("it hides where there is nothing to say, and says why there is no server", async () => {
+  const nexus = fakeNexus();
+  registerStatus(context, nexus, makeFocus(memento()));
+  const item = mock.statusItems[0] as { visible: boolean; text: string };
+  expect(item.visible).toBe(false);
+  nexus.become("failed", "No Python.");
+  expect(item).toMatchObject({
+    visible: true,
+    text: "$(error) Nexus",
+    accessibilityInformation: { label: "Nexus: No Python." },
+  });
+  mock.settings.set("nexus.statusBar.enabled", false);
+  nexus.become("failed", "No Python.");
+  expect(item.visible).toBe(false);
+});
+
+test("the focus follows the editor, stays where no folder is, and keeps a conversation per folder", () => {
+  openFolders("a", "b");
+  const memory = memento();
+  const focus = makeFocus(memory);
+  let changes = 0;
+  focus.onDidChange(() => changes++);
+  const edit = (path: string | undefined) => {
+    const editor = path && { document: { uri: vscode.Uri.file(path) } };
+    Object.assign(vscode.window, { activeTextEditor: editor });
+    events.activeEditor.fire(editor);
+  };
+  expect(focus.folder?.path).toBe("/w/a");
+  edit("/w/b/x.md");
+  edit("/w/b/y.md");
+  edit(undefined);
+  edit("/elsewhere/z.md");
+  expect([focus.folder?.path, changes]).toEqual(["/w/b", 1]);
+  focus.setSession("plan");
+  focus.setAgent("reviewer");
+  focus.setFolder(vscode.Uri.file("/w/a"));
+  expect([focus.session, focus.agent]).toEqual(["main", undefined]);
+  focus.setFolder(vscode.Uri.file("/w/b"));
+  expect([focus.session, focus.agent]).toEqual(["plan", "reviewer"]);
+  expect(makeFocus(memory).session).toBe("main");
+  openFolders("a");
+  events.folders.fire(undefined);
+  expect(focus.folder?.path).toBe("/w/a");
+});
+
+import { events } from "./vscode";

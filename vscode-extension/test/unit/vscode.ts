@@ -1,0 +1,536 @@
+/** The part of `vscode` that the unit tests need, in memory. Extend it where a test needs more. */
+import { resolve } from "node:path";
+
+type Listener<T> = (value: T) => unknown;
+
+export class Disposable {
+  constructor(private readonly undo: () => unknown) {}
+  static from(...all: { dispose(): unknown }[]): Disposable {
+    return new Disposable(() => {
+      for (const one of all) one.dispose();
+    });
+  }
+  dispose(): void {
+    this.undo();
+  }
+}
+
+export class EventEmitter<T> {
+  private readonly listeners = new Set<Listener<T>>();
+  readonly event = (listener: Listener<T>, self?: unknown, disposables?: Disposable[]): Disposable => {
+    const bound: Listener<T> = self === undefined ? listener : listener.bind(self);
+    this.listeners.add(bound);
+    const made = new Disposable(() => this.listeners.delete(bound));
+    disposables?.push(made);
+    return made;
+  };
+  fire(value: T): void {
+    for (const listener of [...this.listeners]) listener(value);
+  }
+  dispose(): void {
+    this.listeners.clear();
+  }
+}
+
+export class CancellationTokenSource {
+  private readonly emitter = new EventEmitter<void>();
+  readonly token = { isCancellationRequested: false, onCancellationRequested: this.emitter.event };
+  cancel(): void {
+    if (this.token.isCancellationRequested) return;
+    this.token.isCancellationRequested = true;
+    this.emitter.fire();
+  }
+  dispose(): void {
+    this.emitter.dispose();
+  }
+}
+
+export class CancellationError extends Error {
+  constructor() {
+    super("Canceled");
+    this.name = "Canceled";
+  }
+}
+
+export class Position {
+  constructor(
+    readonly line: number,
+    readonly character: number,
+  ) {}
+  isBefore(other: Position): boolean {
+    return this.line < other.line || (this.line === other.line && this.character < other.character);
+  }
+  isBeforeOrEqual(other: Position): boolean {
+    return !other.isBefore(this);
+  }
+  isAfter(other: Position): boolean {
+    return other.isBefore(this);
+  }
+  isAfterOrEqual(other: Position): boolean {
+    return !this.isBefore(other);
+  }
+  isEqual(other: Position): boolean {
+    return this.line === other.line && this.character === other.character;
+  }
+  translate(lines = 0, characters = 0): Position {
+    return new Position(this.line + lines, this.character + characters);
+  }
+}
+
+export class Range {
+  readonly start: Position;
+  readonly end: Position;
+  constructor(start: Position | number, end: Position | number, endLine?: number, endCharacter?: number) {
+    this.start = start instanceof Position ? start : new Position(start, end as number);
+    this.end = end instanceof Position ? end : new Position(endLine ?? 0, endCharacter ?? 0);
+  }
+  get isEmpty(): boolean {
+    return this.start.isEqual(this.end);
+  }
+  contains(position: Position): boolean {
+    return !position.isBefore(this.start) && !position.isAfter(this.end);
+  }
+}
+
+export class Selection extends Range {
+  get active(): Position {
+    return this.end;
+  }
+}
+
+export class Location {
+  readonly range: Range;
+  constructor(
+    readonly uri: Uri,
+    range: Range | Position,
+  ) {
+    this.range = range instanceof Range ? range : new Range(range, range);
+  }
+}
+
+interface UriParts {
+  scheme: string;
+  authority: string;
+  path: string;
+  query: string;
+  fragment: string;
+}
+
+export class Uri {
+  private constructor(
+    readonly scheme: string,
+    readonly authority: string,
+    readonly path: string,
+    readonly query: string,
+    readonly fragment: string,
+  ) {}
+  static file(path: string): Uri {
+    return new Uri("file", "", path, "", "");
+  }
+  static parse(text: string): Uri {
+    const m = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/i.exec(text);
+    if (!m) throw new Error(`no URI: ${text}`);
+    const [, scheme = "", authority = "", path = "", query = "", fragment = ""] = m;
+    return new Uri(scheme, authority, ...([path, query, fragment].map(decodeURIComponent) as [string, string, string]));
+  }
+  static from(p: Partial<UriParts> & { scheme: string }): Uri {
+    return new Uri(p.scheme, p.authority ?? "", p.path ?? "", p.query ?? "", p.fragment ?? "");
+  }
+  static joinPath(uri: Uri, ...parts: string[]): Uri {
+    return uri.with({ path: resolve(uri.path, ...parts) });
+  }
+  get fsPath(): string {
+    return this.path;
+  }
+  with(p: Partial<UriParts>): Uri {
+    return Uri.from({ ...this.parts(), ...p });
+  }
+  toString(): string {
+    const path = this.path.split("/").map(encodeURIComponent).join("/");
+    const at = this.scheme === "file" || this.authority ? `//${this.authority}` : "";
+    const query = this.query ? `?${encodeURIComponent(this.query)}` : "";
+    return `${this.scheme}:${at}${path}${query}${this.fragment ? `#${encodeURIComponent(this.fragment)}` : ""}`;
+  }
+  toJSON(): string {
+    return this.toString();
+  }
+  private parts(): UriParts {
+    return {
+      scheme: this.scheme,
+      authority: this.authority,
+      path: this.path,
+      query: this.query,
+      fragment: this.fragment,
+    };
+  }
+}
+
+export class ThemeColor {
+  constructor(readonly id: string) {}
+}
+
+export class ThemeIcon {
+  constructor(
+    readonly id: string,
+    readonly color?: ThemeColor,
+  ) {}
+}
+
+export class MarkdownString {
+  isTrusted: boolean | { enabledCommands: readonly string[] } = false;
+  supportThemeIcons = false;
+  supportHtml = false;
+  constructor(
+    public value = "",
+    supportThemeIcons = false,
+  ) {
+    this.supportThemeIcons = supportThemeIcons;
+  }
+  appendMarkdown(text: string): this {
+    this.value += text;
+    return this;
+  }
+  appendText(text: string): this {
+    this.value += text.replace(/[\\`*_{}[\]()#+\-.!~|<>]/g, "\\$&");
+    return this;
+  }
+  appendCodeblock(text: string, language = ""): this {
+    this.value += `\n\`\`\`${language}\n${text}\n\`\`\`\n`;
+    return this;
+  }
+}
+
+export class TreeItem {
+  id?: string;
+  description?: string | boolean;
+  tooltip?: string | MarkdownString;
+  contextValue?: string;
+  iconPath?: unknown;
+  command?: unknown;
+  resourceUri?: Uri;
+  accessibilityInformation?: { label: string; role?: string };
+  constructor(
+    public label: unknown,
+    public collapsibleState = 0,
+  ) {}
+}
+
+export class Hover {
+  constructor(
+    readonly contents: unknown,
+    readonly range?: Range,
+  ) {}
+}
+
+export class DocumentLink {
+  tooltip?: string;
+  constructor(
+    readonly range: Range,
+    readonly target?: Uri,
+  ) {}
+}
+
+export class FoldingRange {
+  constructor(
+    readonly start: number,
+    readonly end: number,
+    readonly kind?: number,
+  ) {}
+}
+
+export class DocumentSymbol {
+  children: DocumentSymbol[] = [];
+  constructor(
+    readonly name: string,
+    readonly detail: string,
+    readonly kind: number,
+    readonly range: Range,
+    readonly selectionRange: Range,
+  ) {}
+}
+
+export const TreeItemCollapsibleState = { None: 0, Collapsed: 1, Expanded: 2 } as const;
+export const StatusBarAlignment = { Left: 1, Right: 2 } as const;
+export const ViewColumn = { Active: -1, Beside: -2, One: 1 } as const;
+export const ProgressLocation = { SourceControl: 1, Window: 10, Notification: 15 } as const;
+export const SymbolKind = { File: 0, Module: 1, Namespace: 2, String: 14, Key: 19 } as const;
+export const FoldingRangeKind = { Comment: 1, Imports: 2, Region: 3 } as const;
+export const QuickPickItemKind = { Separator: -1, Default: 0 } as const;
+export const ConfigurationTarget = { Global: 1, Workspace: 2, WorkspaceFolder: 3 } as const;
+export const LogLevel = { Off: 0, Trace: 1, Debug: 2, Info: 3, Warning: 4, Error: 5 } as const;
+export const UIKind = { Desktop: 1, Web: 2 } as const;
+
+/** What the tests set and look at. `reset()` between tests. */
+export const mock = {
+  settings: new Map<string, unknown>(),
+  inspected: new Map<string, Record<string, unknown>>(),
+  commands: new Map<string, (...args: unknown[]) => unknown>(),
+  executed: [] as [string, ...unknown[]][],
+  context: new Map<string, unknown>(),
+  messages: [] as { level: "info" | "warning" | "error"; text: string; items: unknown[] }[],
+  /** What the user picks of the next message, quick pick or input box, in order. */
+  answers: [] as unknown[],
+  picks: [] as unknown[][],
+  opened: [] as unknown[],
+  statusItems: [] as Record<string, unknown>[],
+  clipboard: "",
+  reset(): void {
+    this.settings.clear();
+    this.inspected.clear();
+    this.commands.clear();
+    this.context.clear();
+    for (const list of [this.executed, this.messages, this.answers, this.picks, this.opened, this.statusItems]) {
+      list.length = 0;
+    }
+    workspace.workspaceFolders = undefined;
+    workspace.isTrusted = true;
+    window.activeTextEditor = undefined;
+  },
+};
+
+const say =
+  (level: "info" | "warning" | "error") =>
+  async (text: string, ...items: unknown[]) => {
+    mock.messages.push({ level, text, items });
+    return items.length > 0 ? mock.answers.shift() : undefined;
+  };
+
+const emitters = {
+  activeEditor: new EventEmitter<unknown>(),
+  folders: new EventEmitter<unknown>(),
+  configuration: new EventEmitter<{ affectsConfiguration(section: string): boolean }>(),
+  trust: new EventEmitter<void>(),
+  document: new EventEmitter<unknown>(),
+  other: new EventEmitter<unknown>(),
+};
+
+/** To fire the editor's events. */
+export const events = emitters;
+
+export const window = {
+  activeTextEditor: undefined as unknown,
+  visibleTextEditors: [] as unknown[],
+  onDidChangeActiveTextEditor: emitters.activeEditor.event,
+  onDidChangeActiveColorTheme: emitters.other.event,
+  showInformationMessage: say("info"),
+  showWarningMessage: say("warning"),
+  showErrorMessage: say("error"),
+  async showQuickPick(items: unknown[] | Promise<unknown[]>): Promise<unknown> {
+    const all = await items;
+    mock.picks.push(all);
+    const answer = mock.answers.shift();
+    return typeof answer === "function" ? all.find(answer as (item: unknown) => boolean) : answer;
+  },
+  async showInputBox(options: { validateInput?(text: string): unknown } = {}): Promise<unknown> {
+    const answer = mock.answers.shift();
+    const wrong = typeof answer === "string" ? await options.validateInput?.(answer) : undefined;
+    if (wrong) throw new Error(`refused: ${JSON.stringify(wrong)}`);
+    return answer;
+  },
+  async showOpenDialog(): Promise<unknown> {
+    return mock.answers.shift();
+  },
+  async showSaveDialog(): Promise<unknown> {
+    return mock.answers.shift();
+  },
+  async showTextDocument(document: unknown, options?: unknown): Promise<unknown> {
+    mock.opened.push(document);
+    return { document, options };
+  },
+  async withProgress(
+    _options: unknown,
+    task: (progress: { report(value: unknown): void }, token: CancellationTokenSource["token"]) => Promise<unknown>,
+  ): Promise<unknown> {
+    return task({ report() {} }, new CancellationTokenSource().token);
+  },
+  createStatusBarItem(): Record<string, unknown> {
+    const item: Record<string, unknown> = { visible: false };
+    item.show = () => {
+      item.visible = true;
+    };
+    item.hide = () => {
+      item.visible = false;
+    };
+    item.dispose = item.hide;
+    mock.statusItems.push(item);
+    return item;
+  },
+  createOutputChannel(name: string): Record<string, unknown> {
+    const lines: string[] = [];
+    const put = (text: string) => lines.push(text);
+    return {
+      name,
+      lines,
+      append: put,
+      appendLine: put,
+      info: put,
+      warn: put,
+      error: put,
+      debug: put,
+      trace: put,
+      show() {},
+      clear() {},
+      dispose() {},
+    };
+  },
+  createTreeView(): Record<string, unknown> {
+    return { dispose() {}, visible: true, onDidChangeVisibility: emitters.other.event, reveal: async () => undefined };
+  },
+  registerWebviewViewProvider: () => new Disposable(() => undefined),
+  registerTreeDataProvider: () => new Disposable(() => undefined),
+  setStatusBarMessage: () => new Disposable(() => undefined),
+};
+
+export const workspace = {
+  workspaceFolders: undefined as { uri: Uri; name: string; index: number }[] | undefined,
+  isTrusted: true,
+  textDocuments: [] as unknown[],
+  onDidChangeWorkspaceFolders: emitters.folders.event,
+  onDidChangeConfiguration: emitters.configuration.event,
+  onDidGrantWorkspaceTrust: emitters.trust.event,
+  onDidOpenTextDocument: emitters.document.event,
+  onDidCloseTextDocument: emitters.other.event,
+  onDidCreateFiles: emitters.other.event,
+  getWorkspaceFolder(uri: Uri): { uri: Uri; name: string; index: number } | undefined {
+    const inside = (this.workspaceFolders ?? []).filter(
+      (f) => uri.path === f.uri.path || uri.path.startsWith(`${f.uri.path}/`),
+    );
+    return inside.sort((a, b) => b.uri.path.length - a.uri.path.length)[0];
+  },
+  getConfiguration(section = "") {
+    const key = (name: string) => (section ? `${section}.${name}` : name);
+    return {
+      get: (name: string, fallback?: unknown) =>
+        mock.settings.has(key(name)) ? mock.settings.get(key(name)) : fallback,
+      has: (name: string) => mock.settings.has(key(name)),
+      inspect: (name: string) => mock.inspected.get(key(name)),
+      update: async (name: string, value: unknown) => {
+        mock.settings.set(key(name), value);
+      },
+    };
+  },
+  asRelativePath: (uri: Uri | string) => {
+    const path = typeof uri === "string" ? uri : uri.path;
+    const folder = workspace.workspaceFolders?.find((f) => path.startsWith(`${f.uri.path}/`));
+    return folder ? path.slice(folder.uri.path.length + 1) : path;
+  },
+  async openTextDocument(what: unknown): Promise<unknown> {
+    return what instanceof Uri ? { uri: what, getText: () => "" } : what;
+  },
+  registerTextDocumentContentProvider: () => new Disposable(() => undefined),
+  createFileSystemWatcher: () => ({
+    onDidChange: emitters.other.event,
+    onDidCreate: emitters.other.event,
+    onDidDelete: emitters.other.event,
+    dispose() {},
+  }),
+  fs: { writeFile: async () => undefined, readFile: async () => new Uint8Array(), stat: async () => ({}) },
+};
+
+export const commands = {
+  registerCommand(id: string, run: (...args: unknown[]) => unknown): Disposable {
+    if (mock.commands.has(id)) throw new Error(`command '${id}' already exists`);
+    mock.commands.set(id, run);
+    return new Disposable(() => mock.commands.delete(id));
+  },
+  async executeCommand(id: string, ...args: unknown[]): Promise<unknown> {
+    mock.executed.push([id, ...args]);
+    if (id === "setContext") mock.context.set(args[0] as string, args[1]);
+    return mock.commands.get(id)?.(...args);
+  },
+};
+
+const provider = () => new Disposable(() => undefined);
+export const languages = {
+  registerDefinitionProvider: provider,
+  registerHoverProvider: provider,
+  registerDocumentLinkProvider: provider,
+  registerFoldingRangeProvider: provider,
+  registerDocumentSymbolProvider: provider,
+  registerCodeLensProvider: provider,
+  setTextDocumentLanguage: async (document: unknown) => document,
+};
+
+export const env = {
+  appName: "Visual Studio Code",
+  uiKind: 1,
+  clipboard: {
+    writeText: async (text: string) => {
+      mock.clipboard = text;
+    },
+  },
+  openExternal: async () => true,
+};
+
+export const extensions = { getExtension: (_id: string): unknown => undefined };
+export const version = "1.104.0";
+export const l10n = { t: (text: string) => text };
+
+// ---------------------------------------------------------------- chat and language models
+
+export class LanguageModelTextPart {
+  constructor(readonly value: string) {}
+}
+
+export class LanguageModelToolCallPart {
+  constructor(
+    readonly callId: string,
+    readonly name: string,
+    readonly input: object,
+  ) {}
+}
+
+export class LanguageModelToolResultPart {
+  constructor(
+    readonly callId: string,
+    readonly content: unknown[],
+  ) {}
+}
+
+export const LanguageModelChatMessageRole = { User: 1, Assistant: 2 } as const;
+
+export class LanguageModelChatMessage {
+  constructor(
+    readonly role: number,
+    readonly content: unknown[],
+  ) {}
+}
+
+export class LanguageModelError extends Error {
+  constructor(
+    message: string,
+    readonly code = "Unknown",
+    options?: { cause: unknown },
+  ) {
+    super(message, options);
+  }
+}
+
+export class ChatRequestTurn {
+  constructor(
+    readonly prompt: string,
+    readonly command?: string,
+  ) {}
+}
+
+export class ChatResponseTurn {
+  constructor(readonly result: { metadata?: Record<string, unknown> }) {}
+}
+
+export const FileType = { Unknown: 0, File: 1, Directory: 2, SymbolicLink: 64 } as const;
+
+export const chat = {
+  /** The participants that were made. */
+  participants: [] as Record<string, unknown>[],
+  createChatParticipant(id: string, requestHandler: unknown): Record<string, unknown> {
+    const made = { id, requestHandler, dispose() {} };
+    chat.participants.push(made);
+    return made;
+  },
+};
+
+export const lm = {
+  /** What `selectChatModels` finds. */
+  models: [] as unknown[],
+  selectChatModels: async (): Promise<unknown[]> => lm.models,
+};
