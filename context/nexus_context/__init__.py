@@ -5,6 +5,7 @@ The names below are the public ones. Each is imported on its first use: `import 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from nexus_context.agents import Agent, AgentPool, Around
     from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
     from nexus_context.layers.walk import global_directory, user_home
+    from nexus_context.ledger import open_ledger
     from nexus_context.loader import ContextLoader, LoadedContext, LoadedPrompt, PromptLoader, PromptSource
     from nexus_context.manager import ContextManager
     from nexus_context.prefix import CacheReport, compare
@@ -64,6 +66,7 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "UsageRow",
     "ContextConfig",
     "ContextManager",
+    "open_ledger",
     "CacheReport",
     "compare",
     "AssemblyCache",
@@ -73,6 +76,9 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "assemble",
     "measure",
     "usage_of",
+    "Agent",
+    "AgentPool",
+    "Around",
     "ContextLoader",
     "LoadedContext",
     "LoadedPrompt",
@@ -93,10 +99,12 @@ _MODULES = {
     "conversation.compaction.errors": "CompactionError",
     "conversation.compaction.receipt": "Receipt",
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
+    "ledger": "open_ledger",
     "manager": "ContextManager",
     "prefix": "CacheReport compare",
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",
+    "agents": "Agent AgentPool Around",
     "loader": "ContextLoader LoadedContext LoadedPrompt PromptLoader PromptSource",
 }
 
