@@ -30,6 +30,7 @@ EXAMPLES = Path(__file__).resolve().parent
 COMPANY = EXAMPLES / "company"
 FOLDER = COMPANY / "backend" / "auth-service"
 CONFIG = FOLDER / ".nexus3" / "config.json"
+DEFAULTS = EXAMPLES.parent / "context" / "nexus_context" / "defaults"
 WIDTH = 104
 QUESTION = "May a session token be compared with == in auth/sessions.py?"
 AGENTS = ("backend", "auth", "reviewer")  # of company/.nexus3/config.json, each below the one before
@@ -155,7 +156,7 @@ def main() -> None:
 def show_layers(console: Console, editor: Editor) -> None:
     result = editor.request("nexus/context/layers", {"workspaceFolder": FOLDER.as_uri()})
     console.print("[bold]What this folder's assistant reads[/]")
-    tables.print_layers(msgspec.convert(result, protocol.LayersResult))
+    tables.print_layers(msgspec.convert(result, protocol.LayersResult), shown=shortened)
 
 
 def show_typing(console: Console, editor: Editor) -> None:
@@ -245,6 +246,14 @@ def readers(agents: list[Message], tokens: list[dict[str, int]]) -> Table:
         table.add_row(what, *(listed(agent["permissions"][key]) for agent in agents))
     table.add_row("tools", *(listed(agent.get("tools", [])) for agent in agents))
     return table
+
+
+def shortened(path: str) -> str:
+    """A path of the example as its user would say it."""
+    for root, said in ((EXAMPLES / "home", "~/"), (EXAMPLES, ""), (DEFAULTS, "(shipped) ")):
+        if Path(path).is_relative_to(root):
+            return said + str(Path(path).relative_to(root))
+    return path
 
 
 def by_file(prompt: Message) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Tables for a terminal: colours and bars where someone looks, plain text when piped."""
 
 import os
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from rich import box
@@ -52,8 +53,8 @@ def say(out: Console, text: Text | str) -> None:
     out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 
-def print_layers(result: protocol.LayersResult) -> None:
-    """Layers with their files, then what was skipped and why."""
+def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] = str) -> None:
+    """Layers with their files, then what was skipped and why; `shown` is a path as it is written."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("layer", style="bold")
     table.add_column("file", overflow="fold")
@@ -63,16 +64,20 @@ def print_layers(result: protocol.LayersResult) -> None:
         name = layer.name
         for file in layer.files:
             count = "" if file.tokens is None else f"{file.tokens:,}"
-            table.add_row(name, unquote(file.uri.removeprefix("file://")), file.status, count)
+            table.add_row(name, shown(_path(file.uri)), file.status, count)
             name = ""
             for imported in file.imports or ():
                 count = "" if imported.tokens is None else f"{imported.tokens:,}"
-                path = unquote(imported.uri.removeprefix("file://"))
+                path = shown(_path(imported.uri))
                 table.add_row("", f"{'  ' * imported.depth}@{path}", "imported", count)
     out = console()
     out.print(table)
     for skipped in result.skipped:
         out.print(Text.assemble(("skipped ", "yellow"), skipped.path, f": {skipped.reason}"))
+
+
+def _path(uri: str) -> str:
+    return unquote(uri.removeprefix("file://"))
 
 
 def console() -> Console:
