@@ -88,6 +88,23 @@ def test_a_server_that_is_nearly_named(tmp_path: Path) -> None:
     check(tmp_path, text, 'config.agent-tool "githab.*" … did you mean "github.*"?', rest=rest)
 
 
+@pytest.mark.parametrize(
+    ("above", "tool", "wrong"),
+    [
+        ('"tools": ["fs.*"]', "github.*", True),
+        ('"role": "manager"', "mcp__github__pull", True),
+        ('"tools": ["*"]', "github.*", False),
+        ('"tools": ["git*.pull"]', "github.*", False),
+        ('"tools": ["fs.*"]', "fs.read", False),
+    ],
+)
+def test_a_server_that_the_parent_was_not_granted(tmp_path: Path, above: str, tool: str, wrong: bool) -> None:
+    rest = '//- /home/co/.nexus3/mcp.json\n{"mcpServers": {"github": {"url": "https://x.y/z"}}}\n'
+    text = f'{{"agents": {{"a": {{{above}}}, "b": {{"parent": "a", "tools": ["{tool}"]}}}}}}'
+    expected = [f'config.agent-tool "{tool}" … "a" above it has none'] if wrong else []
+    check(tmp_path, text, *expected, rest=rest)
+
+
 def test_a_directory_that_is_made_is_noticed(tmp_path: Path) -> None:
     tree = write_fixture(f'//- {PATH}\n{{"agents": {{"a": {{"cwd": "new"}}}}}}\n', tmp_path)
     before = load_folder(tree, "/home/co")

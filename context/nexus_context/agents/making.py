@@ -22,6 +22,7 @@ from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
 from nexus_context.errors import RequestError
+from nexus_context.layers.agents import servers_named
 from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
 from nexus_context.prompt.contents import Contents
 from nexus_context.snapshot import Snapshot
@@ -184,15 +185,5 @@ def _servers(wanted: Wanted, parents: Sequence[McpServer]) -> tuple[McpServer, .
     """The parent's servers that the agent was granted."""
     if not wanted.tools:
         return ()
-    named = [pattern for tool in wanted.tools for pattern in _server_patterns(tool)]
+    named = [pattern for tool in wanted.tools for pattern in servers_named(tool)]
     return tuple(server for server in parents if server.shadowed_by is None and matches(server.name, named))
-
-
-def _server_patterns(tool: str) -> list[str]:
-    """The patterns of server names that a pattern of tools names: what stands before the tool's own name."""
-    if tool == "*":
-        return ["*"]
-    if tool.startswith("mcp__"):
-        return [tool.removeprefix("mcp__").partition("__")[0]]
-    server, dot, _ = tool.rpartition(".")
-    return [server] if dot else []

@@ -6,7 +6,8 @@
    an error, as are agents that are each other's parents.
 4. Permissions only narrow from the folder down: a level that is wider than the parent's, or patterns that it
    does not allow, would be refused.
-5. A pattern of tools that the settings switch off, or that is nearly the name of an MCP server, is a warning.
+5. A pattern of tools that the settings switch off, or that is nearly the name of an MCP server, is a warning;
+   so is one that names a server which an agent above was not granted, for then there is nothing to hand down.
 6. A stale file's value may be gone from its text: nothing is said of it.
 """
 
@@ -41,6 +42,16 @@ def configured_directory(layers: Layers, agent: str) -> str | None:
     layer = next((one for one in layers.layers if one.name == origin.layer), None)
     base = layers.folder if layer is None or not layer.in_workspace else layer.directory
     return os.path.normpath(os.path.join(base, str(origin.value)))
+
+
+def servers_named(tool: str) -> list[str]:
+    """The patterns of MCP servers that a pattern of tools names: what stands before the tool's own name."""
+    if tool == "*":
+        return ["*"]
+    if tool.startswith("mcp__"):
+        return [tool.removeprefix("mcp__").partition("__")[0]]
+    server, dot, _ = tool.rpartition(".")
+    return [server] if dot else []
 
 
 def agent_problems(
@@ -156,6 +167,27 @@ class _Look:
                 message = f"There is no MCP server {mend.quoted(server)}: did you mean {meant}?"
                 fix = mend.replace(origin.document, origin.pointer, meant) if origin.document else None
                 yield Problem(origin.path, origin.span, "config.agent-tool", Severity.WARNING, message, fix)
+            elif (without := self._without(name, pattern)) is not None:
+                above, server = without
+                message = (
+                    f"{mend.quoted(pattern)} gives {mend.quoted(name)} nothing of the MCP server "
+                    f"{mend.quoted(server)}: {mend.quoted(above)} above it has none. Add "
+                    f"{mend.quoted(pattern)} to the tools of {mend.quoted(above)}."
+                )
+                yield _problem(origin, "config.agent-tool", message, Severity.WARNING)
+
+    def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
+        """The nearest agent above that was not granted a server, and the server that the pattern names."""
+        named = [one for one in servers_named(pattern) if one in self.servers]
+        for server in named:
+            for above in self._above(name)[1:]:
+                if above in (MAIN, name) or above not in self.agents:
+                    break
+                tools = _list(self.agents[above], "tools")
+                granted = (one for tool in tools for one in servers_named(tool))
+                if not any(fnmatchcase(server, one) for one in granted):
+                    return above, server
+        return None
 
     def _may(self, name: str) -> tuple[str, list[str], str]:
         """Level and allowed patterns of an agent, as its own parents leave them, and how it is called."""
