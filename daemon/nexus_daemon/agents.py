@@ -27,7 +27,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 
 if TYPE_CHECKING:
-    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.daemon import Client, Daemon
     from nexus_daemon.folders import Folder
     from nexus_daemon.ledger import Book
 
@@ -152,6 +152,11 @@ class Agents:
         if version != self._version:
             await self.current()
 
+    def show_to(self, client: "Client") -> None:
+        """Somebody has come to the folder: show him what is wrong in the files of its agents."""
+        for name in self._published:
+            client.swap_agent(self._folder, name, self._live[name].snapshot, self._pool.around.overlays)
+
     def hide(self) -> None:
         """The folder has gone: nobody shows any more what is wrong in the files of its agents."""
         for name in tuple(self._published):
@@ -180,7 +185,7 @@ class Agents:
         """Have a thread follow files and ledger, then do a job; one at a time."""
         async with self._lock:
             await self._folder.reload.settled()
-            news, self._news = self._news, None
+            news = self._taken()
             roots = tuple(one.path for one in self._daemon.folders if any(one.owners.values()))
             roots = tuple(dict.fromkeys((self._folder.path, *roots)))
             if roots != self._pool.roots:
@@ -202,9 +207,24 @@ class Agents:
             try:
                 return await self._daemon.work(work)
             finally:
-                if news is not None and not followed and self._news is None:
-                    self._news = msgspec.structs.replace(news, changed=None)
+                if news is not None and not followed:  # of what came meanwhile, too, any path may have changed
+                    self._news = msgspec.structs.replace(self._news or news, changed=None)
                 self._tell(done)
+
+    def _taken(self) -> _News | None:
+        """What agents are to be loaded again for; None: nothing.
+
+        Unsaved texts that the folder does not read lead to no snapshot of it, and count all the same.
+        """
+        news, self._news = self._news, None
+        before = self._pool.around.overlays if news is None else news.overlays
+        now = dict(self._daemon.folders.overlays)
+        if now == before:
+            return news
+        changed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+        news = news or msgspec.structs.replace(self._everything(), changed=frozenset())
+        both = None if news.changed is None else news.changed | changed
+        return _News(news.snapshot, now, both)
 
     def _everything(self) -> _News:
         """The folder as it is now, and any path may have changed."""

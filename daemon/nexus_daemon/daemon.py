@@ -15,13 +15,12 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import get_token_counter, is_loaded, loaded_encodings
+from nexus_context.tokens import loaded_encodings
 from nexus_daemon import messages, protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
 from nexus_daemon.git import WorkingTrees
 from nexus_daemon.ledger import Book, Change, Records
-from nexus_daemon.requests import wire
 from nexus_daemon.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WORKERS = 16
-QUIET_S = 0.05  # of no news before a context's cost is told: counting must not compete with the next edit
+QUIET_S = 0.015  # of no news before a context's cost is told: several edits at once are told once
 PATIENCE_S = 0.5  # after which it is told all the same
 LOOK_S = 1.0  # between two looks at what other processes wrote into the ledger
 CLOSE_S = 1.0  # that the end waits for what is being written
@@ -182,8 +181,12 @@ class Daemon:
             client.notify("window/showMessage", _notice(self._noticed))
 
     def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
-        """Take a client's folder in; its first snapshot is read at once."""
-        self.folders.add(uri, name=name, listed=listed, owner=owner)
+        """Take a client's folder in; its first snapshot is read at once, and one that there is is shown."""
+        folder = self.folders.add(uri, name=name, listed=listed, owner=owner)
+        if folder is not None and folder.snapshot is not None:
+            owner.swap(folder, folder.snapshot)
+            if folder.agents is not None:
+                folder.agents.show_to(owner)
 
     def remove_folder(self, uri: str, *, owner: Client) -> None:
         folder = self.folders.remove(uri, owner=owner)
@@ -372,21 +375,6 @@ def _notice(text: str) -> messages.ShowMessageParams:
 def _usage_now(
     snapshot: Snapshot, conversation: "Conversation", book: Book | None, locate: Locator
 ) -> protocol.TokenUsage:
-    """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
-    from nexus_context import assembly  # the first diagnostics need not wait for it
+    from nexus_daemon.requests import told  # the first diagnostics need not wait for it
 
-    if book is not None:
-        from nexus_daemon import following
-
-        try:
-            following.follow(conversation, book, snapshot, tokens=following.needed(snapshot))
-        except RequestError as error:  # what is in memory is told
-            logger.warning("%s", error)
-    limits, _ = assembly.model_of(snapshot, None)
-    counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
-    spent = wire.usage(assembly.usage_of(snapshot, conversation.manager, counter=counter), locate)
-    if conversation.last_prefix is None:
-        return spent
-    from nexus_daemon.requests.caching import with_cache
-
-    return with_cache(spent, snapshot, conversation, locate)
+    return told.usage_now(snapshot, conversation, book, locate)

@@ -4,6 +4,8 @@
 2. Elsewhere git is asked once at a time for a folder. A turn waits for PATIENCE_S, then it is told what was
    known REMEMBERED_S ago or less, else what reading files says; git goes on until LOOK_S, for the next turn.
 3. What was found counts for FRESH_S: turns come in bursts.
+4. Git is waited for in threads of its own, MOST_AT_ONCE of them: many folders on a slow disk hold up nothing
+   else. Who finds none free is told what reading files says.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +27,7 @@ FRESH_S = 1.0
 REMEMBERED_S = 60.0
 LOOK_S = 10.0
 MOST_FOLDERS = 200
+MOST_AT_ONCE = 4
 
 
 class _Known(NamedTuple):
@@ -33,10 +36,11 @@ class _Known(NamedTuple):
 
 
 class WorkingTrees:
-    """The git working trees of all folders. Lives on the event loop; works in `executor`."""
+    """The git working trees of all folders. Lives on the event loop; files are read in `executor`."""
 
     def __init__(self, executor: Executor, environ: Mapping[str, str]) -> None:
         self._executor = executor
+        self._gits = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="nexus-git")
         self._environ = environ
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._looks: dict[str, asyncio.Future[GitState | None]] = {}
@@ -45,27 +49,27 @@ class WorkingTrees:
     async def state(self, folder: str, *, trusted: bool) -> "GitState | None":
         """The state of the working tree that an absolute path is in; None where there is none."""
         if not trusted or self._stop.is_set():
-            return await self._in_thread(partial(_read, folder))
+            return await self._read(folder)
         known = self._known.get(folder)
         if known is not None and time.monotonic() - known.at < FRESH_S:
             return known.state
         looking = self._looks.get(folder)
         if looking is None:
             look = partial(_look, folder, environ=self._environ, stopped=self._stop.is_set)
-            looking = self._looks[folder] = self._in_thread(look)
+            looking = self._looks[folder] = asyncio.get_running_loop().run_in_executor(self._gits, look)
             looking.add_done_callback(partial(self._looked, folder))
         await asyncio.wait([looking], timeout=PATIENCE_S)
         if looking.done():
             return looking.result()
-        read = await self._in_thread(partial(_read, folder))
-        return _told(read, known)
+        return _told(await self._read(folder), known)
 
     def close(self) -> None:
         """End what is under way."""
         self._stop.set()
+        self._gits.shutdown(wait=False, cancel_futures=True)
 
-    def _in_thread(self, job: "Callable[[], GitState | None]") -> "asyncio.Future[GitState | None]":
-        return asyncio.get_running_loop().run_in_executor(self._executor, job)
+    def _read(self, folder: str) -> "asyncio.Future[GitState | None]":
+        return asyncio.get_running_loop().run_in_executor(self._executor, partial(_read, folder))
 
     def _looked(self, folder: str, looking: "asyncio.Future[GitState | None]") -> None:
         del self._looks[folder]

@@ -159,9 +159,9 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
 def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
     if wanted.tools is None:
         return parent.tools
-    wrong = check_value("/tools/disabled", list(wanted.tools))
+    wrong = check_value(f"/agents/{wanted.id}/tools", list(wanted.tools))
     if wrong:
-        raise RequestError(f"Agent {wanted.id!r}, tools: {wrong}", code="agent-tools")
+        raise RequestError(f"Agent {wanted.id!r}: {wrong}", code="agent-tools")
     for pattern in wanted.tools:
         if not all(any(overlap(pattern, one) for one in has) for has in parent.tools):
             own = parent.tools[-1]

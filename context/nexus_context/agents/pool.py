@@ -326,8 +326,13 @@ class AgentPool:
         """The directory for no agent, as its files are now."""
         if path == self.main.folder:
             return self.main.snapshot
-        self._bases[path] = self._loaded(path, self._bases.get(path), None)
-        return self._bases[path]
+        now = self._loaded(path, self._bases.get(path), None)
+        if path not in self._bases:  # of those that nobody works in, only the last one is kept
+            read = {agent.snapshot.folder for agent in self._agents.values()}
+            self._bases = {one: base for one, base in self._bases.items() if one in read}
+            self._view = None  # what begins anew counts its revisions anew
+        self._bases[path] = now
+        return now
 
     def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
         around = self.around

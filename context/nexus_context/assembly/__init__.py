@@ -2,12 +2,13 @@
 
 from nexus_context.assembly.costs import model_of, system_rows
 from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
-from nexus_context.assembly.turn import assemble, measure, prefix_of, usage_of
+from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of
 
 __all__ = [
     "FORMATS",
     "AssembledContext",
     "Format",
+    "Measure",
     "Options",
     "Request",
     "assemble",

@@ -13,7 +13,7 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -91,6 +91,19 @@ def assemble(
     )
 
 
+class Measure(NamedTuple):
+    """What the next request would cost, and what becomes of the conversation.
+
+    `wanted_percent` is how full the context would be had nothing been cut, in percent of what is available;
+    `removed_messages` are not sent; `compaction_reason` says why it is time to compact, None: it is not.
+    """
+
+    usage: TokenUsage
+    wanted_percent: float
+    removed_messages: int
+    compaction_reason: str | None
+
+
 def usage_of(
     snapshot: Snapshot,
     conversation: ContextManager,
@@ -102,7 +115,7 @@ def usage_of(
 
     `now`, a local time with its zone, counts only with `datetime.placement = system`.
     """
-    return measure(snapshot, conversation, counter=counter, now=now)[0]
+    return measure(snapshot, conversation, counter=counter, now=now).usage
 
 
 def measure(
@@ -112,15 +125,13 @@ def measure(
     options: Options | None = None,
     counter: TokenCounter | None = None,
     now: datetime | None = None,
-) -> tuple[TokenUsage, float]:
-    """`usage_of`, and in percent how full the context would be had nothing been cut for this request.
-
-    `options` are those of the request, if it has any.
-    """
+) -> Measure:
+    """`usage_of`, and what becomes of the conversation. `options` are those of the request, if it has any."""
     request = Request(options=options or Options())
     fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
     view, spent = costs.fitted(snapshot, conversation, fixed, request.options, looking=True)
-    return spent, _wanted(spent, view)
+    wanted = _wanted(spent, view)
+    return Measure(spent, wanted, view.removed, _compaction_reason(snapshot, conversation, wanted))
 
 
 def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
@@ -176,14 +187,18 @@ def _advice(
 ) -> dict[str, Any]:
     """Whether the conversation should be compacted, and why. The share is of what there was to send."""
     wanted = _wanted(spent, view)
-    reason = should_compact(
+    reason = _compaction_reason(snapshot, conversation, wanted)
+    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None}
+    return advice | ({"compactionReason": reason} if reason else {})
+
+
+def _compaction_reason(snapshot: Snapshot, conversation: ContextManager, wanted: float) -> str | None:
+    return should_compact(
         settings_of(snapshot.effective.get("/compaction") or {}),
         percent=wanted,
         messages=len(conversation),
         tool_calls=conversation.history.tool_calls,
     )
-    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None}
-    return advice | ({"compactionReason": reason} if reason else {})
 
 
 def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:

@@ -118,6 +118,11 @@ class TokenUsage(Sparse, frozen=True):
     over: bool  # total > available
     counter: Counter  # who counted
     rows: list[UsageRow]  # in the order in which they are sent
+    # of a conversation, in `nexus/context/usage` and the notifications; a request says it in its metadata:
+    wanted_percent: float | None = None  # as `percent`, had nothing been cut
+    removed_messages: int | None = None  # that are not sent any more, where there are any
+    # why it is time to compact, where it is: `token_limit`, `message_count` or `tool_count`
+    compaction_reason: str | None = None
     # what the conversation's next request could reuse of its last one, were it made now with the same
     # options: what an edit breaks, before it is paid for. In `nexus/context/usage` and
     # `nexus/context/didChange`, once this daemon has made a request

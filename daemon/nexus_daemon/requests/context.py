@@ -23,8 +23,8 @@ def measure(
     snapshot: Snapshot, conversation: ContextManager, locate: Locator, options: assembly.Options
 ) -> tuple[protocol.TokenUsage, float]:
     """Usage, and how full the context is before anything is cut, in percent."""
-    spent, wanted = assembly.measure(snapshot, conversation, options=options, now=_now())
-    return wire.usage(spent, locate), wanted
+    found = assembly.measure(snapshot, conversation, options=options, now=_now())
+    return wire.measured(found, locate), found.wanted_percent
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:

@@ -12,7 +12,7 @@ from nexus_daemon.convert import Locator
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
     from nexus_context import budget
-    from nexus_context.assembly import AssembledContext
+    from nexus_context.assembly import AssembledContext, Measure
     from nexus_context.prefix import CacheReport
 
 
@@ -33,6 +33,16 @@ def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
         over=value.over,
         counter=protocol.Counter(value.counter, value.exact),
         rows=[_row(row, locate) for row in value.rows],
+    )
+
+
+def measured(found: "Measure", locate: Locator) -> protocol.TokenUsage:
+    """The usage of a conversation, with what becomes of it."""
+    return msgspec.structs.replace(
+        usage(found.usage, locate),
+        wanted_percent=found.wanted_percent,
+        removed_messages=found.removed_messages or None,
+        compaction_reason=found.compaction_reason,
     )
 
 

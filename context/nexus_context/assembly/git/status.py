@@ -3,9 +3,11 @@
 1. Nothing that a repository's own configuration names is run: no file-system monitor, no hooks, no filters,
    no transports, no status of submodules. Filters are asked for first, each is switched off by name, and
    where that cannot be done git is not asked.
-2. Nothing is written: no lock is taken, the index stays as it is.
-3. The variables `GIT_*` of the environment do not count; git is found on PATH, by an absolute path.
-4. Only what lies beneath the folder is told. What git does not say in time is not known.
+2. Git is asked which repository it means; if that is not the one that was found by reading files (another
+   working tree in its settings, a bare repository in a directory), it is asked nothing more.
+3. Nothing is written: no lock is taken, the index stays as it is.
+4. The variables `GIT_*` of the environment do not count; git is found on PATH, by an absolute path.
+5. Only what lies beneath the folder is told. What git does not say in time is not known.
 """
 
 import os
@@ -40,6 +42,7 @@ _STATUS = (
     "--",
     ".",
 )
+_WHICH = ("rev-parse", "--show-toplevel", "--absolute-git-dir")
 _FILTERS = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -76,11 +79,24 @@ def look(
     until = time.monotonic() + timeout_s
     run = _Git(program, folder, environ, lambda: stopped() or time.monotonic() > until)
     try:
-        settings = _filters_off(run(_FILTERS))
-        said = None if settings is None else run(_STATUS, settings)
+        said = _status(run, repository)
     except _LateError:
         return msgspec.structs.replace(known, slow=True)
     return known if said is None else _parsed(said, known, _prefix(repository, folder))
+
+
+def _status(run: "_Git", repository: Repository) -> bytes | None:
+    if not _is_meant(repository, run(_WHICH)):
+        return None
+    settings = _filters_off(run(_FILTERS))
+    return None if settings is None else run(_STATUS, settings)
+
+
+def _is_meant(repository: Repository, said: bytes | None) -> bool:
+    """Whether git says that it means this repository and its working tree."""
+    paths = [] if said is None else os.fsdecode(said).splitlines()
+    meant = [real_path(os.path.normpath(path)) for path in paths]
+    return meant == [real_path(path) for path in repository]
 
 
 class _Git:

@@ -1,0 +1,32 @@
+"""What a context costs now, as a notification tells it: the same as who asks is answered."""
+
+import logging
+
+from nexus_context import assembly
+from nexus_context.errors import RequestError
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import get_token_counter, is_loaded
+from nexus_daemon import following, protocol
+from nexus_daemon.conversations import Conversation
+from nexus_daemon.convert import Locator
+from nexus_daemon.ledger import Book
+from nexus_daemon.requests import caching, wire
+
+logger = logging.getLogger(__name__)
+
+
+def usage_now(
+    snapshot: Snapshot, conversation: Conversation, book: Book | None, locate: Locator
+) -> protocol.TokenUsage:
+    """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
+    if book is not None:
+        tokens = following.needed_by(snapshot, conversation)
+        try:
+            following.follow(conversation, book, snapshot, tokens=tokens)
+        except RequestError as error:  # what is in memory is told
+            logger.warning("%s", error)
+    options = following.standing(snapshot, conversation)
+    limits, _ = assembly.model_of(snapshot, options.model)
+    counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
+    measured = assembly.measure(snapshot, conversation.manager, options=options, counter=counter)
+    return caching.with_cache(wire.measured(measured, locate), snapshot, conversation, locate)
