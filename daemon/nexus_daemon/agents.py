@@ -149,7 +149,7 @@ class Agents:
     async def follow(self) -> None:
         """Do what other windows did, if the ledger was written since."""
         version = await self._daemon.work(self._book.ledger.version)
-        if version != self._version:
+        if version != self._version and not self._folder.reload.cancelled:
             await self.current()
 
     def show_to(self, client: "Client") -> None:
@@ -186,11 +186,6 @@ class Agents:
         async with self._lock:
             await self._folder.reload.settled()
             news = self._taken()
-            roots = tuple(one.path for one in self._daemon.folders if any(one.owners.values()))
-            roots = tuple(dict.fromkeys((self._folder.path, *roots)))
-            if roots != self._pool.roots:
-                self._pool.roots = roots
-                news = self._everything()
             done, followed = _Done(), False
 
             def work() -> T:
@@ -207,7 +202,7 @@ class Agents:
             try:
                 return await self._daemon.work(work)
             finally:
-                if news is not None and not followed:  # of what came meanwhile, too, any path may have changed
+                if news is not None and not followed:  # any path may have changed of what came meanwhile, too
                     self._news = msgspec.structs.replace(self._news or news, changed=None)
                 self._tell(done)
 
@@ -217,12 +212,15 @@ class Agents:
         Unsaved texts that the folder does not read lead to no snapshot of it, and count all the same.
         """
         news, self._news = self._news, None
-        before = self._pool.around.overlays if news is None else news.overlays
-        now = dict(self._daemon.folders.overlays)
-        if now == before:
-            return news
+        roots = tuple(one.path for one in self._daemon.folders if any(one.owners.values()))
+        roots = tuple(dict.fromkeys((self._folder.path, *roots)))
+        if roots != self._pool.roots:
+            self._pool.roots = roots
+            news = self._everything()
+        before, now = self._pool.around.overlays, dict(self._daemon.folders.overlays)
         changed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
-        news = news or msgspec.structs.replace(self._everything(), changed=frozenset())
+        if news is None:
+            return msgspec.structs.replace(self._everything(), changed=changed) if changed else None
         both = None if news.changed is None else news.changed | changed
         return _News(news.snapshot, now, both)
 
@@ -231,7 +229,7 @@ class Agents:
         snapshot = self._folder.reload.snapshot
         if snapshot is None:
             raise ValueError("a folder has agents once it has a snapshot")
-        return _News(snapshot, self._folder.overlays, None)
+        return _News(snapshot, dict(self._daemon.folders.overlays), None)
 
     def _tell(self, done: _Done) -> None:
         """Tell clients what became of agents."""

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -283,21 +283,31 @@ class Daemon:
 
     async def _look(self) -> None:
         """Look now and then at what other processes wrote, while somebody listens."""
-        said: str | None = None  # a session that stays broken is told of once
+        said: set[str] = set()  # a session that stays broken is told of once
         while True:
             await asyncio.sleep(LOOK_S)
             if self.clients:
-                try:
-                    await self._result(self.records.submit(self.records.look))
-                    for folder in tuple(self.folders):
-                        if folder.agents is not None:
-                            await folder.agents.follow()
-                    said = None
-                except RequestError as error:
-                    before, said = said, str(error)
-                    if said != before:
-                        logger.warning("%s", said)
+                agents = [folder.agents.follow for folder in self.folders if folder.agents is not None]
+                failures = [await self._looked(look, said) for look in (self._look_at_sessions, *agents)]
+                said = {failure for failure in failures if failure is not None}
                 self._tell_notice()  # a damaged file may have been set aside since
+
+    async def _look_at_sessions(self) -> None:
+        await self._result(self.records.submit(self.records.look))
+
+    async def _looked(self, look: Callable[[], Awaitable[None]], said: set[str]) -> str | None:
+        """Look, and log what fails unless it was said before; it ends no other look."""
+        try:
+            await look()
+        except RequestError as error:
+            if str(error) not in said:
+                logger.warning("%s", error)
+            return str(error)
+        except Exception as error:  # a bug in one look must not end the others
+            if repr(error) not in said:
+                logger.exception("looking at what other processes wrote failed; it is tried again")
+            return repr(error)
+        return None
 
     def _in_loop(self, tell: Callable[..., None], *about: Any) -> None:
         """Call something on the loop, from the writer's thread."""

@@ -156,6 +156,19 @@ def test_revisions_do_not_come_again(tree: Fixture) -> None:
 edits = st.lists(st.tuples(st.sampled_from(EDITED), st.sampled_from(("<a>", "{}", NARROW, "{"))), max_size=4)
 
 
+def test_of_directories_that_are_only_looked_at_one_is_kept(tree: Fixture) -> None:
+    pool = pool_of(tree, "/home/co")
+    assert "<api>" in pool.view_as(cwd="api").prompt.text
+    pool.spawn("web", "web")
+    for cwd in ("api", "api/.nexus3", "api", "web/..", "api"):
+        pool.view_as(cwd=cwd)
+    with pytest.raises(RequestError):
+        pool.spawn("other", "api/.nexus3", permissions={"level": "yolo"})
+    assert set(pool._bases) == {tree.path("/home/co/web"), tree.path("/home/co/api/.nexus3")}
+    Path(tree.path("/home/co/api/AGENTS.md")).write_text("<new>")
+    assert "<new>" in pool.view_as(cwd="api").prompt.text
+
+
 @settings(max_examples=15, deadline=None)
 @given(edits)
 def test_what_can_have_changed_is_all_that_need_be_looked_at(done: list[tuple[str, str]]) -> None:

@@ -217,6 +217,23 @@ def test_nothing_of_a_repository_is_run(tree: Tree, tmp_path: Path) -> None:
     assert told(tree) == ["Git: on branch main"]
 
 
+def test_no_other_working_tree_is_told(tree: Tree) -> None:
+    """A repository's settings, and a bare one that lies in a directory, can name one anywhere."""
+    tree.commit("a.py")
+    other = tree.beside("other")
+    other.write("private.txt")
+    tree.git("clone", "--bare", ".", "below")
+    with (tree.root / "below" / "config").open("a") as config:
+        config.write(f"[core]\n  bare = false\n  worktree = {other.root}\n")
+    subprocess.run(["git", "status"], cwd=tree.root / "below", env=tree.environ, check=True)  # the trap works
+    assert told(tree, "below") == ["Git: on branch main"]
+    for elsewhere in (other.root, tree.root.parent):
+        tree.git("config", "core.worktree", str(elsewhere))
+        assert told(tree) == ["Git: on branch main"]
+    tree.git("config", "core.worktree", str(tree.root))
+    assert told(tree) == ["Git: on branch main", "Changed files: 1 not tracked", "?? below/"]
+
+
 def test_without_git_or_in_time_files_are_read(tree: Tree, tmp_path: Path) -> None:
     tree.commit("a.py")
     tree.write("b.py")

@@ -5,13 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nexus_daemon.daemon import Daemon
+from nexus_context.ledger.errors import LedgerError
+from nexus_daemon import daemon as daemons
+from nexus_daemon.daemon import WORKERS, Daemon
 from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import Message, Talk, call
 
@@ -330,6 +333,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "wider patterns": ({"parent": "hand", "permissions": ["net.*"]}, "agent-permissions", 'within "fs.*"'),
     "no permission": ({"permissions": {"may": 1}}, "agent-permissions", "level, allow or deny"),
     "other tools": ({"parent": "hand", "tools": ["net.*"]}, "agent-tools", "Choose among those"),
+    "no name of a tool": ({"tools": ["fs.*", ""]}, "agent-tools", "'new': Item 2 of \"tools\" is not"),
     "no parameter": ({"parameters": {"heat": 1}}, "bad-parameter", "heat"),
 }
 
@@ -409,6 +413,65 @@ def test_what_is_wrong_in_an_agents_files_is_shown(tmp_path: Path) -> None:
     check(tmp_path, story)
 
 
+def test_who_comes_to_a_folder_later_is_shown_what_is_wrong_there(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        write(desk, API, '{"colour": "red"}')
+        write(desk, "/a/.nexus3/config.json", '{"colour": "red"}')
+        await ask("agent/spawn", agentId="api", cwd="api")
+        await desk.daemon.watcher.close()  # which looks at everything once more, now and then
+        later = await desk.client()
+        assert desk.shown(later, API) == desk.shown(later, "/a/.nexus3/config.json") == ["config.unknown-key"]
+        await ask("agent/dispose", agentId="api")
+        assert desk.shown(later, API) == []
+
+    check(tmp_path, story)
+
+
+def test_text_that_nobody_read_before_counts_unsaved_too(tmp_path: Path) -> None:
+    """Also where the text was opened before there was an agent that reads it."""
+    rules = "/a/api/AGENTS.md"
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        async def seen(**whose: object) -> bool:
+            return "Unsaved." in (await ask("context/preview", **whose))["text"]
+
+        assert not await seen(viewAs={"cwd": "api"})
+        desk.open(ask.talk, rules, "Unsaved.\n")
+        assert await seen(viewAs={"cwd": "api"})
+        await ask("agent/spawn", agentId="api", cwd="api")
+        assert await seen(agent="api")
+        desk.close(ask.talk, rules)
+        assert not await seen(agent="api")
+        assert not await seen(viewAs={"cwd": "api"})
+
+    check(tmp_path, story)
+
+
+def test_a_request_that_is_cancelled_before_its_turn_takes_no_news_along(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        await ask("agent/spawn", agentId="api", cwd="api")
+        await ask("agent/spawn", agentId="web", cwd="web")
+        (folder,) = desk.daemon.folders
+        assert folder.agents is not None
+        await desk.daemon.watcher.close()
+        free = threading.Event()
+        try:
+            for _ in range(WORKERS):  # no thread is free
+                desk.daemon.executor.submit(free.wait)
+            write(desk, "/a/api/AGENTS.md", "Other rules.")
+            asked = asyncio.ensure_future(folder.agents.current())
+            folder.agents.noticed(frozenset({desk.tree.path("/a/api/AGENTS.md")}))
+            await asyncio.sleep(0.01)
+            folder.agents.noticed(frozenset())
+            asked.cancel()
+            await asyncio.wait([asked])
+        finally:
+            free.set()
+        assert "Other rules." in (await ask("context/preview", agent="api"))["text"]
+
+    check(tmp_path, story)
+
+
 def test_a_quick_fix_is_offered_in_an_agents_file(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="api", cwd="api")
@@ -443,9 +506,10 @@ def test_files_that_change_on_the_disk_are_followed(tmp_path: Path) -> None:
         assert "Other rules." in (await ask("context/preview", agent="api"))["text"]
         assert "notice" not in await ask("agent/get", agentId="web")
         write(desk, "/a/api/AGENTS.md", "Back again.\n")
-        await eventually(lambda: ask.told().count(("api", "changed")) > 2)
+        async with asyncio.timeout(TIMEOUT_S):  # the directory may be noticed before the file
+            while "Back again." not in (await ask("context/preview", agent="api"))["text"]:
+                await asyncio.sleep(0.005)
         assert "notice" not in await ask("agent/get", agentId="api")
-        assert "Back again." in (await ask("context/preview", agent="api"))["text"]
 
     check(tmp_path, story)
 
@@ -585,6 +649,29 @@ def test_two_windows_have_the_same_agents(tmp_path: Path) -> None:
         assert (ask.told(), there.told()) == (ours, ours)
         await ask("agent/dispose", agentId="api")
         await eventually(lambda: there.told()[-1] == ("api", "disposed"))  # without being asked
+        await ended(other)
+
+    check(tmp_path, story)
+
+
+@pytest.mark.parametrize("error", [LedgerError("Damaged.", code="ledger-io"), ZeroDivisionError()])
+def test_agents_are_followed_while_sessions_cannot_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(daemons, "LOOK_S", 0.01)
+
+    def failing() -> None:
+        raise error
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        other, there = await again(desk)
+        monkeypatch.setattr(other.daemon.records, "look", failing)
+        assert await there.ids() == []
+        await ask("agent/spawn", agentId="api", cwd="api")
+        await eventually(lambda: there.told() == [("api", "spawned")])
+        await ask("agent/dispose", agentId="api")
+        await eventually(lambda: there.told()[1:] == [("api", "disposed")])
+        assert len(caplog.records) == 1  # it is said once
         await ended(other)
 
     check(tmp_path, story)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from nexus_daemon import git as working_trees
+from nexus_daemon.daemon import WORKERS
 from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import HELLO, Talk
 
@@ -120,6 +121,29 @@ def test_a_slow_git_delays_no_turn_and_ends_with_the_daemon(tmp_path: Path) -> N
     while process.exists() and time.monotonic() < until:
         time.sleep(0.01)
     assert not process.exists()
+
+
+def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+
+    async def story(desk: Desk) -> None:
+        prepared(desk, f"{program.parent}:{ENVIRON['PATH']}")
+        looking = []
+        for number in range(WORKERS + 1):
+            folder = desk.tree.path(f"/a/{number}")
+            Path(folder).mkdir()
+            looking.append(asyncio.ensure_future(desk.daemon.git.state(folder, trusted=True)))
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        assert await desk.daemon.work(lambda: True)
+        states = await asyncio.gather(*looking)
+        assert time.monotonic() - began < working_trees.LOOK_S / 2
+        assert {(state.branch, state.slow) for state in states if state} == {("main", True)}
+
+    tell_story(tmp_path, story)
 
 
 def test_what_was_known_is_told_while_git_is_looking(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _status(run: "_Git", repository: Repository) -> bytes | None:
 
 def _is_meant(repository: Repository, said: bytes | None) -> bool:
     """Whether git says that it means this repository and its working tree."""
-    paths = [] if said is None else os.fsdecode(said).splitlines()
+    paths = [] if said is None else os.fsdecode(said).removesuffix("\n").split("\n")
     meant = [real_path(os.path.normpath(path)) for path in paths]
     return meant == [real_path(path) for path in repository]
 
