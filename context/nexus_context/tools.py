@@ -5,7 +5,8 @@
 2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
    as `fs.read` or `network.*`. A tool needs those that its field `permissions` names, else one of its own
    name. What is denied is not offered; with `allow`, of the tools that say what they need, by that field or
-   by a name with a dot, only what is allowed; with `only`, which a request sets, the same of all tools.
+   by a name with a dot, only what is allowed, and of all tools where it is `strict`, as for an agent that was
+   given what it may do; with `only`, which a request sets, the same of all tools.
 3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
    `annotations.readOnlyHint`); `inside` leaves out those, too, that say that they reach outside, into the
    network (`annotations.openWorldHint`).
@@ -36,6 +37,7 @@ class Filter(msgspec.Struct, frozen=True):
     disabled: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    strict: bool = False
     only: tuple[str, ...] | None = None
     sandbox: bool = False
     inside: bool = False
@@ -119,7 +121,7 @@ def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
         return "not among the agent's tools"
     given = tool.get("permissions")
     needs = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
-    says = bool(needs) or "." in name
+    says = rules.strict or bool(needs) or "." in name
     for need in needs or [name]:
         if _matches(need, rules.deny):
             return f"{need} is denied"

@@ -197,6 +197,22 @@ def test_more_than_the_parent_has_is_refused(pool: AgentPool, permissions: Any, 
     assert (code, said in message) == ("agent-permissions", True)
 
 
+@pytest.mark.parametrize(
+    ("asked", "offered"), [({}, ["Bash", "read_file"]), ({"allow": ["fs.read"]}, ["read_file"])]
+)
+def test_what_an_agent_may_do_binds_tools_that_say_nothing(
+    pool: AgentPool, asked: dict[str, Any], offered: list[str]
+) -> None:
+    """Also below an agent that it was said of: there is no way around it."""
+    hint = {"annotations": {"readOnlyHint": True}}
+    tools = [{"name": "Bash", **hint}, {"name": "read_file", "permissions": ["fs.read"], **hint}]
+    above = pool.spawn("above", "api", permissions=asked)
+    for agent in (above, pool.spawn("below", "api", parent="above")):
+        request = Request(options=Options(additional_tools=tools))
+        found = assemble(agent.snapshot, agent.conversation, request, now=NOW).tools
+        assert [one["name"] for one in found] == offered
+
+
 def test_tools_and_servers_come_from_the_parent(pool: AgentPool) -> None:
     plain = pool.spawn("plain", "api")
     granted = pool.spawn("granted", "api", tools=["fs.*", "github.*", "evil.*"])

@@ -58,6 +58,11 @@ UNSAID = "not in a sandbox: it does not say that it only reads"
         (Filter(allow=("fs.*",)), {}),  # what says nothing of what it needs is left alone
         (Filter(allow=("fs.read",)), {"write": "fs.write is not allowed"}),
         (
+            Filter(allow=("fs.*",), strict=True),
+            {name: f"{name} is not allowed" for name in ("shell", "fetch", "ask")},
+        ),
+        (Filter(strict=True), {}),  # nothing was said of what is allowed
+        (
             Filter(only=("fs.*", "a*")),
             {"shell": "the request does not allow shell", "fetch": "the request does not allow fetch"},
         ),

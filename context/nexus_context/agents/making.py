@@ -16,7 +16,7 @@ import msgspec
 from nexus_context import parameters as model_parameters
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import ROLES, Agent, Wanted
-from nexus_context.agents.patterns import matches, overlap
+from nexus_context.agents.patterns import NOTHING, matches, overlap
 from nexus_context.agents.permissions import Permissions
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
@@ -122,6 +122,7 @@ def _given(
         tools=agent.tools,
         servers=_servers(wanted, parent.snapshot.layers.servers),
         settings=_settings(agent, parent, base),
+        strict=_is_strict(agent),
     )
 
 
@@ -143,6 +144,16 @@ def model_asked(agent: Agent) -> str | None:
             return above.wanted.model
         above = above.parent
     return None
+
+
+def _is_strict(agent: Agent) -> bool:
+    """Whether the agent, or one above it, was given what it may do, or has nothing left of it."""
+    above: Agent | None = agent
+    while above is not None:
+        if (above.wanted.permissions or {}).get("allow"):
+            return True
+        above = above.parent
+    return agent.permissions.allow == NOTHING
 
 
 def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:

@@ -179,15 +179,16 @@ def _summary(snapshot: Snapshot, tools: Sequence[dict[str, Any]]) -> list[tuple[
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
     get = snapshot.effective.get
-    level = get("/permissions/level")
+    level, standing = get("/permissions/level"), snapshot.contents.standing
     return tool_sets.Filter(
         disabled=(*get("/tools/disabled"), *options.disabled_tools),
         deny=tuple(get("/permissions/deny")),
         allow=tuple(get("/permissions/allow")),
+        strict=standing is not None and standing.strict,
         only=None if options.permissions is None else tuple(options.permissions),
         sandbox=bool(options.sandbox) or level in (SANDBOXED, WORKER),
         inside=level == WORKER,
-        named=() if (standing := snapshot.contents.standing) is None else standing.tools,
+        named=() if standing is None else standing.tools,
     )
 
 

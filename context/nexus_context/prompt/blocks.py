@@ -57,7 +57,8 @@ class Standing(msgspec.Struct, frozen=True):
     `above` are the files of the agents above it, the nearest first, and `sections` their custom sections;
     `texts` are those files by path. `text` is a system prompt given in place of all files. A tool is offered
     if its name matches one pattern of each list in `tools`. `servers` are the MCP servers that the agent was
-    granted, `settings` the values, by JSON pointer, that replace those of its folder.
+    granted, `settings` the values, by JSON pointer, that replace those of its folder. `strict`: what it may
+    do was said of it, or of one above it; tools that do not say what they need are not offered then.
     """
 
     agent: str
@@ -71,6 +72,7 @@ class Standing(msgspec.Struct, frozen=True):
     tools: tuple[tuple[str, ...], ...] = ()
     servers: tuple[McpServer, ...] = ()
     settings: dict[str, Any] = {}
+    strict: bool = False
 
 
 def paths_of(blocks: Iterable[Block | Section]) -> Iterator[str]:
