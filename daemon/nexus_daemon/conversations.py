@@ -61,7 +61,7 @@ class Conversation:
         self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
         self.last_options: Options | None = None  # of the same
-        self.picked: Options | None = None  # model and window of the last turn, where the editor picks them
+        self.picked: Options | None = None  # the last turn's model, window and tools, if the editor has them
         self.given_out: dict[str, tuple[str, ...]] = {}  # ids of messages, with each agent's last request
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since

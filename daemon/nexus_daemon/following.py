@@ -61,7 +61,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 def standing(snapshot: Snapshot, conversation: Conversation) -> Options:
-    """The model and the window of a conversation's requests, where they are not those of the settings.
+    """The model, the window and what is sent besides with a conversation's requests, beyond the settings.
 
     With `provider.name = editor` the user picks the model in the editor: the last turn says which.
     """
@@ -72,9 +72,16 @@ def standing(snapshot: Snapshot, conversation: Conversation) -> Options:
 
 
 def pick(snapshot: Snapshot, conversation: Conversation, options: Options) -> None:
-    """A turn is made with these options: what they say of model and window holds until the next turn."""
+    """A turn is made with these options: what they say of model, window and tools holds until the next."""
     if snapshot.effective.get("/provider/name") == EDITOR:
-        conversation.picked = Options(model=options.model, max_context_tokens=options.max_context_tokens)
+        conversation.picked = Options(
+            model=options.model,
+            max_context_tokens=options.max_context_tokens,
+            additional_system_prompt=options.additional_system_prompt,
+            additional_tools=options.additional_tools,
+            disabled_tools=options.disabled_tools,
+            memory_tools=options.memory_tools,
+        )
 
 
 def needed_by(snapshot: Snapshot, conversation: Conversation) -> int | None:

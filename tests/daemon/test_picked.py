@@ -34,6 +34,22 @@ def test_usage_is_counted_for_the_model_of_the_last_turn(tmp_path: Path) -> None
     tell_story(tmp_path, story)
 
 
+def test_what_is_sent_besides_counts_too(tmp_path: Path) -> None:
+    """The tools that a chat offers are in each of its requests: figures and cache are of the same thing."""
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        turn = await desk.ask(
+            talk, 2, "nexus/context/assemble", message="Go on.", options=PICKED | {"memoryTools": True}
+        )
+        spent = await desk.ask(talk, 3, "nexus/context/usage")
+        rows = [row for row in turn["usage"]["rows"] if row["category"] != "event"]
+        assert spent["rows"] == rows
+        assert spent["cache"]["prefixTokens"] == spent["total"] == sum(row["tokens"] for row in rows)
+
+    tell_story(tmp_path, story)
+
+
 def test_a_turn_for_it_is_compacted_when_it_is_due(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()

@@ -32,17 +32,17 @@ export async function setup() {
   return { browser, node, codeServer };
 }
 
-/** Runs a program to its end; its output is shown only when it fails. Resolves to what it wrote on standard output. */
+/** Runs a program to its end; its output is shown only when it fails. Resolves to what it wrote. */
 export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
-    const chunks = { out: [], all: [] };
-    child.stdout.on("data", (data) => (chunks.out.push(data), chunks.all.push(data)));
-    child.stderr.on("data", (data) => chunks.all.push(data));
+    const chunks = [];
+    child.stdout.on("data", (data) => chunks.push(data));
+    child.stderr.on("data", (data) => chunks.push(data));
     child.on("error", (error) => reject(new Error(`${command} could not be started: ${error.message}`)));
     child.on("close", (code) => {
-      if (code === 0) return resolve(Buffer.concat(chunks.out).toString());
-      const output = Buffer.concat(chunks.all).toString().trim();
+      const output = Buffer.concat(chunks).toString().trim();
+      if (code === 0) return resolve(output);
       reject(new Error(`${command} ${args.join(" ")} ended with ${code}:\n${output}`));
     });
   });

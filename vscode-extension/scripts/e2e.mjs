@@ -1,15 +1,22 @@
-// The end-to-end tests from nothing: `node scripts/e2e.mjs [--as-built] [vitest's arguments]`.
+// Everything that a test can say of the extension, from nothing: `node scripts/e2e.mjs`.
+//
+//   node scripts/e2e.mjs [--as-built] FILTER…    only the end-to-end tests whose file is like that
+//   node scripts/e2e.mjs [--as-built] --screenshots    the pictures in media/screenshots instead
 //
 // 1. Fetches what the tests run in (e2e-setup.mjs), and the extension's own dependencies where the lock file is newer.
-// 2. Packages the extension as users get it, and the extension that brings a language model for tests.
+// 2. Types, lint and unit tests; not where something else is asked for by an argument.
+// 3. Packages the extension as users get it, and the extension that brings a language model for tests.
 //    With --as-built, what was packaged before is used again.
-// 3. Runs the tests with the Node that code-server wants. The code of the end is that of the tests.
+// 4. Runs the tests with the Node that code-server wants. The code of the end is that of the tests.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { CACHE, EXTENSION, run, setup, timed } from "./e2e-setup.mjs";
 
+/** What Biome and Vitest say at the end. */
+const SUMMARY = /^\s*(Checked|Test Files|Tests)\s+\d/;
 const MODEL = path.join(EXTENSION, "test/e2e/model-extension");
 
 try {
@@ -21,17 +28,29 @@ try {
 
 async function main() {
   const args = process.argv.slice(2);
-  const asBuilt = args.includes("--as-built");
+  const flag = (name) => args.includes(name) && args.splice(args.indexOf(name), 1).length > 0;
+  const isAll = args.length === 0;
+  const [asBuilt, screenshots] = [flag("--as-built"), flag("--screenshots")];
   const tools = await timed("what the tests run in", setup);
   const env = { ...process.env, PATH: `${path.dirname(tools.node)}${path.delimiter}${process.env.PATH}` };
   await timed("dependencies", () => dependencies(env));
+  if (isAll) {
+    await timed("types and lint", () => summarized("check", env));
+    await timed("unit tests", () => summarized("test", env));
+  }
   const packages = path.join(CACHE, "packages");
   if (!asBuilt || !existsSync(packages)) await timed("packages", () => pack(packages, tools, env));
   const vsix = (await readdir(packages)).filter((name) => name.endsWith(".vsix"));
   const written = { ...tools, vsix: vsix.map((name) => path.join(packages, name)) };
   await writeFile(path.join(CACHE, "tools.json"), JSON.stringify(written, null, 2));
-  const rest = args.filter((arg) => arg !== "--as-built");
-  return await timed("tests", () => test(tools, env, rest));
+  if (screenshots) env.NEXUS_E2E_SCREENSHOTS = "1";
+  return await timed("end-to-end tests", () => test(tools, env, args));
+}
+
+/** Runs a script of package.json, and shows of what it says how many of what it was. Rejects with all when it fails. */
+async function summarized(script, env) {
+  const said = await run("npm", ["run", "--silent", script], { cwd: EXTENSION, env });
+  for (const line of stripVTControlCharacters(said).split("\n")) if (SUMMARY.test(line)) console.log(line);
 }
 
 /** `npm ci`, unless the lock file is older than what it led to. */

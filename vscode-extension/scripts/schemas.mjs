@@ -48,6 +48,9 @@ export function editorSchema(schema) {
       made.anyOf = [...(made.anyOf ?? []), ...value.map(editorSchema)];
     else made[key] = value;
   }
+  // names in backquotes are shown as names
+  if (typeof schema.description === "string" && schema.description.includes("`"))
+    made.markdownDescription = schema.description;
   const offered = offers(schema);
   if (offered.length > 0) made.examples = [...new Set([...(schema.examples ?? []), ...offered])];
   return made;

@@ -62,7 +62,10 @@ export function makeTools(nexus: Nexus, focus: Focus): Tools {
 
 async function askFolder(): Promise<vscode.Uri> {
   const open = "Open Folder";
-  const chosen = await vscode.window.showInformationMessage("Nexus works on folders, and none is open.", open);
+  const chosen = await vscode.window.showInformationMessage(
+    "Nexus works on folders on the disk, and none is open.",
+    open,
+  );
   if (chosen === open) await vscode.commands.executeCommand("vscode.openFolder");
   throw new Silent();
 }

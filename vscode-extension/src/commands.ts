@@ -5,6 +5,7 @@ import * as vscode from "vscode";
 import { agentCommands } from "./agents";
 import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { exactly, plural } from "./figures";
+import { foldersOnDisk } from "./focus";
 import type { Focus, Nexus } from "./nexus";
 import { type Kind, show } from "./prompt";
 import type { TokenCounts } from "./protocol";
@@ -92,7 +93,7 @@ async function showRequest(tools: Tools, subject: Subject): Promise<void> {
 }
 
 async function switchFolder(tools: Tools): Promise<void> {
-  const folders = vscode.workspace.workspaceFolders ?? [];
+  const folders = foldersOnDisk();
   if (folders.length === 0) await tools.place({});
   const focused = tools.focus.folder?.toString();
   const items = folders.map((folder) => ({
@@ -150,12 +151,7 @@ async function countSelection(tools: Tools, argument: unknown): Promise<TokenCou
   const isSelection = !chosen && editor !== undefined && !editor.selection.isEmpty;
   const text = isSelection ? editor.document.getText(editor.selection) : undefined;
   const uri = chosen ?? editor?.document.uri;
-  const what =
-    text !== undefined
-      ? { texts: [text] }
-      : uri?.scheme === "file"
-        ? { uris: [uri.toString()] }
-        : { texts: [editor?.document.getText() ?? ""] };
+  const what = text !== undefined || !uri ? { texts: [text ?? ""] } : await fileOrText(uri);
   const model = await modelOf(tools);
   const counted = await tools.request("counting", "nexus/tokens/count", { ...what, ...(model ? { model } : {}) });
   const name = isSelection ? "The selection" : (uri?.path.split("/").at(-1) ?? "The text");
@@ -164,6 +160,12 @@ async function countSelection(tools: Tools, argument: unknown): Promise<TokenCou
     `${name}: ${counted.exact ? "" : "≈ "}${exactly(counted.total)} tokens (${[model, how].filter(Boolean).join(", ")}).`,
   );
   return counted;
+}
+
+/** A file for the daemon to read; of a document that is not on the disk, its text. */
+async function fileOrText(uri: vscode.Uri): Promise<{ uris: string[] } | { texts: string[] }> {
+  if (uri.scheme === "file") return { uris: [uri.toString()] };
+  return { texts: [(await vscode.workspace.openTextDocument(uri)).getText()] };
 }
 
 /** The model of the focused folder, so that the count is the one of its context. */

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
-import { makeFocus } from "./focus";
+import { foldersOnDisk, makeFocus } from "./focus";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
 import { registerPromptDocuments } from "./prompt";
@@ -46,7 +46,7 @@ function stateInContext(nexus: Nexus): vscode.Disposable {
 function startLater({ daemon }: Server): vscode.Disposable {
   const start = () => {
     const automatic = vscode.workspace.getConfiguration("nexus").get<string>("server.start") !== "onUse";
-    if (automatic && vscode.workspace.workspaceFolders?.length && daemon.state === "stopped") void daemon.start();
+    if (automatic && foldersOnDisk().length > 0 && daemon.state === "stopped") void daemon.start();
   };
   const timer = setTimeout(start, 0);
   const listening = vscode.Disposable.from(

@@ -1,13 +1,14 @@
 /** Numbers for people, the same everywhere. They come from the daemon; nothing is added up here but rows of a category. */
 import type { Category, TokenUsage, UsageRow } from "./protocol";
 
-export const CATEGORIES: readonly [Category, string][] = [
-  ["system", "System prompt"],
-  ["tools", "Tools"],
-  ["history", "History"],
-  ["memory", "Memory"],
-  ["event", "Event"],
-];
+/** The categories in the order in which they are sent. */
+export const TITLES: Readonly<Record<Category, string>> = {
+  system: "System prompt",
+  tools: "Tools",
+  history: "History",
+  memory: "Memory",
+  event: "Event",
+};
 
 /** `12,345`. */
 export function exactly(tokens: number): string {
@@ -37,7 +38,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 
 /** Tokens of each category that has rows, in the order in which they are sent. */
 export function byCategory(rows: readonly UsageRow[]): { name: string; tokens: number; exact: boolean }[] {
-  return CATEGORIES.flatMap(([category, name]) => {
+  return Object.entries(TITLES).flatMap(([category, name]) => {
     const own = rows.filter((row) => row.category === category);
     const tokens = own.reduce((sum, row) => sum + row.tokens, 0);
     return own.length > 0 ? [{ name, tokens, exact: own.every((row) => row.exact) }] : [];

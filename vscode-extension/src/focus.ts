@@ -2,7 +2,7 @@
  * What the user looks at: a folder, a conversation, an agent.
  *
  * 1. The folder is that of the active editor, else the last one, else the first of the workspace. One that was chosen
- *    stays until an editor of another folder becomes active.
+ *    stays until an editor of another folder becomes active. Folders that are not on the disk do not count.
  * 2. Each folder remembers its conversation and its agent; the conversation outlives the window.
  */
 import * as vscode from "vscode";
@@ -58,15 +58,21 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
 
 function folderOfEditor(): vscode.Uri | undefined {
   const uri = vscode.window.activeTextEditor?.document.uri;
-  return uri && vscode.workspace.getWorkspaceFolder(uri)?.uri;
+  const folder = uri && vscode.workspace.getWorkspaceFolder(uri)?.uri;
+  return folder?.scheme === "file" ? folder : undefined;
 }
 
 function firstFolder(): vscode.Uri | undefined {
-  return vscode.workspace.workspaceFolders?.find((one) => one.uri.scheme === "file")?.uri;
+  return foldersOnDisk()[0]?.uri;
 }
 
 function stillThere(folder: vscode.Uri | undefined): vscode.Uri | undefined {
   return vscode.workspace.workspaceFolders?.find((one) => one.uri.toString() === folder?.toString())?.uri;
+}
+
+/** The workspace's folders that the daemon can read: not those of a repository on the web, say. */
+export function foldersOnDisk(): readonly vscode.WorkspaceFolder[] {
+  return (vscode.workspace.workspaceFolders ?? []).filter((one) => one.uri.scheme === "file");
 }
 
 /** Whether a URI of the daemon is this folder: clients and servers escape URIs differently. */

@@ -1,16 +1,16 @@
 /** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
 import * as vscode from "vscode";
-import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
+import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { exactly, plural } from "./figures";
-import { MAIN } from "./focus";
-import type { Lost, Receipt, SearchHit, SessionInfo } from "./protocol";
+import { isFolder, MAIN } from "./focus";
+import type { Receipt, SearchHit, SessionInfo } from "./protocol";
+import { changeText, lossText, showReceipt } from "./receipt";
 
 const MOST_HITS = 50;
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
 export function sessionCommands(tools: Tools): Commands {
-  const { focus } = tools;
   return {
     "nexus.switchSession": (arg) => switchSession(tools, subjectOf(arg)),
     "nexus.newSession": (arg) => newSession(tools, subjectOf(arg)),
@@ -21,16 +21,14 @@ export function sessionCommands(tools: Tools): Commands {
     "nexus.exportSession": (arg) => exportSession(tools, subjectOf(arg)),
     "nexus.searchSessions": (arg) => searchSessions(tools, subjectOf(arg)),
     "nexus.compact": (arg) => compact(tools, subjectOf(arg)),
-    "nexus.undoCompaction": async (arg) =>
-      undoCompaction(tools, await tools.place(subjectOf(arg)), subjectOf(arg).session ?? focus.session),
+    "nexus.undoCompaction": async (arg) => undoCompaction(tools, ...(await meant(tools, subjectOf(arg)))),
   };
 }
 
 async function switchSession(tools: Tools, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
   const chosen = subject.session ?? (await pickSession(tools, place, "Switch Conversation"));
-  tools.focus.setFolder(place.folder);
-  tools.focus.setSession(chosen);
+  focusOn(tools, place, chosen);
 }
 
 async function newSession(tools: Tools, subject: Subject): Promise<void> {
@@ -56,7 +54,7 @@ async function renameSession(tools: Tools, subject: Subject): Promise<void> {
   const to = await askName(tools, place, { title: `Rename "${session}"`, prompt: "Its new name", value: session });
   if (to === session) return;
   await tools.request("renaming", "nexus/session/rename", { workspaceFolder: place.workspaceFolder, session, to });
-  if (session === tools.focus.session) focusOn(tools, place, to);
+  if (isFocused(tools, place, session)) tools.focus.setSession(to);
 }
 
 async function clearSession(tools: Tools, subject: Subject): Promise<void> {
@@ -73,7 +71,7 @@ async function deleteSession(tools: Tools, subject: Subject): Promise<void> {
     "It is removed from the disk and from what is searched, for good. Turns that a fork shares stay there.";
   await confirm(`Delete the conversation "${session}"?`, detail, "Delete");
   await tools.request("deleting", "nexus/session/delete", { workspaceFolder: place.workspaceFolder, session });
-  if (session === tools.focus.session) focusOn(tools, place, MAIN);
+  if (isFocused(tools, place, session)) tools.focus.setSession(MAIN);
 }
 
 async function exportSession(tools: Tools, subject: Subject): Promise<void> {
@@ -123,24 +121,16 @@ async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefi
   const [place, session] = await meant(tools, subject);
   const params = { workspaceFolder: place.workspaceFolder, session };
   const { receipt } = await tools.request("compacting", "nexus/session/compact", params);
-  void sayReceipt(tools, place, session, receipt);
+  void guarded(() => sayReceipt(tools, place, session, receipt))();
   return receipt;
 }
 
 /** What a compaction did, with a way back. */
 async function sayReceipt(tools: Tools, place: Place, session: string, receipt: Receipt): Promise<void> {
-  const chosen = await vscode.window.showInformationMessage(receiptLine(session, receipt), "Undo", "Show Receipt");
-  if (chosen === "Show Receipt") {
-    const document = await vscode.workspace.openTextDocument({
-      content: receiptText(session, receipt),
-      language: "markdown",
-    });
-    await vscode.window.showTextDocument(document, { preview: true });
-  } else if (chosen === "Undo") {
-    await undoCompaction(tools, place, session, receipt.id).catch((error: Error) =>
-      vscode.window.showErrorMessage(error.message),
-    );
-  }
+  const said = `"${session}": ${changeText(receipt)}; ${lossText(receipt)}.`;
+  const chosen = await vscode.window.showInformationMessage(said, "Undo", "Show Receipt");
+  if (chosen === "Show Receipt") await showReceipt(session, receipt);
+  else if (chosen === "Undo") await undoCompaction(tools, place, session, receipt.id);
 }
 
 async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {
@@ -149,67 +139,25 @@ async function undoCompaction(tools: Tools, place: Place, session: string, compa
   void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${exactly(usage.total)} tokens.`);
 }
 
-export function receiptLine(session: string, receipt: Receipt): string {
-  const lost = Object.values(receipt.lost.counts).reduce((sum, one) => sum + one, 0);
-  return (
-    `"${session}": ${plural(receipt.replacedMessages, "message")} became a summary (${receipt.summarizer}), ` +
-    `${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)} tokens; ${lost === 0 ? "nothing that counts is lost" : `${plural(lost, "detail")} lost`}.`
-  );
-}
-
-/** Markdown. */
-export function receiptText(session: string, receipt: Receipt): string {
-  const kinds = [
-    "instructions",
-    "decisions",
-    "paths",
-    "commands",
-    "identifiers",
-    "errors",
-  ] as const satisfies (keyof Lost)[];
-  const lost = kinds.flatMap((kind) => {
-    const listed = receipt.lost[kind];
-    const count = receipt.lost.counts[kind] ?? listed.length;
-    if (count === 0) return [];
-    const more = count > listed.length ? [`- … ${exactly(count - listed.length)} more`] : [];
-    return [
-      "",
-      `### ${kind[0]?.toUpperCase()}${kind.slice(1)} (${exactly(count)})`,
-      "",
-      ...listed.map((one) => `- ${inline(one)}`),
-      ...more,
-    ];
-  });
-  return [
-    `# Receipt of a compaction of ${session}`,
-    "",
-    `- id: ${receipt.id}`,
-    `- when: ${receipt.created}`,
-    `- why: ${receipt.reason}`,
-    `- by: ${receipt.summarizer}`,
-    `- messages replaced: ${exactly(receipt.replacedMessages)}`,
-    `- tokens: ${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)}`,
-    ...receipt.failures.map((failure) => `- asked before: ${failure}`),
-    "",
-    "## Lost: it stands nowhere any more",
-    ...(lost.length > 0 ? lost : ["", "Nothing that counts."]),
-    "",
-  ].join("\n");
-}
-
-function inline(text: string): string {
-  return `\`${text.replaceAll("`", "'").replace(/\s*\n\s*/g, " ⏎ ")}\``;
-}
-
-/** The conversation that is meant: the menu's, else the focused one. */
+/** The conversation that is meant: the menu's, else the one that is shown; of an agent that is viewed, its own. */
 async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
   const place = await tools.place(subject);
-  return [place, subject.session ?? tools.focus.session];
+  if (subject.session !== undefined) return [place, subject.session];
+  const agentId = tools.focus.agent;
+  if (agentId === undefined) return [place, tools.focus.session];
+  const params = { workspaceFolder: place.workspaceFolder, agentId };
+  return [place, (await tools.request("the agent's conversation", "nexus/agent/get", params)).session];
 }
 
+/** Who chooses a conversation wants to see it: no agent is viewed any more. */
 function focusOn(tools: Tools, place: Place, session: string): void {
   tools.focus.setFolder(place.folder);
+  tools.focus.setAgent(undefined);
   tools.focus.setSession(session);
+}
+
+function isFocused({ focus }: Tools, place: Place, session: string): boolean {
+  return isFolder(place.workspaceFolder, focus.folder) && session === focus.session;
 }
 
 async function pickSession(tools: Tools, place: Place, title: string): Promise<string> {

@@ -1,17 +1,14 @@
 /**
  * The status bar item: what the next request costs.
  *
- * It shows the focused conversation as the daemon counts it. Changes of `main` come with their figures; for others the
- * daemon is asked, once for what happens within a moment.
+ * It follows what the panel shows: the focused conversation, or the agent that is viewed, which it names.
  */
 import * as vscode from "vscode";
 import { about, briefly, byCategory, exactly, percentText } from "./figures";
-import { isFolder, nameOf } from "./focus";
 import type { Focus, Nexus, ServerState } from "./nexus";
-import { NexusError } from "./nexus";
 import type { TokenUsage } from "./protocol";
+import { type Cost, focusedUsage } from "./usage";
 
-const SETTLE_MS = 40;
 const COMMANDS = ["nexus.openPanel", "nexus.showPrompt", "nexus.compact", "nexus.switchSession", "nexus.showRequest"];
 
 /** What the item says; a value, so that it can be tested. */
@@ -28,13 +25,13 @@ export interface Thresholds {
   readonly errorAt: number;
 }
 
-export function usageText(usage: TokenUsage, thresholds: Thresholds): StatusText {
+export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: string): StatusText {
   const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
   const share = percentText(usage.percent);
   const spokenAbout = usage.counter.exact ? "" : "about ";
   return {
-    text: `$(layers) ${about(usage)}${briefly(usage.total)} / ${of} ${share}`,
-    spoken: `Nexus: ${spokenAbout}${exactly(usage.total)} of ${exactly(usage.available)} tokens, ${share}${usage.over ? ", too much" : ""}`,
+    text: `${agent === undefined ? "$(layers)" : `$(eye) ${bare(agent)}:`} ${about(usage)}${briefly(usage.total)} / ${of} ${share}`,
+    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${spokenAbout}${exactly(usage.total)} of ${exactly(usage.available)} tokens, ${share}${usage.over ? ", too much" : ""}`,
     colour:
       usage.over || usage.percent >= thresholds.errorAt
         ? "statusBarItem.errorBackground"
@@ -89,8 +86,9 @@ export function usageTable(
     "",
     `**${percentText(usage.percent)}** of ${exactly(usage.available)} available tokens`,
     "",
-    `${plain(usage.model || "no model is set")} · window ${exactly(usage.limit)}${usage.limitKnown ? "" : " (a guess)"}, ${exactly(usage.reserved)} kept free · ${counted}`,
+    `${plain(usage.model || "no model yet")} · window ${exactly(usage.limit)}${usage.limitKnown ? "" : " (a guess)"}, ${exactly(usage.reserved)} kept free · ${counted}`,
     "",
+    ...cacheLines(usage),
     ...(usage.over ? ["**More than fits:** what is oldest is cut, or compact the conversation.", ""] : []),
     "[Panel](command:nexus.openPanel) · [Prompt](command:nexus.showPrompt) · [Next request](command:nexus.showRequest) · [Conversation](command:nexus.switchSession) · [Compact](command:nexus.compact)",
   ].join("\n");
@@ -99,12 +97,11 @@ export function usageTable(
 export function registerStatus(_context: vscode.ExtensionContext, nexus: Nexus, focus: Focus): vscode.Disposable {
   const item = vscode.window.createStatusBarItem("nexus.status", vscode.StatusBarAlignment.Right, 90);
   item.name = "Nexus";
-  let asking: vscode.CancellationTokenSource | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  const costs = focusedUsage(nexus, focus, update);
+  const { cost } = costs;
 
-  function show(status: StatusText | undefined, tooltip: vscode.MarkdownString | string): void {
-    const wanted = vscode.workspace.getConfiguration("nexus").get<boolean>("statusBar.enabled", true);
-    if (!status || !wanted) {
+  function say(status: StatusText | undefined, tooltip: vscode.MarkdownString | string): void {
+    if (!status || !isWanted()) {
       item.hide();
       return;
     }
@@ -116,80 +113,61 @@ export function registerStatus(_context: vscode.ExtensionContext, nexus: Nexus, 
     item.show();
   }
 
-  function showUsage(usage: TokenUsage): void {
-    const folder = focus.folder;
-    if (!folder) {
-      item.hide();
-      return;
-    }
-    const place = { folder: nameOf(folder), session: focus.session, agent: focus.agent };
-    const tooltip = new vscode.MarkdownString(usageTable(usage, place), true);
+  function sayCost({ place, usage }: Cost): void {
+    const about = { folder: place.folder.name, session: place.session, agent: place.agent };
+    const tooltip = new vscode.MarkdownString(usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
-    show(usageText(usage, thresholds()), tooltip);
+    say(usageText(usage, thresholds(), place.agent), tooltip);
   }
 
-  async function ask(): Promise<void> {
-    asking?.cancel();
-    const folder = focus.folder;
-    if (nexus.state !== "ready" || !folder) return show(stateText(nexus.state, nexus.detail), nexus.detail);
-    const mine = new vscode.CancellationTokenSource();
-    asking = mine;
-    // an agent has a conversation of its own: the daemon knows which
-    const who = focus.agent ? { agent: focus.agent } : { session: focus.session };
-    const params = { workspaceFolder: folder.toString(), ...who };
-    try {
-      const usage = await nexus.request("nexus/context/usage", params, mine.token);
-      if (asking === mine) showUsage(usage);
-    } catch (error) {
-      if (asking === mine) showTrouble(error);
-    }
+  function update(): void {
+    if (nexus.state !== "ready") say(stateText(nexus.state, nexus.detail), nexus.detail);
+    else if (!focus.folder) item.hide();
+    else if (cost.stale)
+      return; // what is there stays until the answer
+    else if (cost.trouble !== undefined) say(troubleText(cost.trouble), cost.trouble);
+    else if (cost.value) sayCost(cost.value);
   }
 
-  function showTrouble(error: unknown): void {
-    if (error instanceof NexusError && (error.code === "cancelled" || error.code === "not-ready")) return;
-    const message = error instanceof Error ? error.message : String(error);
-    show(
-      { text: "$(warning) Nexus", spoken: `Nexus: ${message}`, colour: undefined, command: "nexus.openPanel" },
-      message,
-    );
-  }
-
-  function soon(): void {
-    clearTimeout(timer);
-    timer = setTimeout(() => void ask(), SETTLE_MS);
+  function look(): void {
+    cost.look(nexus.state === "ready" && focus.folder !== undefined && isWanted());
+    update();
   }
 
   const listening = [
-    nexus.onDidChangeState(() => void ask()),
-    focus.onDidChange(soon),
-    nexus.onDidChangeContext((change) => {
-      if (!isFolder(change.workspaceFolder, focus.folder)) return;
-      if (focus.session !== "main" || focus.agent) return soon();
-      asking?.cancel();
-      asking = undefined;
-      showUsage(change.usage);
-    }),
-    nexus.onDidChangeSession((change) => {
-      if (isFolder(change.workspaceFolder, focus.folder) && change.session === focus.session) soon();
-    }),
-    nexus.onDidChangeAgent((change) => {
-      if (change.agentId === focus.agent) soon();
-    }),
+    nexus.onDidChangeState(look),
+    focus.onDidChange(look),
     vscode.workspace.onDidChangeConfiguration((change) => {
-      if (change.affectsConfiguration("nexus.statusBar")) soon();
+      if (change.affectsConfiguration("nexus.statusBar")) look();
     }),
   ];
-  void ask();
-  return new vscode.Disposable(() => {
-    clearTimeout(timer);
-    asking?.cancel();
-    for (const one of [...listening, item]) one.dispose();
-  });
+  look();
+  return vscode.Disposable.from(costs, ...listening, item);
+}
+
+function troubleText(message: string): StatusText {
+  return { text: "$(warning) Nexus", spoken: `Nexus: ${message}`, colour: undefined, command: "nexus.openPanel" };
+}
+
+function isWanted(): boolean {
+  return vscode.workspace.getConfiguration("nexus").get<boolean>("statusBar.enabled", true);
 }
 
 function thresholds(): Thresholds {
   const settings = vscode.workspace.getConfiguration("nexus.statusBar");
   return { warnAt: settings.get<number>("warnAt", 75), errorAt: settings.get<number>("errorAt", 90) };
+}
+
+/** What the last edit broke of what a provider's cache holds. */
+function cacheLines({ cache }: TokenUsage): string[] {
+  const broke = cache?.broke;
+  if (!broke) return [];
+  return [`$(warning) Cache broken: ${plain(broke.label)}, ${exactly(broke.tokens)} tokens are read again`, ""];
+}
+
+/** A name without what the status bar shows as icons. */
+function bare(name: string): string {
+  return name.replaceAll("$(", "$ (");
 }
 
 function shareOf(part: number, whole: number): string {

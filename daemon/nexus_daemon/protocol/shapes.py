@@ -118,7 +118,6 @@ class TokenUsage(Sparse, frozen=True):
     over: bool  # total > available
     counter: Counter  # who counted
     rows: list[UsageRow]  # in the order in which they are sent
-    # of a conversation, in `nexus/context/usage` and the notifications; a request says it in its metadata:
     wanted_percent: float | None = None  # as `percent`, had nothing been cut
     removed_messages: int | None = None  # that are not sent any more, where there are any
     # why it is time to compact, where it is: `token_limit`, `message_count` or `tool_count`

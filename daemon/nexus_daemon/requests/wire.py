@@ -36,6 +36,14 @@ def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
     )
 
 
+def _measure(context: "AssembledContext") -> "Measure":
+    from nexus_context.assembly import Measure  # it is loaded by now
+
+    known = context.metadata
+    removed = known.get("truncation", {}).get("removedMessages", 0)
+    return Measure(context.usage, known["wantedPercent"], removed, known.get("compactionReason"))
+
+
 def measured(found: "Measure", locate: Locator) -> protocol.TokenUsage:
     """The usage of a conversation, with what becomes of it."""
     return msgspec.structs.replace(
@@ -71,7 +79,7 @@ def assembled(
         parameters={n: protocol.ParameterValue(p.value, p.origin) for n, p in context.parameters.items()},
         model=context.model,
         provider=context.provider,
-        usage=usage(context.usage, locate),
+        usage=measured(_measure(context), locate),
         token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",

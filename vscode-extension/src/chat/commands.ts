@@ -1,6 +1,6 @@
 /** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
 import * as vscode from "vscode";
-import { type Focus, type Nexus, NexusError } from "../nexus";
+import type { Focus, Nexus } from "../nexus";
 import type { AgentInfo, InFolder } from "../protocol";
 import type { Told } from "./follow";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
@@ -49,7 +49,7 @@ async function context({ nexus, threads }: Chat, { request, context: chat, strea
       workspaceFolder: mark.folder,
       session: agentInfo?.session ?? mark.session,
       ...(agentInfo === undefined ? {} : { agent: agentInfo.agentId }),
-      ...(request.prompt.trim() === "" ? {} : { message: request.prompt }),
+      // without a message: to look compacts nothing, and delivers no agent's messages
       options: windowOf(request.model),
     },
     token,
@@ -127,10 +127,11 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   const [, id = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
   const { agents } = await nexus.request("nexus/agent/list", { workspaceFolder: folder }, token);
   if (id === "") {
-    showAgents(call, agents, focus.agent);
+    showAgents(call, folder, agents, focus.folder?.toString() === folder ? focus.agent : undefined);
     return toldOf(mark);
   }
   if (id === MAIN) {
+    focusOn(focus, folder);
     focus.setAgent(undefined);
     stream.markdown("From here on you talk to the folder's own agent. Send it messages without a command.");
     return toldOf(mark);
@@ -143,8 +144,9 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   if (task !== "") {
     return { mark, folder, agent: id, session, prompt: task };
   }
-  view(chat, folder, id);
-  showViewed(stream, id, live);
+  focusOn(focus, folder);
+  focus.setAgent(id);
+  showViewed(stream, folder, id, live);
   return { ...toldOf(mark), agent: id };
 }
 
@@ -152,7 +154,7 @@ function toldOf(mark: Mark | undefined): Told {
   return mark === undefined ? { kind: "agent" } : { kind: "agent", mark };
 }
 
-function showAgents({ stream }: Call, agents: readonly AgentInfo[], viewed: string | undefined): void {
+function showAgents({ stream }: Call, folder: string, agents: readonly AgentInfo[], viewed: string | undefined): void {
   if (agents.length === 0) {
     stream.markdown(
       "No agent is live in this folder. `/agent <id> <task>` starts one; `agents` of config.json names some.",
@@ -161,21 +163,21 @@ function showAgents({ stream }: Call, agents: readonly AgentInfo[], viewed: stri
   }
   stream.markdown(`${agentsTable(agents, viewed)}\n\n`);
   for (const { agentId } of agents.filter((one) => one.agentId !== viewed)) {
-    stream.button({ title: `View as ${agentId}`, command: "nexus.chat.viewAs", arguments: [agentId] });
+    stream.button({ title: `View as ${agentId}`, command: "nexus.chat.viewAs", arguments: [folder, agentId] });
   }
 }
 
-function showViewed(stream: vscode.ChatResponseStream, id: string, live: AgentInfo | undefined): void {
+function showViewed(stream: vscode.ChatResponseStream, folder: string, id: string, live: AgentInfo | undefined): void {
   const cost = live === undefined ? "" : ` (${tokens(live.usage.total, live.usage.counter.exact)} tokens)`;
   stream.markdown(`From here on you talk to **${plain(id)}**: panel and chat show what it sees${cost}.`);
-  stream.button({ title: "Back to the Folder's Own Agent", command: "nexus.chat.viewAs", arguments: [] });
+  stream.button({ title: "Back to the Folder's Own Agent", command: "nexus.chat.viewAs", arguments: [folder] });
 }
 
-function view({ focus }: Chat, folder: string, id: string): void {
+/** Look at a folder. */
+export function focusOn(focus: Focus, folder: string): void {
   if (focus.folder?.toString() !== folder) {
     focus.setFolder(vscode.Uri.parse(folder));
   }
-  focus.setAgent(id);
 }
 
 /** Start an agent: as the settings describe it where they name it, else in the folder itself. */
@@ -195,9 +197,5 @@ async function spawned(
     ...(isNamed ? {} : { cwd: folder.workspaceFolder }),
     ...(task === "" ? {} : { task }),
   };
-  const { session } = await nexus.request("nexus/agent/spawn", params, token);
-  if (session === "") {
-    throw new NexusError(`Agent ${agentId} has no session. Restart the server.`, "no-session");
-  }
-  return session;
+  return (await nexus.request("nexus/agent/spawn", params, token)).session;
 }

@@ -34,6 +34,8 @@ export function explain(error: unknown, model: string): Failure {
   switch (code) {
     case "not-ready":
       return { message: text, actions: [RESTART, SHOW_OUTPUT] };
+    case "no-folder":
+      return { message: text, actions: [{ title: "Open Folder", command: "vscode.openFolder" }] };
     case "context-overflow":
       return {
         message: `${text} Attach less, or compact the conversation.`,

@@ -48,8 +48,10 @@ export function suggestions(told: Told | undefined): Suggestion[] {
       return [SHOW];
     case "failed":
       return told.overflow === true ? [COMPACT, SHOW] : [];
-    default:
+    case "none":
       return [INIT];
+    default:
+      return []; // the editor could not even ask
   }
 }
 

@@ -4,7 +4,8 @@
  */
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
-import { type Call, type Chat, COMMANDS, type Task } from "./commands";
+import { showReceipt } from "../receipt";
+import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete, Models } from "./complete";
 import { explain, type Failure } from "./failures";
 import { metadataOf, suggestions, type Told, toldOf } from "./follow";
@@ -53,6 +54,7 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
   const { request, stream, token } = call;
   const done = chat.models.use(request.model);
   try {
+    chat.threads.folderOf(chat.threads.markIn(call.context)); // without a folder, no server is started
     await whenReady(chat.nexus, READY_MS, token, (doing) => stream.progress(doing || "Starting the Nexus server"));
     const command = request.command === undefined ? undefined : COMMANDS[request.command];
     if (command === undefined) {
@@ -151,12 +153,15 @@ function failed({ stream }: Call, failure: Failure): vscode.ChatResult {
 function buttons(chat: Talk): vscode.Disposable[] {
   return [
     vscode.commands.registerCommand("nexus.chat.useSession", (folder: string, session: string) => {
-      if (chat.focus.folder?.toString() !== folder) {
-        chat.focus.setFolder(vscode.Uri.parse(folder));
-      }
+      focusOn(chat.focus, folder);
+      chat.focus.setAgent(undefined);
       chat.focus.setSession(session);
     }),
-    vscode.commands.registerCommand("nexus.chat.viewAs", (agent?: string) => chat.focus.setAgent(agent)),
+    vscode.commands.registerCommand("nexus.chat.viewAs", (folder: string, agent?: string) => {
+      focusOn(chat.focus, folder);
+      chat.focus.setAgent(agent);
+    }),
+    vscode.commands.registerCommand("nexus.chat.showReceipt", showReceipt),
     vscode.commands.registerCommand(
       "nexus.chat.undoCompaction",
       (folder: string, session: string, compaction: string) =>

@@ -1,6 +1,7 @@
 /** What the chat shows of the daemon's figures, as Markdown. Every number is the daemon's own. No VS Code here. */
-import { CATEGORIES, exactly, percentText, plural } from "../figures";
-import type { AgentInfo, AssembledContext, Lost, Receipt, TokenUsage, UsageRow } from "../protocol";
+import { exactly, percentText, plural, TITLES } from "../figures";
+import type { AgentInfo, AssembledContext, Receipt, TokenUsage, UsageRow } from "../protocol";
+import { changeText, KINDS, lossText, lostCount, lostText } from "../receipt";
 import type { Place } from "./place";
 
 /** Rows of a table: the panel has all. */
@@ -8,7 +9,7 @@ const MOST_ROWS = 40;
 /** Things of one kind that a receipt lists. */
 const MOST_LOST = 8;
 
-const NAMES: ReadonlyMap<string, string> = new Map(CATEGORIES);
+const NAMES: ReadonlyMap<string, string> = new Map(Object.entries(TITLES));
 
 /** Text that Markdown shows as it is, in a line or a table's cell. */
 export function plain(text: string): string {
@@ -56,14 +57,17 @@ function linkOf(source: NonNullable<UsageRow["source"]>): string {
   return `${uri}#L${source.range.start.line + 1}`;
 }
 
-/** What was left out of a request, compacted for it, or should be compacted. One line each. */
+/** What was compacted for a request, left out of it, or is time to be compacted. One line each. */
 export function contextNotes(context: AssembledContext): string[] {
   const { truncated, truncation, compaction, shouldCompact, compactionReason, wantedPercent } = context.metadata;
   const notes: string[] = [];
   if (compaction?.receipt !== undefined) {
-    notes.push(`Compacted first: ${change(compaction.receipt)}.`);
+    const still = compaction.reached ? "" : " It is still above the threshold.";
+    notes.push(`Compacted first: ${plain(changeText(compaction.receipt))}; ${lossText(compaction.receipt)}.${still}`);
   } else if (compaction?.problem !== undefined) {
     notes.push(`Compaction was due, but: ${plain(compaction.problem)}`);
+  } else if (compaction !== undefined) {
+    notes.push("Compacted first, by another window or request.");
   }
   if (truncated) {
     const removed = truncation?.removedTokens ?? 0;
@@ -77,38 +81,28 @@ export function contextNotes(context: AssembledContext): string[] {
   return notes;
 }
 
-function change(receipt: Receipt): string {
-  const [before, after] = [receipt.tokensBefore, receipt.tokensAfter].map((count) => exactly(count));
-  return `${receipt.replacedMessages} messages became a summary by ${plain(receipt.summarizer)}, ${before} → ${after} tokens`;
-}
-
 /** What a compaction did, and what is gone with it. */
 export function receiptText(receipt: Receipt, session: string): string {
-  const gone = lostLines(receipt.lost);
+  const gone = lostLines(receipt);
   const lost =
     gone.length === 0
       ? ["Every path, command, name, error, instruction and decision is still there."]
       : ["What stood in the old messages and stands nowhere now:", "", ...gone];
   const failed = receipt.failures.map((failure) => `- Asked before, without success: ${plain(failure)}`);
   return [
-    `Conversation **${plain(session)}**: ${change(receipt)}.`,
+    `Conversation **${plain(session)}**: ${plain(changeText(receipt))}.`,
     "",
     ...lost,
     ...(failed.length > 0 ? ["", ...failed] : []),
   ].join("\n");
 }
 
-const KINDS = ["paths", "commands", "identifiers", "errors", "instructions", "decisions"] as const;
-
-function lostLines(lost: Lost): string[] {
-  return KINDS.flatMap((kind) => {
-    const count = lost.counts[kind] ?? lost[kind].length;
-    if (count === 0) {
-      return [];
-    }
-    const shown = lost[kind].slice(0, MOST_LOST);
-    const more = count > shown.length ? ", …" : "";
-    return [`- **${count} ${kind}**: ${shown.map(plain).join(", ")}${more}`];
+function lostLines(receipt: Receipt): string[] {
+  return KINDS.filter((kind) => lostCount(receipt, kind) > 0).map((kind) => {
+    const listed = receipt.lost[kind];
+    const shown = listed.slice(0, MOST_LOST).map(plain).join(", ");
+    const more = lostCount(receipt, kind) > Math.min(listed.length, MOST_LOST) ? ", …" : "";
+    return `- **${lostText(receipt, kind)}**: ${shown}${more}`;
   });
 }
 

@@ -1,52 +1,46 @@
-/** Waiting for the daemon. */
-import type { CancellationToken } from "vscode";
-import { type Nexus, NexusError, type ServerState } from "../nexus";
-
-const BUSY: ReadonlySet<ServerState> = new Set(["finding", "installing", "starting"]);
+/** Waiting for the daemon, with word of what it is doing. */
+import * as vscode from "vscode";
+import { type Nexus, NexusError } from "../nexus";
 
 /**
- * Resolves when the daemon can be asked; one that is stopped is started. Rejects with NexusError: `not-ready` where it failed, or
- * takes longer than `limitMs`; `cancelled` where the user does not want to wait. `tell` is given what it is doing.
+ * Resolves when the daemon answers; a request starts one that is stopped. Rejects with NexusError: `not-ready` where it
+ * cannot be started, or takes longer than `limitMs`; `cancelled` where the user does not want to wait. `tell` is given
+ * what it is doing.
  */
-export function whenReady(
+export async function whenReady(
   nexus: Nexus,
   limitMs: number,
-  token?: CancellationToken,
+  token?: vscode.CancellationToken,
   tell?: (doing: string) => void,
 ): Promise<void> {
   if (nexus.state === "ready") {
-    return Promise.resolve();
+    return;
   }
-  if (nexus.state === "stopped") {
-    nexus.restart().catch(() => undefined); // what became of it, its state says
-  } else if (!BUSY.has(nexus.state)) {
-    return Promise.reject(notReady(nexus));
-  }
-  return new Promise((resolve, reject) => {
-    const finish = (error?: Error): void => {
-      clearTimeout(timer);
-      listening.dispose();
-      cancelling?.dispose();
-      error === undefined ? resolve() : reject(error);
-    };
-    const listening = nexus.onDidChangeState((state) => {
-      if (state === "ready") {
-        finish();
-      } else if (BUSY.has(state) || state === "stopped") {
-        tell?.(nexus.detail);
-      } else {
-        finish(notReady(nexus));
-      }
-    });
-    const cancelling = token?.onCancellationRequested(() => finish(new NexusError("Cancelled.", "cancelled")));
-    if (BUSY.has(nexus.state)) {
+  const source = new vscode.CancellationTokenSource();
+  const cancelling = token?.onCancellationRequested(() => source.cancel());
+  const timer = setTimeout(() => source.cancel(), limitMs);
+  const say = (): void => {
+    if (nexus.state !== "ready" && nexus.state !== "failed") {
       tell?.(nexus.detail);
     }
-    const timer = setTimeout(() => finish(notReady(nexus)), limitMs);
-  });
+  };
+  const listening = nexus.onDidChangeState(say);
+  say();
+  try {
+    await nexus.request("nexus/status", {}, source.token);
+  } catch (error) {
+    throw source.token.isCancellationRequested && token?.isCancellationRequested !== true
+      ? late(nexus, limitMs)
+      : error;
+  } finally {
+    clearTimeout(timer);
+    listening.dispose();
+    cancelling?.dispose();
+    source.dispose();
+  }
 }
 
-function notReady(nexus: Nexus): NexusError {
-  const why = nexus.detail === "" ? "" : ` ${nexus.detail}`;
-  return new NexusError(`The Nexus server is not running (${nexus.state}).${why}`, "not-ready");
+function late(nexus: Nexus, limitMs: number): NexusError {
+  const doing = nexus.detail === "" ? "" : ` (${nexus.detail})`;
+  return new NexusError(`The Nexus server was not ready within ${limitMs / 1000} s${doing}. Try again.`, "not-ready");
 }

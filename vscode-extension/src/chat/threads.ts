@@ -1,6 +1,7 @@
 /** The chat threads of this window: where each of them is, and what the daemon is told of it. */
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { foldersOnDisk } from "../focus";
 import type { Focus, Nexus } from "../nexus";
 import { NexusError } from "../nexus";
 import type { AgentInfo, SessionInfo } from "../protocol";
@@ -53,11 +54,11 @@ export class Threads {
   folderOf(mark: Mark | undefined): string {
     const focus = this.focus.folder?.toString();
     if (focus === undefined) {
-      throw new NexusError("Open a folder first: Nexus puts its context together.", "no-folder");
+      throw new NexusError("Open a folder on the disk first: Nexus puts its context together.", "no-folder");
     }
     return folderFor(
       mark,
-      (vscode.workspace.workspaceFolders ?? []).map((one) => one.uri.toString()),
+      foldersOnDisk().map((one) => one.uri.toString()),
       focus,
     );
   }

@@ -8,6 +8,8 @@
  *    cancelled or failed answer is written as far as it came, marked `partial`. Where the model said nothing,
  *    nothing is written: the user still has the message in the chat.
  * 4. An agent's turn is a turn of the agent's own session; the chat thread stays where it is.
+ * 5. A turn past the threshold is compacted by the daemon first: the answer says what that did, with the receipt and
+ *    the way back. Where it was not (the settings, or the user took one back), a button asks for it.
  */
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
@@ -221,14 +223,25 @@ function showSources(turn: Turn, context: AssembledContext, files: ReadonlySet<s
   }
 }
 
+/** The daemon compacts what is due before a turn: what that did, and the way back. Else, where it would help, a button. */
 function showNotes(turn: Turn, context: AssembledContext): void {
   const notes = contextNotes(context);
   if (notes.length === 0) {
     return;
   }
   note(turn.stream, notes);
-  const receipt = context.metadata.compaction?.receipt;
-  turn.stream.button(receipt === undefined ? COMPACT : undoAction(turn.folder, turn.session, receipt.id));
+  const { compaction } = context.metadata;
+  const receipt = compaction?.receipt;
+  if (receipt !== undefined) {
+    turn.stream.button(undoAction(turn.folder, turn.session, receipt.id));
+    turn.stream.button({
+      title: "Show Receipt",
+      command: "nexus.chat.showReceipt",
+      arguments: [turn.session, receipt],
+    });
+  } else if (compaction === undefined || compaction.problem !== undefined) {
+    turn.stream.button(COMPACT);
+  }
   turn.stream.button({ title: "Open Context Panel", command: "nexus.openPanel" });
 }
 

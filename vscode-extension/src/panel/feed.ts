@@ -2,11 +2,13 @@
  * What the panel knows of the daemon: asked for views that are visible, renewed by notifications.
  *
  * 1. Each part is asked for by itself: a failure of one leaves the others as they are.
- * 2. A change of the folder's own conversation brings its figures along: they are shown at once, and not asked for.
+ * 2. What is looked at follows what becomes of it, whoever does that: a conversation that is renamed or deleted, an
+ *    agent that ends.
  * 3. Another folder, conversation or agent: the old figures stay until the new ones are there.
  */
-import * as vscode from "vscode";
-import { isFolder, nameOf } from "../focus";
+import type * as vscode from "vscode";
+import { type Asked, asked } from "../asked";
+import { isFolder, MAIN } from "../focus";
 import type { Focus, Nexus } from "../nexus";
 import type {
   AgentDidChange,
@@ -19,23 +21,15 @@ import type {
   Requests,
   SessionDidChange,
   SessionInfo,
-  TokenUsage,
 } from "../protocol";
-import { type Asked, asked } from "./asked";
+import { type Cost, focusedUsage, keyOf, type Place, placeOf, withToken } from "../usage";
 import type { LastCompaction } from "./window";
 import { when } from "./wording";
 
 export type View = "window" | "rows" | "layers" | "sessions" | "agents";
 
-/** Whose figures they are. */
-export interface Place {
-  readonly folder: { readonly uri: string; readonly name: string };
-  readonly session: string;
-  readonly agent: string | undefined;
-}
-
 interface Parts {
-  usage: { place: Place; usage: TokenUsage };
+  usage: Cost;
   layers: Layers;
   preview: Preview;
   config: EffectiveConfig;
@@ -64,15 +58,18 @@ export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
 };
 const ALL = Object.keys(NEEDS) as View[];
 
+/** Changes that leave the settings as they are: of several at once, the daemon names one that does not. */
+const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
+
 /** `show` is called with the views whose parts have changed. */
 export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) => void): Feed {
   const looking = new Set<View>();
-  let compaction: (LastCompaction & { key: string }) | undefined;
+  const compactions = new Map<string, LastCompaction>();
   let shownPlace = keyOf(placeOf(focus));
 
-  const parts = makeParts(nexus, focus, (part) => {
-    show(ALL.filter((view) => NEEDS[view].includes(part)));
-  });
+  const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
+  const costs = focusedUsage(nexus, focus, () => tell("usage"));
+  const parts = { usage: costs.cost, ...makeParts(nexus, focus, tell) } satisfies { [P in Part]: Asked<Parts[P]> };
   const every = Object.values(parts) as Asked<unknown>[];
   const poke = (...names: Part[]) => {
     for (const name of names) parts[name].poke();
@@ -81,31 +78,42 @@ export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) 
   function look(): void {
     const answers = nexus.state === "ready" && focus.folder !== undefined;
     for (const part of Object.keys(parts) as Part[]) {
-      parts[part].look(answers && [...looking].some((view) => NEEDS[view].includes(part)));
+      const needed = [...looking].some((view) => NEEDS[view].includes(part));
+      const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
+      parts[part].look(answers && (needed || viewing));
     }
   }
 
   function contextChanged(change: ContextDidChange): void {
     const place = placeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
-    const own = place.session === "main" && place.agent === undefined;
-    if (own) parts.usage.put({ place, usage: change.usage });
-    else poke("usage");
     if (change.reason === "session" || change.reason === "compaction") return;
-    poke("layers", "preview", "config");
+    poke("layers", "preview");
     if (change.reason !== "tokens") poke("agents");
+    if (!TEXT.has(change.reason)) poke("config");
   }
 
   function sessionChanged(change: SessionDidChange): void {
     const place = placeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
-    poke("sessions");
-    if (change.session !== place.session) return;
+    poke("sessions", "agents");
+    if (change.reason === "renamed" && change.former === place.session) focus.setSession(change.session);
+    if (change.reason === "deleted" && change.session === place.session) focus.setSession(MAIN);
+    const key = conversationKey(place, change.session);
     if (change.reason === "compacted" || change.reason === "undone") {
       const time = when(new Date().toISOString(), new Date());
-      compaction = { key: keyOf(place), undone: change.reason === "undone", time };
-    } else if (change.reason === "cleared") compaction = undefined;
-    if (place.session !== "main" || place.agent !== undefined || change.reason !== "appended") poke("usage");
+      compactions.set(key, { undone: change.reason === "undone", time });
+    } else if (change.reason === "cleared" || change.reason === "deleted") compactions.delete(key);
+  }
+
+  /** Of the conversation that is shown: an agent's own, where one is viewed. */
+  function lastCompaction(): LastCompaction | undefined {
+    const place = placeOf(focus);
+    if (!place) return undefined;
+    const { agent } = place;
+    if (agent === undefined) return compactions.get(conversationKey(place, place.session));
+    const own = parts.agents.value?.find((one) => one.agentId === agent)?.session;
+    return own === undefined ? undefined : compactions.get(conversationKey(place, own));
   }
 
   function agentChanged(change: AgentDidChange): void {
@@ -114,7 +122,7 @@ export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) 
     poke("agents");
     if (change.agentId !== place.agent) return;
     if (change.reason === "disposed") focus.setAgent(undefined);
-    else poke("usage", "layers", "preview", "config");
+    else if (change.reason !== "message") poke("layers", "preview", "config");
   }
 
   function focusChanged(): void {
@@ -144,9 +152,9 @@ export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) 
       return placeOf(focus);
     },
     get compaction() {
-      return compaction?.key === shownPlace ? compaction : undefined;
+      return lastCompaction();
     },
-    get: (part) => parts[part],
+    get: <P extends Part>(part: P) => parts[part] as Asked<Parts[P]>,
     refresh() {
       for (const part of every) part.renew();
     },
@@ -157,12 +165,12 @@ export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) 
     },
     dispose() {
       for (const part of every) part.dispose();
-      for (const one of listening) one.dispose();
+      for (const one of [...listening, costs]) one.dispose();
     },
   };
 }
 
-function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void): { [P in Part]: Asked<Parts[P]> } {
+function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void) {
   function part<P extends Part>(name: P, ask: (place: Place, request: Request) => Promise<Parts[P]>) {
     const run = async (signal: AbortSignal) => {
       const place = placeOf(focus);
@@ -172,10 +180,6 @@ function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void): { [P
     return asked<Parts[P]>(run, () => tell(name));
   }
   return {
-    usage: part("usage", async (place, request) => ({
-      place,
-      usage: await request("nexus/context/usage", scope(place)),
-    })),
     layers: part("layers", (place, request) => request("nexus/context/layers", inFolder(place))),
     preview: part("preview", (place, request) => request("nexus/context/preview", inFolder(place))),
     config: part("config", (place, request) => request("nexus/config/effective", inFolder(place))),
@@ -186,37 +190,14 @@ function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void): { [P
 
 type Request = <M extends keyof Requests>(method: M, params: Requests[M]["params"]) => Promise<Requests[M]["result"]>;
 
+function conversationKey({ folder: { uri } }: Place, session: string): string {
+  return JSON.stringify([uri, session]);
+}
+
 function folder(place: Place): InFolder {
   return { workspaceFolder: place.folder.uri };
 }
 
 function inFolder(place: Place): InFolder & { agent?: string } {
   return { ...folder(place), ...(place.agent === undefined ? {} : { agent: place.agent }) };
-}
-
-/** An agent has a conversation of its own: the daemon knows which. */
-function scope(place: Place): InFolder & { agent?: string; session?: string } {
-  return place.agent === undefined ? { ...folder(place), session: place.session } : inFolder(place);
-}
-
-function placeOf(focus: Focus): Place | undefined {
-  if (!focus.folder) return undefined;
-  const uri = focus.folder.toString();
-  return { folder: { uri, name: nameOf(focus.folder) }, session: focus.session, agent: focus.agent };
-}
-
-function keyOf(place: Place | undefined): string {
-  return place ? JSON.stringify([place.folder.uri, place.session, place.agent ?? null]) : "";
-}
-
-async function withToken<T>(signal: AbortSignal, ask: (token: vscode.CancellationToken) => Promise<T>): Promise<T> {
-  const source = new vscode.CancellationTokenSource();
-  const cancel = () => source.cancel();
-  signal.addEventListener("abort", cancel);
-  try {
-    return await ask(source.token);
-  } finally {
-    signal.removeEventListener("abort", cancel);
-    source.dispose();
-  }
 }

@@ -2,11 +2,12 @@
  * The context panel: the window, its rows, the layers, the conversations and the agents of a folder.
  *
  * `feed` knows what is, the models say how it looks (`window`, `rows`, `layers`, `sessions`, `agents`), and
- * `windowView` and `tree` show it. Here they are put together.
+ * `windowView` and `tree` show it. Here they are put together: the window first, the trees in the next turn of the
+ * loop, so that what a change costs is on its way before thousands of rows are compared.
  */
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
-import type { Location } from "../protocol";
+import { rangeOf } from "../prompt";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
@@ -23,7 +24,7 @@ const TREES: readonly TreeName[] = ["rows", "layers", "sessions", "agents"];
 
 /** What a button of the page does. */
 const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...args: unknown[]]>>> = {
-  openFolder: ["workbench.action.files.openFolder"],
+  openFolder: ["vscode.openFolder"],
   start: ["nexus.restartServer"],
   output: ["nexus.showOutput"],
   help: ["nexus.openWalkthrough"],
@@ -49,6 +50,8 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
   const trees = Object.fromEntries(TREES.map((name) => [name, tree(`nexus.${name}`)])) as Record<TreeName, Tree>;
   const known = feed(nexus, focus, show);
   const shape: Shape = { sessions: PAGE, rows: rowTrees() };
+  const due = new Set<TreeName>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
   let told: boolean | undefined;
 
   const page = windowView(context.extensionUri, {
@@ -79,11 +82,18 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
       if (view === "window") {
         const model = windowNow(known);
         if (model) page.show(model);
-      } else if (trees[view].view.visible) showTree(trees[view], known, view, shape);
+      } else due.add(view);
     }
+    if (due.size > 0) timer ??= setTimeout(showTrees, 0);
     const viewing = focus.agent !== undefined;
     if (told !== viewing) void vscode.commands.executeCommand("setContext", "nexus.viewingAs", viewing);
     told = viewing;
+  }
+
+  function showTrees(): void {
+    timer = undefined;
+    for (const name of due) if (trees[name].view.visible) showTree(trees[name], known, name, shape);
+    due.clear();
   }
 
   const visibilities = TREES.map((name) => {
@@ -95,6 +105,7 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
   page.show(windowNow(known) ?? READING);
 
   return vscode.Disposable.from(
+    new vscode.Disposable(() => clearTimeout(timer)),
     known,
     page,
     ...Object.values(trees),
@@ -112,7 +123,8 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
 /** None: what is shown stays until there is something new. */
 function windowNow(known: Feed): WindowModel | undefined {
   const { nexus, place } = known;
-  const notice = noticeOf(nexus.state, nexus.detail, place !== undefined);
+  const where = place !== undefined ? "here" : vscode.workspace.workspaceFolders?.length ? "elsewhere" : "none";
+  const notice = noticeOf(nexus.state, nexus.detail, where);
   if (notice) return notice;
   const usage = known.get("usage");
   if (usage.stale) return undefined;
@@ -182,14 +194,10 @@ async function openSource(about?: Pick<Element, "source">): Promise<void> {
   if (!source) return;
   try {
     await vscode.window.showTextDocument(vscode.Uri.parse(source.uri, true), {
-      selection: rangeOf(source),
+      selection: rangeOf(source.range),
       preview: true,
     });
   } catch (error) {
     void vscode.window.showErrorMessage(error instanceof Error ? error.message : String(error));
   }
-}
-
-function rangeOf({ range: { start, end } }: Location): vscode.Range {
-  return new vscode.Range(start.line, start.character, end.line, end.character);
 }

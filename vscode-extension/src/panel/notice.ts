@@ -5,11 +5,17 @@ import type { Action, Notice } from "./window";
 const OUTPUT: Action = { id: "output", label: "Show Output" };
 const HELP: Action = { id: "help", label: "Get Started" };
 
-/** None while the server answers and a folder is open. */
-export function noticeOf(state: ServerState, detail: string, hasFolder: boolean): Notice | undefined {
-  if (!hasFolder) {
+/** None while the server answers and a folder is open. `elsewhere`: there are folders, and none is on the disk. */
+export function noticeOf(
+  state: ServerState,
+  detail: string,
+  folders: "here" | "elsewhere" | "none",
+): Notice | undefined {
+  if (folders !== "here") {
     const actions: Action[] = [{ id: "openFolder", label: "Open Folder" }, HELP];
-    return notice("No folder is open", "Open a folder to see what its assistant reads.", actions);
+    return folders === "none"
+      ? notice("No folder is open", "Open a folder to see what its assistant reads.", actions)
+      : notice("No folder on the disk is open", "Nexus reads files from the disk, and this window's are not.", actions);
   }
   switch (state) {
     case "ready":

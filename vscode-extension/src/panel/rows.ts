@@ -78,7 +78,7 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
   const byLabel = new Map<string, Node[]>();
   for (const row of rows) {
     const owner = ownerOf(row.label, byLabel);
-    const short = owner ? row.label.slice(owner.label.length + 2) : row.label;
+    const short = owner ? row.label.slice(owner.label.length + 2) : shortened(row.label);
     const node = rowNode(id(row.label), short, row, given, category);
     if (owner) {
       owner.children.push(node);
@@ -89,6 +89,11 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
     byLabel.set(row.label, children);
   }
   return parts.map(({ node, children }) => (children.length ? { ...node, open: true, children } : node));
+}
+
+/** `Ancestor: backend`, as the layer is called: in a narrow side bar the figures must fit beside it. */
+function shortened(label: string): string {
+  return label.replace(/^Ancestor Configuration \((.*)\)$/, "Ancestor: $1");
 }
 
 function ownerOf(label: string, byLabel: ReadonlyMap<string, Node[]>): { label: string; children: Node[] } | undefined {

@@ -45,8 +45,8 @@ function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
   const changed = when(one.updated, given.now);
   const parts = [
     ...(isCurrent ? ["current"] : []),
-    plural(one.messages, "message"),
     plural(one.tokens, "token"),
+    plural(one.messages, "message"),
     ...(changed ? [changed] : []),
   ];
   return {

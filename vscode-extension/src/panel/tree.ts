@@ -60,7 +60,9 @@ export function tree(viewId: string): Tree {
     },
     async reveal(id) {
       const element = known.get(id)?.element;
-      if (element) await view.reveal(element, { select: true, focus: true, expand: true });
+      if (!element) return;
+      // refused where the tree changed meanwhile: then there is nothing to show
+      await view.reveal(element, { select: true, focus: true, expand: true }).then(undefined, () => undefined);
     },
     dispose() {
       view.dispose();

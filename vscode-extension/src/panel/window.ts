@@ -123,6 +123,8 @@ export interface WindowGiven {
 /** Below this, in percent, the bar of the whole window would show next to nothing. */
 const LITTLE = 3;
 
+const NO_MODEL = "No model is set, and none was picked in the chat yet";
+
 /** Where a usage stands, as the daemon's messages have it. */
 export function levelOf(usage: Pick<TokenUsage, "over" | "percent">): Level {
   if (usage.over) return "over";
@@ -142,7 +144,7 @@ export function windowModel(given: WindowGiven): Bar {
     folder: given.folder.name,
     session: given.session,
     ...(given.agent === undefined ? {} : { agent: given.agent }),
-    model: usage.model || "no model is set",
+    model: usage.model || "no model yet",
     used: `${usage.counter.exact ? "" : "≈ "}${count(usage.total)}`,
     of: count(usage.available),
     percent: percent(usage.percent),
@@ -217,13 +219,20 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
       text: `${plural(-usage.remaining, "token")} more than the model takes.`,
       ...compact,
     });
+  } else if (usage.removedMessages) {
+    const cut = plural(usage.removedMessages, "message");
+    remarks.push({
+      tone: "warning",
+      text: `${cut} of this conversation will not be sent: there is no room.`,
+      ...compact,
+    });
   } else if (level === "full" || level === "warning") {
     remarks.push({ tone: "warning", text: `${percent(usage.percent)} of what the model takes is used.`, ...compact });
   }
   if (!usage.limitKnown) {
     remarks.push({
       tone: "warning",
-      text: `The window of ${usage.model || "the model"} is not known; ${count(usage.limit)} tokens are a guess.`,
+      text: `${usage.model ? `The window of ${usage.model} is not known` : NO_MODEL}; ${count(usage.limit)} tokens are a guess.`,
       action: { id: "config", label: "Settings" },
     });
   }
@@ -269,7 +278,7 @@ function cacheFacts({ usage: { cache } }: WindowGiven): Fact[] {
     return [
       {
         label: "Cache",
-        text: `Broken by ${broke.label}`,
+        text: `Broken: ${broke.label}`,
         detail: `${plural(broke.tokens, "token")} must be read again${cost}. ${reused}.`,
         tone: "warning",
         filled,

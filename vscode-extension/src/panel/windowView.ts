@@ -15,6 +15,7 @@ export interface WindowEvents {
 
 export function windowView(extension: vscode.Uri, events: WindowEvents): WindowView {
   let view: vscode.WebviewView | undefined;
+  let heard: readonly vscode.Disposable[] = [];
   let ready = false;
   let model: WindowModel | undefined;
   let posted = "";
@@ -44,6 +45,10 @@ export function windowView(extension: vscode.Uri, events: WindowEvents): WindowV
     } else events.onMessage(message);
   }
 
+  function forget(): void {
+    for (const one of heard) one.dispose();
+  }
+
   function resolve(resolved: vscode.WebviewView): void {
     view = resolved;
     [ready, posted] = [false, ""];
@@ -51,12 +56,13 @@ export function windowView(extension: vscode.Uri, events: WindowEvents): WindowV
     const media = vscode.Uri.joinPath(extension, "media", "panel");
     const dist = vscode.Uri.joinPath(extension, "dist");
     webview.options = { enableScripts: true, localResourceRoots: [media, dist] };
-    const heard = [
+    forget();
+    heard = [
       webview.onDidReceiveMessage(received),
       resolved.onDidChangeVisibility(visibilityChanged),
       resolved.onDidDispose(() => {
-        for (const one of heard) one.dispose();
         if (view !== resolved) return;
+        forget();
         view = undefined;
         visibilityChanged();
       }),
@@ -75,6 +81,9 @@ export function windowView(extension: vscode.Uri, events: WindowEvents): WindowV
       model = next;
       post();
     },
-    dispose: () => registered.dispose(),
+    dispose() {
+      forget();
+      registered.dispose();
+    },
   };
 }

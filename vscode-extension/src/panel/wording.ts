@@ -1,5 +1,5 @@
 /** Numbers, shares, times and paths as people read them. The figures themselves are the daemon's. */
-import { exactly, plural } from "../figures";
+import { exactly, plural, TITLES } from "../figures";
 import type { Category, Location, TokenUsage } from "../protocol";
 
 export { plural };
@@ -9,11 +9,11 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** The categories in the order in which they are sent, with their names and theme colours. */
 export const CATEGORIES: Readonly<Record<Category, { title: string; icon: string; colour: string }>> = {
-  system: { title: "System prompt", icon: "book", colour: "charts.blue" },
-  tools: { title: "Tools", icon: "tools", colour: "charts.orange" },
-  history: { title: "History", icon: "comment-discussion", colour: "charts.purple" },
-  memory: { title: "Memory", icon: "database", colour: "charts.green" },
-  event: { title: "Event", icon: "edit", colour: "charts.yellow" },
+  system: { title: TITLES.system, icon: "book", colour: "charts.blue" },
+  tools: { title: TITLES.tools, icon: "tools", colour: "charts.orange" },
+  history: { title: TITLES.history, icon: "comment-discussion", colour: "charts.purple" },
+  memory: { title: TITLES.memory, icon: "database", colour: "charts.green" },
+  event: { title: TITLES.event, icon: "edit", colour: "charts.yellow" },
 };
 
 export function isCategory(name: string): name is Category {

@@ -2,6 +2,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import * as vscode from "vscode";
+import { foldersOnDisk } from "../focus";
 import { NexusError } from "../nexus";
 import { backoff } from "./backoff";
 import type { Connect } from "./connection";
@@ -82,9 +83,7 @@ function search(
   log: (line: string) => void,
   doing: (state: "finding" | "installing", detail: string) => void,
 ): Search {
-  const folders = (vscode.workspace.workspaceFolders ?? [])
-    .filter((f) => f.uri.scheme === "file")
-    .map((f) => f.uri.fsPath);
+  const folders = foldersOnDisk().map((folder) => folder.uri.fsPath);
   const trusted = vscode.workspace.isTrusted;
   const places: Places = {
     path: searchPath(process.env),

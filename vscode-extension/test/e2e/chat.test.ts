@@ -1,4 +1,5 @@
 /** Conversations of one folder: a turn, its record, cancellation, fork, compaction and back, an agent's view. */
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, SessionInfo } from "../../src/protocol.ts";
@@ -15,13 +16,16 @@ let folder: string;
 let bench: Workbench;
 let other: Daemon;
 
-beforeAll(prepared(async () => {
-  folder = path.join(copyExample(world(), "chat"), "backend/auth-service");
-  other = await Daemon.start(world(), folder);
-  bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
-  await bench.ready();
-  await bench.openChat();
-}));
+beforeAll(
+  prepared(async () => {
+    folder = path.join(copyExample(world(), "chat"), "backend/auth-service");
+    letTheEditorSummarize();
+    other = await Daemon.start(world(), folder);
+    bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    await bench.ready();
+    await bench.openChat();
+  }),
+);
 afterAll(async () => {
   await other?.stop();
   await bench?.close();
@@ -31,8 +35,11 @@ beforeEach(photographFailure);
 test("a turn is sent with the folder's context, and lands in the ledger", async () => {
   await bench.ask("may two tokens be compared with ==?");
   await bench.response("You said: may two tokens be compared").waitFor();
-  const options = { model: "parrot", maxContextTokens: 200_000 };
-  const context = await other.request("nexus/context/assemble", { workspaceFolder: uriOf(folder), session: "other", options });
+  const context = await other.request("nexus/context/assemble", {
+    workspaceFolder: uriOf(folder),
+    session: "other",
+    options: { model: "parrot", maxContextTokens: 200_000 },
+  });
   const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
   expect(sent[0]?.text).toBe(context.systemPrompt);
   expect(sent.at(-1)?.text).toContain("may two tokens be compared with ==?");
@@ -63,13 +70,17 @@ test("a turn that is cancelled stops the model, and what came is kept", async ()
   expect(said).not.toContain("word100");
 });
 
-test("a conversation can be forked, and both go on", async () => {
+test("a conversation can be forked, and the fork goes on alone", async () => {
   await bench.command("Nexus: Fork Conversation");
   await bench.answer("Fork", "second-try");
   const sessions = await until(listed, (all) => all.some((one) => one.session === "second-try"));
   const [main, fork] = ["main", "second-try"].map((name) => sessions.find((one) => one.session === name));
   expect(fork?.turns).toBe(main?.turns);
   expect(fork?.forkedFrom).toBe("main");
+  await bench.ask("and what of the fork?");
+  await bench.response("You said: and what of the fork?").waitFor();
+  const goesOn = (all: readonly SessionInfo[]) => turns(all, "second-try") > (fork?.turns ?? 0);
+  expect(turns(await until(listed, goesOn), "main")).toBe(main?.turns);
 });
 
 test("a compaction is made by the chat's model, says what it did, and can be undone", async () => {
@@ -99,17 +110,34 @@ test("an agent is spawned, and the panel shows what it sees", async () => {
   await bench.answer("(3/3)", "Check every comparison of secrets.");
   await bench.told("checker is there");
   const panel = await bench.openPanel();
-  const own = await panel.locator(".window .used").innerText();
+  const used = () => panel.locator(".window .used").innerText();
+  const { rows: costs } = await other.request("nexus/context/usage", {
+    workspaceFolder: uriOf(folder),
+    session: "main",
+  });
+  const history = costs.filter((row) => row.category === "history").reduce((sum, row) => sum + row.tokens, 0);
+  await panel.locator(".legend .tokens", { hasText: new Intl.NumberFormat("en").format(history) }).waitFor();
+  const own = await used();
   await bench.command("Nexus: View as Agent");
   await bench.choose("checker");
   await panel.locator(".who-name", { hasText: "checker" }).waitFor();
-  const seen = await until(() => panel.locator(".window .used").innerText(), (used) => used !== own);
+  const seen = await until(used, (text) => text !== own);
   await bench.unfold("Context Window", "Agents");
-  const rows = await until(() => bench.rows("Agents"), (all) => all.length > 1);
+  const rows = await until(
+    () => bench.rows("Agents"),
+    (all) => all.length > 1,
+  );
   expect(rows.find((row) => row.includes("agent checker"))).toContain(`${seen} token`);
   await panel.locator(".who .link").click();
-  await until(() => panel.locator(".window .used").innerText(), (used) => used === own);
+  await until(used, (text) => text === own);
 });
+
+/** The example's user has another provider, and then the editor's model is not asked for summaries. */
+function letTheEditorSummarize(): void {
+  const file = path.join(folder, ".nexus3/config.json");
+  const settings = JSON.parse(readFileSync(file, "utf8")) as { provider: object };
+  writeFileSync(file, JSON.stringify({ ...settings, provider: { ...settings.provider, name: "editor" } }));
+}
 
 /** The ledger's messages of `main`, but for the one that says when it began. */
 async function written(): Promise<string[]> {
@@ -121,6 +149,12 @@ async function listed(): Promise<readonly SessionInfo[]> {
   return (await other.request("nexus/session/list", { workspaceFolder: uriOf(folder) })).sessions;
 }
 
+function turns(sessions: readonly SessionInfo[], session: string): number {
+  return sessions.find((one) => one.session === session)?.turns ?? 0;
+}
+
 async function shown(): Promise<string> {
-  return JSON.stringify(await other.request("nexus/session/messages", { workspaceFolder: uriOf(folder), session: "main" }));
+  return JSON.stringify(
+    await other.request("nexus/session/messages", { workspaceFolder: uriOf(folder), session: "main" }),
+  );
 }

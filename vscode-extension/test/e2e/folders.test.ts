@@ -1,7 +1,7 @@
 /** Workspaces that are more, or less, than a folder of the user's own. */
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, until, window, world } from "./harness/each.ts";
 import { descendants } from "./harness/processes.ts";
@@ -15,19 +15,17 @@ test("a workspace of two folders shows the one of the editor", async () => {
   const workspace = path.join(company, "both.code-workspace");
   writeFileSync(workspace, JSON.stringify({ folders: folders.map((one) => ({ path: one })) }));
   const other = await Daemon.start(world(), ...folders);
+  onTestFinished(() => other.stop());
   const bench = await window({ workspace, file: path.join(company, "backend/AGENTS.md") });
-  try {
-    const [backend, service] = await Promise.all(folders.map(counted));
-    expect(backend).not.toBe(service);
-    await until(() => bench.ready(), (said) => said.includes(`${backend} of`));
-    await bench.openFile("threats.md");
-    await until(() => bench.ready(), (said) => said.includes(`${service} of`));
-    await bench.openFile("AGENTS.md");
-    await until(() => bench.ready(), (said) => said.includes(`${backend} of`));
-  } finally {
-    await other.stop();
-    await bench.close();
-  }
+  const [backend, service] = await Promise.all(folders.map(counted));
+  expect(backend).not.toBe(service);
+  const shows = (tokens = "") => until(bench.ready.bind(bench), (said) => said.includes(` ${tokens} of`));
+  await shows(backend);
+  await bench.openFile("threats.md");
+  await shows(service);
+  await bench.openFile("AGENTS.md");
+  await shows(backend);
+  await bench.close();
 
   async function counted(folder: string): Promise<string> {
     const { total } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });

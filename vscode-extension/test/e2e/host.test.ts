@@ -21,13 +21,16 @@ test("in the extension host", async () => {
       ["extensionTestsPath", remote(path.join(HOST, "run.js"))],
     ],
     prepare: async (page) => {
-      await page.exposeFunction("codeAutomationLog", (_kind: string, args: unknown[]) => void lines.push(args.join(" ")));
+      await page.exposeFunction(
+        "codeAutomationLog",
+        (_kind: string, args: unknown[]) => void lines.push(args.join(" ")),
+      );
       await page.exposeFunction("codeAutomationExit", (code: number) => ended(code));
     },
   });
   const code = await end;
 
-  const told = lines.flatMap((line) => /(?:^|\s)((?:ok|not ok|measured) [^]*)/.exec(line)?.[1] ?? []);
+  const told = lines.flatMap((line) => /(?:^|\s)((?:ok|not ok|measured) .*)/s.exec(line)?.[1] ?? []);
   console.log((told.length > 0 ? told : lines).join("\n"));
   expect({ code, told: told.length > 0 }).toEqual({ code: 0, told: true });
   await bench.close();

@@ -15,13 +15,15 @@ let bench: Workbench;
 let panel: FrameLocator;
 let other: Daemon;
 
-beforeAll(prepared(async () => {
-  folder = path.join(copyExample(world(), "panel"), "backend/auth-service");
-  other = await Daemon.start(world(), folder);
-  bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
-  await bench.ready();
-  panel = await bench.openPanel();
-}));
+beforeAll(
+  prepared(async () => {
+    folder = path.join(copyExample(world(), "panel"), "backend/auth-service");
+    other = await Daemon.start(world(), folder);
+    bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    await bench.ready();
+    panel = await bench.openPanel();
+  }),
+);
 afterAll(async () => {
   await other?.stop();
   await bench?.close();
@@ -35,7 +37,10 @@ test("the status bar says what another daemon counts", async () => {
 
 test("the panel shows the daemon's very numbers", async () => {
   const usage = await counted();
-  await until(() => figures(), (shown) => shown.used === whole(usage.total));
+  await until(
+    () => figures(),
+    (shown) => shown.used === whole(usage.total),
+  );
   expect(await figures()).toEqual({
     used: whole(usage.total),
     of: `of ${whole(usage.available)} tokens`,
@@ -51,16 +56,25 @@ test("the panel shows the daemon's very numbers", async () => {
 test("every row is in the tree with its tokens", async () => {
   const usage = await counted();
   await bench.unfold("What Costs What");
-  const rows = await until(() => bench.rows("What Costs What"), (shown) => shown.length > usage.rows.length);
+  const rows = await until(
+    () => bench.rows("What Costs What"),
+    (shown) => shown.length > usage.rows.length,
+  );
   for (const row of usage.rows) {
-    const short = row.label.split(": ").at(-1) ?? "";
+    const short = row.label.replace("Ancestor Configuration (", "").split(": ").at(-1)?.replace(/\)$/, "") ?? "";
     const one = `${whole(row.tokens)} token${row.tokens === 1 ? "" : "s"}, ${row.exact ? "exact" : "an estimate"}`;
-    expect(rows.some((label) => label.includes(short) && label.includes(one)), `${row.label}: ${one}`).toBe(true);
+    expect(
+      rows.some((label) => label.includes(short) && label.includes(one)),
+      `${row.label}: ${one}`,
+    ).toBe(true);
   }
 });
 
 test("a row leads to the file behind it", async () => {
-  await bench.row("What Costs What", /threats\.md/).first().click();
+  await bench
+    .row("What Costs What", /threats\.md/)
+    .first()
+    .click();
   await bench.page.locator(".part.editor .tab.active", { hasText: "threats.md" }).waitFor();
 });
 
@@ -75,7 +89,10 @@ test("the keyboard walks through the legend and from there into the tree", async
   await bench.page.locator('.part.sidebar .monaco-list-row.focused[aria-label^="System prompt, "]').waitFor();
   await bench.page.keyboard.press("ArrowDown");
   const focused = bench.page.locator(".part.sidebar .monaco-list-row.focused");
-  await until(() => focused.getAttribute("aria-label"), (label) => !label?.startsWith("System prompt, "));
+  await until(
+    () => focused.getAttribute("aria-label"),
+    (label) => !label?.startsWith("System prompt, "),
+  );
 });
 
 test("what is typed is counted before it is saved, and what is saved is what another daemon counts", async () => {
@@ -83,7 +100,10 @@ test("what is typed is counted before it is saved, and what is saved is what ano
   const before = await figures();
   await bench.cursorTo("end");
   await bench.type("\nEvery endpoint answers within one second, or says why it cannot.\n");
-  const typed = await until(() => figures(), (now) => now.used !== before.used);
+  const typed = await until(
+    () => figures(),
+    (now) => now.used !== before.used,
+  );
   await bench.page.keyboard.press("Control+S");
   const usage = await until(counted, (now) => whole(now.total) !== before.used);
   expect(whole(usage.total)).toBe((await until(figures, (now) => now.used === whole(usage.total))).used);
@@ -107,7 +127,10 @@ test("a mistake has a squiggle, a problem and a mend", async () => {
   await panel.locator(".remark.error").waitFor({ state: "detached" });
   await bench.page.keyboard.press("Control+S");
   const usage = await until(counted, (now) => now.reserved === 9000);
-  await until(() => figures(), (now) => now.of === `of ${whole(usage.available)} tokens`);
+  await until(
+    () => figures(),
+    (now) => now.of === `of ${whole(usage.available)} tokens`,
+  );
 });
 
 test("the prompt is shown as the model sees it, and leads to its sources", async () => {
@@ -115,8 +138,14 @@ test("the prompt is shown as the model sees it, and leads to its sources", async
   const lines = bench.page.locator(".part.editor .editor-group-container.active .view-lines");
   const prompt = await other.request("nexus/context/preview", { workspaceFolder: uriOf(folder) });
   const first = prompt.text.split("\n").find((line) => line.length > 20) ?? "";
-  await until(async () => plain(await lines.innerText()), (text) => text.includes(plain(first).slice(0, 60)));
-  const words = readFileSync(path.join(folder, ".nexus3/NEXUS.md"), "utf8").split("\n").filter((line) => line.length > 20)[0] ?? "";
+  await until(
+    async () => plain(await lines.innerText()),
+    (text) => text.includes(plain(first).slice(0, 60)),
+  );
+  const words =
+    readFileSync(path.join(folder, ".nexus3/NEXUS.md"), "utf8")
+      .split("\n")
+      .filter((line) => line.length > 20)[0] ?? "";
   await bench.page.keyboard.press("Control+Home");
   await bench.page.keyboard.press("Control+F");
   await bench.type(words.slice(0, 40));
@@ -130,17 +159,26 @@ test("a daemon that is killed is back, and the panel goes on", async () => {
   const [before] = daemons(world().pid);
   if (!before) throw new Error("no daemon runs");
   signal(before.pid, "SIGKILL");
-  const after = await until(() => daemons(world().pid), (all) => all.length > 0 && !all.some(({ pid }) => pid === before.pid));
+  const after = await until(
+    () => daemons(world().pid),
+    (all) => all.length > 0 && !all.some(({ pid }) => pid === before.pid),
+  );
   expect(alive(before.pid)).toBe(false);
   expect(after).toHaveLength(1);
   await bench.openFile(".nexus3/NEXUS.md");
   const shown = await figures();
   await bench.cursorTo("end");
   await bench.type("\nA line after the daemon came back.\n");
-  await until(() => figures(), (now) => now.used !== shown.used);
+  await until(
+    () => figures(),
+    (now) => now.used !== shown.used,
+  );
   await bench.page.keyboard.press("Control+S");
   const usage = await until(counted, (now) => whole(now.total) !== shown.used);
-  await until(() => figures(), (now) => now.used === whole(usage.total));
+  await until(
+    () => figures(),
+    (now) => now.used === whole(usage.total),
+  );
 });
 
 function counted(): Promise<TokenUsage> {

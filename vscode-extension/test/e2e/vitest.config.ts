@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   root: resolve(import.meta.dirname, "../.."),
   test: {
-    include: ["test/e2e/*.test.ts"],
+    include: [process.env.NEXUS_E2E_SCREENSHOTS ? "test/e2e/screenshots.ts" : "test/e2e/*.test.ts"],
     globalSetup: ["test/e2e/setup.ts"],
     testTimeout: 90_000,
     hookTimeout: 150_000,

@@ -43,7 +43,10 @@ const tests: Readonly<Record<string, () => Promise<void>>> = {
   async "the daemon answers through the commands that it brings"() {
     const usage = await usageWhenReady();
     assert.ok(usage.rows.length > 3);
-    assert.equal(usage.rows.reduce((sum, row) => sum + row.tokens, 0), usage.total);
+    assert.equal(
+      usage.rows.reduce((sum, row) => sum + row.tokens, 0),
+      usage.total,
+    );
   },
 
   async "an instruction file has the daemon's lenses"() {
@@ -77,7 +80,9 @@ const tests: Readonly<Record<string, () => Promise<void>>> = {
     const loading = between(marks, "LoadExtensionCode", "LoadExtensionCode");
     const activating = between(marks, "ActivateExtension", "ActivateExtension");
     const own = extension().exports.activationMs;
-    console.log(`measured activation: ${activating.toFixed(1)} ms, before it ${loading.toFixed(1)} ms of loading; its own part ${own.toFixed(1)} ms`);
+    console.log(
+      `measured activation: ${activating.toFixed(1)} ms, its own part ${own.toFixed(1)} ms; reading the code ${loading.toFixed(1)} ms while the window starts, ${loadAgain().toFixed(1)} ms when it is quiet; wanted: 50`,
+    );
     assert.ok(activating > 0, "VS Code has no marks of the activation");
   },
 };
@@ -93,7 +98,8 @@ export async function run(): Promise<void> {
       console.log(`not ok ${name}: ${error instanceof Error ? error.stack : String(error)}`);
     }
   }
-  if (failed.length > 0) throw new Error(`${failed.length} of ${Object.keys(tests).length} failed: ${failed.join("; ")}`);
+  if (failed.length > 0)
+    throw new Error(`${failed.length} of ${Object.keys(tests).length} failed: ${failed.join("; ")}`);
 }
 
 interface Usage {
@@ -127,6 +133,18 @@ function extension(): vscode.Extension<Offered> {
   return found;
 }
 
+/** How long it takes to read and run the extension's code, without activating it, in milliseconds. */
+function loadAgain(): number {
+  const main = require.resolve(`${extension().extensionPath}/dist/extension.js`);
+  const { [main]: loaded } = require.cache;
+  delete require.cache[main];
+  const began = performance.now();
+  require(main);
+  const took = performance.now() - began;
+  if (loaded) require.cache[main] = loaded;
+  return took;
+}
+
 function folder(): vscode.Uri {
   const found = vscode.workspace.workspaceFolders?.[0]?.uri;
   assert.ok(found, "no folder is open");
@@ -135,7 +153,9 @@ function folder(): vscode.Uri {
 
 /** Process ids of the daemons that this extension host has started. */
 function daemons(): string[] {
-  const lines = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" }).split("\n");
+  const lines = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" }).split(
+    "\n",
+  );
   return lines.filter((line) => /\bserve\b/.test(line)).map((line) => line.trim().split(/\s+/)[0] ?? "");
 }
 

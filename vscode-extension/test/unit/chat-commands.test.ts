@@ -35,10 +35,10 @@ describe("/context", () => {
     expect(desk.daemon.sessions.size).toBe(0);
   });
 
-  it("counts a message that is given, and cuts a long table", async () => {
+  it("is a look and no turn, whatever stands beside it, and cuts a long table", async () => {
     desk.daemon.rows = Array.from({ length: 60 }, (_, index) => row("history", `Turn ${index}`, 1));
     const answer = await desk.thread().ask("why?", { command: "context" });
-    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).toMatchObject({ message: "why?" });
+    expect(desk.daemon.paramsOf("nexus/context/assemble")[0]).not.toHaveProperty("message");
     expect(answer.text).toContain("… and 20 more, in the panel");
     expect(answer.text).toContain("| | **Total** | **≈ 60** |");
   });
@@ -64,7 +64,7 @@ describe("/compact", () => {
         "",
         "What stood in the old messages and stands nowhere now:",
         "",
-        "- **1 paths**: auth/tokens.py",
+        "- **1 path**: auth/tokens.py",
       ].join("\n"),
     );
     expect(answer.buttons[0]).toMatchObject({ title: "Undo Compaction", arguments: [FOLDER, "main", "c1"] });
@@ -188,6 +188,7 @@ it("registers no command twice, and a participant with an icon", () => {
   expect([...mock.mock.commands.keys()]).toEqual([
     "nexus.chat.useSession",
     "nexus.chat.viewAs",
+    "nexus.chat.showReceipt",
     "nexus.chat.undoCompaction",
     "nexus.chat.recordAgain",
   ]);

@@ -48,11 +48,16 @@ export class FakeDaemon implements Nexus {
   rows: UsageRow[] = [row("system", "Project Configuration", 29, `${FOLDER}/.nexus3/NEXUS.md`)];
   tools: Record<string, Json>[] = [];
   percent = 10;
-  restarts = 0;
+  starts = 0;
   complete: ((params: ModelCompleteParams, token: api.CancellationToken) => Promise<ModelCompleteResult>) | undefined;
   private made = 0;
 
-  async request<M extends Method>(method: M, params: Params<M>): Promise<Requests[M]["result"]> {
+  async request<M extends Method>(
+    method: M,
+    params: Params<M>,
+    token?: api.CancellationToken,
+  ): Promise<Requests[M]["result"]> {
+    await this.answering(token);
     this.asked.push({ method, params: structuredClone(params) as Record<string, unknown> });
     const index = this.failures.findIndex((failure) => failure.method === method);
     const failure = index < 0 ? undefined : this.failures.splice(index, 1)[0];
@@ -72,10 +77,20 @@ export class FakeDaemon implements Nexus {
   }
 
   async restart(): Promise<void> {
-    this.restarts++;
+    this.starts++;
     this.become("starting");
     await later(1);
     this.become("ready");
+  }
+
+  /** A request starts a server that was stopped, waits for one that starts, and is refused by one that failed. */
+  private async answering(token: api.CancellationToken | undefined): Promise<void> {
+    if (this.state === "stopped") await this.restart();
+    while (this.state !== "ready") {
+      if (token?.isCancellationRequested === true) throw new NexusError("Cancelled.", "cancelled");
+      if (this.state === "failed") throw new NexusError(this.detail, "not-ready");
+      await later(1);
+    }
   }
 
   become(state: ServerState, detail = ""): void {
@@ -141,6 +156,8 @@ export class FakeDaemon implements Nexus {
       case "nexus/agent/spawn":
         this.begin(`agent:${String(params.agentId)}`);
         return { agentId: params.agentId, session: `agent:${String(params.agentId)}`, usage: this.usage() };
+      case "nexus/status":
+        return {};
       case "nexus/workspace/init":
         return { created: [`${workspaceFolder}/.nexus3/NEXUS.md`], existing: [`${workspaceFolder}/.nexus3/mcp.json`] };
       default:

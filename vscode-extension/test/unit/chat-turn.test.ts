@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { NexusError } from "../../src/nexus";
-import { Desk, FOLDER, OTHER, row } from "./chat-daemon";
+import { Desk, FOLDER, OTHER, RECEIPT, row } from "./chat-daemon";
 import * as mock from "./vscode";
 
 let desk: Desk;
@@ -65,13 +65,24 @@ describe("a turn", () => {
       compaction: {
         id: "c9",
         reached: true,
-        receipt: { id: "c9", summarizer: "extractive", replacedMessages: 20, tokensBefore: 9000, tokensAfter: 800 },
+        receipt: {
+          ...RECEIPT,
+          id: "c9",
+          reason: "threshold",
+          replacedMessages: 20,
+          tokensBefore: 9000,
+          tokensAfter: 800,
+        },
       },
     };
     const answer = await desk.thread().ask("hi");
-    expect(answer.text).toContain("> Compacted first: 20 messages became a summary by extractive, 9,000 → 800 tokens.");
+    expect(answer.text).toContain(
+      "> Compacted first: 20 messages became a summary by extractive, 9,000 → 800 tokens; lost: 1 path.\n",
+    );
     expect(answer.text).toContain("7 older messages are not sent (1,200 tokens less)");
-    expect(answer.titles()).toEqual(["Undo Compaction", "Open Context Panel"]);
+    expect(answer.titles()).toEqual(["Undo Compaction", "Show Receipt", "Open Context Panel"]);
+    await desk.press(answer.buttons[1]);
+    expect(mock.mock.opened.at(-1)).toMatchObject({ content: expect.stringContaining("### Paths (1)") });
     await desk.press(answer.buttons[0]);
     expect(desk.daemon.paramsOf("nexus/session/undoCompaction")).toEqual([
       { workspaceFolder: FOLDER, session: "main", compaction: "c9" },
@@ -86,6 +97,21 @@ describe("a turn", () => {
     expect(answer.text).toContain("/context");
     expect(desk.daemon.asked).toEqual([]);
     expect(desk.followups(answer.result).map((one) => one.command)).toEqual(["init"]);
+  });
+
+  it.each([
+    [{ reached: true }, "Compacted first, by another window or request.", ["Open Context Panel"]],
+    [{ reached: false, problem: "No gain." }, "Compaction was due, but: No gain.", ["Compact", "Open Context Panel"]],
+    [
+      { id: "c1", reached: false, receipt: RECEIPT },
+      "lost: 1 path. It is still above the threshold.",
+      ["Undo Compaction", "Show Receipt", "Open Context Panel"],
+    ],
+  ])("says what became of a compaction that was due: %j", async (compaction, said, titles) => {
+    desk.daemon.metadata = { compaction };
+    const answer = await desk.thread().ask("hi");
+    expect(answer.text).toContain(said);
+    expect(answer.titles()).toEqual(titles);
   });
 
   it("suggests to compact a conversation that is nearly full", async () => {
@@ -221,18 +247,35 @@ describe("cancellation and failures", () => {
     expect((await desk.thread().ask("hi")).text).toContain("ok");
     desk.daemon.state = "stopped";
     expect((await desk.thread().ask("hi")).text).toContain("ok");
-    expect(desk.daemon.restarts).toBe(1);
+    expect(desk.daemon.starts).toBe(1);
     desk.daemon.become("failed", "Python 3.11 is missing.");
     const answer = await desk.thread().ask("hi");
-    expect(answer.result.errorDetails?.message).toBe(
-      "The Nexus server is not running (failed). Python 3.11 is missing.",
-    );
+    expect(answer.result.errorDetails?.message).toBe("Python 3.11 is missing.");
     expect(answer.titles()).toEqual(["Restart Server", "Show Output"]);
+  });
+
+  it("does not wait for ever", async () => {
+    vi.useFakeTimers();
+    desk.daemon.state = "installing";
+    desk.daemon.detail = "Downloading what the server needs";
+    const asking = desk.thread().ask("hi");
+    await vi.advanceTimersByTimeAsync(181_000);
+    vi.useRealTimers();
+    const answer = await asking;
+    expect(answer.steps).toEqual(["Downloading what the server needs"]);
+    expect(answer.result.errorDetails?.message).toBe(
+      "The Nexus server was not ready within 180 s (Downloading what the server needs). Try again.",
+    );
+    desk.daemon.become("ready");
   });
 
   it("says that a folder is needed", async () => {
     desk.focus.folder = undefined;
-    expect((await desk.thread().ask("hi")).result.errorDetails?.message).toMatch(/^Open a folder first/);
+    desk.daemon.state = "stopped";
+    const answer = await desk.thread().ask("hi");
+    expect(answer.result.errorDetails?.message).toMatch(/^Open a folder on the disk first/);
+    expect(answer.titles()).toEqual(["Open Folder"]);
+    expect([desk.daemon.starts, desk.daemon.asked]).toEqual([0, []]);
   });
 });
 

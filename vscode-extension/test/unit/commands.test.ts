@@ -7,7 +7,8 @@ import { registerCommands } from "../../src/commands";
 import { makeFocus } from "../../src/focus";
 import { type Focus, NexusError } from "../../src/nexus";
 import type { Receipt } from "../../src/protocol";
-import { receiptLine, receiptText, wrongName } from "../../src/sessions";
+import { changeText, lossText, receiptText } from "../../src/receipt";
+import { wrongName } from "../../src/sessions";
 import { type FakeNexus, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 
@@ -110,7 +111,7 @@ test("a compaction shows its receipt, and its undo takes back that one", async (
   await run("nexus.compact");
   await vi.waitFor(() => expect(mock.messages).toHaveLength(2));
   expect(mock.messages.map((one) => one.text)).toEqual([
-    '"main": 21 messages became a summary (extractive), 1,675 → 535 tokens; 3 details lost.',
+    '"main": 21 messages became a summary by extractive, 1,675 → 535 tokens; lost: 3 paths.',
     'The messages of "main" are back: 2,225 tokens.',
   ]);
   expect(lastAsked()).toEqual([
@@ -125,8 +126,32 @@ test("a receipt says what is lost, listed or not", () => {
   expect(text).toContain("- asked before: editor: no model");
   expect(text).not.toContain("Errors");
   const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
-  expect(receiptLine("main", whole)).toMatch(/nothing that counts is lost/);
+  expect(lossText(whole)).toBe("nothing that counts is lost");
+  expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by editor (gpt-4.1), ");
   expect(receiptText("main", whole)).toContain("Nothing that counts.");
+});
+
+test("while an agent is viewed, its conversation is meant; who chooses another one views it no more", async () => {
+  focus.setAgent("reviewer");
+  nexus.answers["nexus/agent/get"] = { agentId: "reviewer", session: "agent:reviewer" };
+  nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
+  nexus.answers["nexus/session/undoCompaction"] = { session: "agent:reviewer", usage: usageOf([]) };
+  await run("nexus.compact");
+  expect(lastAsked()).toEqual(["nexus/session/compact", { workspaceFolder: FOLDER, session: "agent:reviewer" }]);
+  await run("nexus.undoCompaction");
+  expect(lastAsked()).toEqual(["nexus/session/undoCompaction", { workspaceFolder: FOLDER, session: "agent:reviewer" }]);
+  await run("nexus.compact", { session: "plan" });
+  expect(lastAsked()).toEqual(["nexus/session/compact", { workspaceFolder: FOLDER, session: "plan" }]);
+  await run("nexus.switchSession", { folder: FOLDER, session: "plan" });
+  expect([focus.session, focus.agent]).toEqual(["plan", undefined]);
+});
+
+test("an undo that fails is said", async () => {
+  nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
+  nexus.answers["nexus/session/undoCompaction"] = new NexusError("The ledger is busy.", "ledger-busy");
+  mock.answers.push("Undo");
+  await run("nexus.compact");
+  await vi.waitFor(() => expect(lastMessage()).toBe("The ledger is busy."));
 });
 
 test("what the daemon refuses is said; without a server the way is a restart", async () => {
@@ -190,6 +215,9 @@ test("the selection is counted as the folder's model counts", async () => {
   expect(lastMessage()).toBe("The selection: 14 tokens (gpt-4.1, o200k_base).");
   await run("nexus.countSelection", vscode.Uri.file("/w/a/y.md"));
   expect(lastAsked()).toEqual(["nexus/tokens/count", { uris: ["file:///w/a/y.md"], model: "gpt-4.1" }]);
+  vi.spyOn(vscode.workspace, "openTextDocument").mockResolvedValueOnce({ getText: () => "from the web" } as never);
+  await run("nexus.countSelection", vscode.Uri.parse("vscode-vfs://github/a/b/y.md"));
+  expect(lastAsked()).toEqual(["nexus/tokens/count", { texts: ["from the web"], model: "gpt-4.1" }]);
 });
 
 test("templates are written by the daemon; what is there is left alone", async () => {
@@ -215,7 +243,7 @@ test.each([
 
 interface Manifest {
   contributes: {
-    commands: { command: string }[];
+    commands: { command: string; enablement?: string }[];
     menus: Record<string, { command: string }[]>;
     keybindings: { command: string }[];
     configuration: { properties: Record<string, unknown> };
@@ -227,6 +255,23 @@ interface Manifest {
 
 const file = (path: string) => readFileSync(resolve(__dirname, "../..", path), "utf8");
 const manifest = JSON.parse(file("package.json")) as Manifest;
+
+test("only what needs nothing is offered where no folder is open; a server that is stopped is started by a command", () => {
+  const free = manifest.contributes.commands.filter(({ enablement }) => enablement === undefined);
+  expect(free.map(({ command }) => command).sort()).toEqual([
+    "nexus.check",
+    "nexus.countSelection",
+    "nexus.initGlobal",
+    "nexus.openGlobalConfig",
+    "nexus.openPanel",
+    "nexus.openWalkthrough",
+    "nexus.restartServer",
+    "nexus.showOutput",
+    "nexus.showTrace",
+  ]);
+  const ready = manifest.contributes.commands.filter(({ enablement }) => enablement?.includes("nexus.state"));
+  expect(ready.map(({ command }) => command)).toEqual(["nexus.panel.refresh"]);
+});
 
 test("every command of the palette is there, and every one that menus name is declared", () => {
   const declared = manifest.contributes.commands.map((one) => one.command);
@@ -241,12 +286,12 @@ test("every command of the palette is there, and every one that menus name is de
 test("every request of the daemon has its types, and none besides", () => {
   const page = file("../docs/protocol.md");
   const documented = [...page.matchAll(/^\| \[`(nexus\/[\w/]+)`\]/gm)].map((found) => found[1]);
-  const typed = [...file("src/protocol.ts").matchAll(/^ {2}"(nexus\/[\w/]+)":/gm)].map((found) => found[1]);
+  const typed = [...file("src/protocol/requests.ts").matchAll(/^ {2}"(nexus\/[\w/]+)":/gm)].map((found) => found[1]);
   expect([...new Set(documented)].sort()).toEqual(typed.sort());
 });
 
 test("no command has the name of a request of the protocol", () => {
-  const requests = [...file("src/protocol.ts").matchAll(/"(nexus\/[\w/]+)":/g)].map((found) =>
+  const requests = [...file("src/protocol/requests.ts").matchAll(/"(nexus\/[\w/]+)":/g)].map((found) =>
     found[1]?.replaceAll("/", "."),
   );
   expect(requests.length).toBeGreaterThan(20);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
-import type { Focus, Nexus, ServerState } from "../../src/nexus";
+import { type Focus, type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import { type Feed, feed, type View } from "../../src/panel/feed";
 import type { AgentDidChange, ContextDidChange, Requests, SessionDidChange } from "../../src/protocol";
 import { example, FOLDER, usageOf } from "./panel-examples";
@@ -37,6 +37,10 @@ function world() {
     session: "main",
     agent: undefined as string | undefined,
     onDidChange: events.focus.event,
+    setSession(session: string) {
+      focus.session = session;
+      events.focus.fire();
+    },
     setAgent(agent: string | undefined) {
       focus.agent = agent;
       events.focus.fire();
@@ -81,7 +85,7 @@ describe("the feed", () => {
     known.look("rows", true);
     known.look("window", true);
     await settle();
-    expect(methods()).toEqual(["config/effective", "context/assemble", "context/layers", "context/usage"]);
+    expect(methods()).toEqual(["config/effective", "context/layers", "context/usage"]);
     expect(asked.every(([, params]) => params.workspaceFolder === FOLDER)).toBe(true);
     expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers"]));
   });
@@ -120,9 +124,36 @@ describe("the feed", () => {
     expect(scoped.map(([, params]) => params)).toEqual(
       scoped.map(() => ({ workspaceFolder: FOLDER, agent: "reviewer" })),
     );
-    expect(scoped.length).toBe(5);
+    expect(scoped.length).toBe(4);
     events.agent.fire({ workspaceFolder: FOLDER, agentId: "reviewer", reason: "disposed" });
     expect(focus.agent).toBeUndefined();
+  });
+
+  it("follows a conversation that another window renames or deletes", async () => {
+    const { events, focus } = begin();
+    focus.setSession("plan");
+    const change = { workspaceFolder: FOLDER, by: "other" } as const;
+    events.session.fire({ ...change, session: "other", reason: "deleted" });
+    expect(focus.session).toBe("plan");
+    events.session.fire({ ...change, session: "plan B", former: "plan", reason: "renamed" });
+    expect(focus.session).toBe("plan B");
+    events.session.fire({ ...change, session: "plan B", reason: "deleted" });
+    expect(focus.session).toBe("main");
+  });
+
+  it("looks back at main where the agent is gone", async () => {
+    const { known, nexus, focus } = begin();
+    known.look("window", true);
+    const { request } = nexus;
+    vi.spyOn(nexus, "request").mockImplementation(async (method, params) => {
+      if ("agent" in params) throw new NexusError("No live agent has that name.", "unknown-agent");
+      return request(method, params);
+    });
+    focus.setAgent("reviewer");
+    await settle();
+    expect(focus.agent).toBeUndefined();
+    await settle();
+    expect([known.get("usage").value?.place.agent, known.get("usage").trouble]).toEqual([undefined, undefined]);
   });
 
   it("keeps old figures until the new ones are there, and says that they are old", async () => {
@@ -183,28 +214,47 @@ describe("the feed", () => {
     expect(known.compaction).toBeUndefined();
     tell("main", "compacted");
     expect(known.compaction).toMatchObject({ undone: false });
-    focus.session = "plan";
-    events.focus.fire();
-    expect(known.compaction).toBeUndefined();
-    focus.session = "main";
-    events.focus.fire();
+    focus.setSession("plan");
+    tell("plan", "undone");
+    expect(known.compaction).toMatchObject({ undone: true });
+    focus.setSession("main");
+    expect(known.compaction).toMatchObject({ undone: false });
     tell("main", "undone");
     expect(known.compaction).toMatchObject({ undone: true });
     tell("main", "cleared");
     expect(known.compaction).toBeUndefined();
   });
 
-  it("peeks at the cache without a message, once it is quiet", async () => {
-    const { known, events, asked } = begin();
+  it("remembers the last compaction of a viewed agent's own conversation", async () => {
+    const { known, events, nexus, focus } = begin();
+    const { request } = nexus;
+    vi.spyOn(nexus, "request").mockImplementation(async (method, params) =>
+      method === "nexus/agent/list"
+        ? ({ agents: [{ agentId: "reviewer", session: "agent:reviewer" }] } as never)
+        : request(method, params),
+    );
+    known.look("window", true);
+    focus.setAgent("reviewer");
+    await settle();
+    const change = { workspaceFolder: FOLDER, by: "self", reason: "compacted" } as const;
+    events.session.fire({ ...change, session: "main" });
+    expect(known.compaction).toBeUndefined();
+    events.session.fire({ ...change, session: "agent:reviewer" });
+    expect(known.compaction).toMatchObject({ undone: false });
+  });
+
+  it("what is typed costs no request of its own: the figures and what the cache can reuse come along", async () => {
+    const { known, events, methods, asked } = begin();
     known.look("window", true);
     await settle(500);
     asked.length = 0;
-    for (let time = 0; time < 30; time++) {
-      events.context.fire(context({ reason: "session" }));
-      await settle(5);
-    }
+    const cache = { reusedTokens: 600, prefixTokens: 648 };
+    for (let time = 0; time < 30; time++) events.context.fire(context({ usage: { ...context().usage, cache } }));
+    expect(known.get("usage").value?.usage.cache).toEqual(cache);
     await settle(500);
-    expect(asked.length).toBeLessThanOrEqual(2);
-    expect(asked[0]).toEqual(["context/assemble", { workspaceFolder: FOLDER, session: "main" }]);
+    expect(methods()).toEqual(["context/layers"]);
+    events.context.fire(context({ reason: "config" }));
+    await settle(500);
+    expect(methods()).toEqual(["config/effective", "context/layers", "context/layers"]);
   });
 });

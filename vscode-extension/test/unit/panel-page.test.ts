@@ -64,7 +64,6 @@ describe("the page", () => {
       model(usageOf(rows(70_001, 20_003, 30_007, 5)), {
         config: example("nexus/config/effective"),
         layers: example("nexus/context/layers"),
-        metadata: example("nexus/context/assemble").metadata,
         agent: "reviewer",
         compaction: { undone: false, time: "12:03" },
       });
@@ -143,7 +142,7 @@ describe("the page", () => {
     expect(text(".notice-title")).toBe("Reading the context");
     shown.show(model());
     const bar = root.firstElementChild;
-    shown.show(noticeOf("failed", "Python 3.11 was not found.", true) ?? READING);
+    shown.show(noticeOf("failed", "Python 3.11 was not found.", "here") ?? READING);
     expect(texts(".notice-actions button")).toEqual(["Try Again", "Show Output", "Get Started"]);
     root.querySelector<HTMLElement>(".notice-actions button")?.click();
     expect(sent).toEqual([{ type: "act", id: "start" }]);

@@ -27,8 +27,8 @@ describe("rows", () => {
 System prompt | 550 · 0.1 %
   System Configuration | 4 · < 0.1 %
   Global Configuration | 43 · < 0.1 %
-  Ancestor Configuration (company) | 74 · < 0.1 %
-  Ancestor Configuration (backend) | 99 · < 0.1 %
+  Ancestor: company | 74 · < 0.1 %
+  Ancestor: backend | 99 · < 0.1 %
   Project Configuration | 140 · < 0.1 %
     threats.md | 47 · < 0.1 %
   Capabilities | 21 · < 0.1 %
@@ -227,7 +227,7 @@ describe("sessions", () => {
       ["session:plan", "session.current", "pass-filled"],
       ["session:main", "session.other", "comment"],
     ]);
-    expect(nodes[1]?.spoken).toMatch(/^plan, current, 5 messages, 79 tokens, \d\d:00$/);
+    expect(nodes[1]?.spoken).toMatch(/^plan, current, 79 tokens, 5 messages, \d\d:00$/);
     expect(nodes[0]?.subject).toEqual({ folder: FOLDER, session: "plan B" });
   });
 
@@ -276,6 +276,14 @@ orphan | worker · 1,840 · 1 %
     const nodes = (...agents: AgentInfo[]) => agentNodes({ agents, folder: FOLDER, viewed: undefined });
     expect(ids(nodes(agent("lead")))).toEqual(["you", "agent:lead"]);
     expect(ids(nodes(agent("lead"), agent("tests", "lead")))).toEqual(["you", "agent:lead/", "agent:tests"]);
+  });
+
+  it("with something wrong are marked, and say what", () => {
+    const wrong = { ...agent("lead"), notice: "Its directory /home/ana/company/lead is gone." };
+    const node = agentNodes({ agents: [wrong], folder: FOLDER, viewed: "lead" })[1];
+    expect(node?.icon).toEqual({ name: "warning", colour: "list.warningForeground" });
+    expect(textOf(node?.tooltip)).toContain("$(warning) Its directory /home/ana/company/lead is gone\\.");
+    expect(textOf(node?.spoken)).toContain("Its directory /home/ana/company/lead is gone.");
   });
 
   it("none: the view says what agents are", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { noticeOf } from "../../src/panel/notice";
 import { levelOf, type WindowGiven, windowModel } from "../../src/panel/window";
-import type { Metadata, UsageRow } from "../../src/protocol";
+import type { CacheReport, UsageRow } from "../../src/protocol";
 import { example, FOLDER, usageOf } from "./panel-examples";
 
 const folder = { uri: FOLDER, name: "auth-service" };
@@ -14,17 +14,13 @@ const row = (category: UsageRow["category"], tokens: number, exact = true): Usag
 const model = (given: Partial<WindowGiven> = {}) =>
   windowModel({ folder, session: "main", usage: example("nexus/context/usage"), ...given });
 
-const metadata = (change: Partial<Metadata>): Metadata => ({
-  ...example("nexus/context/assemble").metadata,
-  ...change,
-});
+const cached = (cache: CacheReport) => model({ usage: { ...example("nexus/context/usage"), cache } }).facts;
 
 describe("the window", () => {
   it("of a real answer shows the daemon's figures", () => {
     const shown = model({
       layers: example("nexus/context/layers"),
       config: example("nexus/config/effective"),
-      metadata: example("nexus/context/assemble").metadata,
     });
     expect(shown).toMatchObject({
       folder: "auth-service",
@@ -47,7 +43,7 @@ describe("the window", () => {
     expect(shown.remarks).toEqual([
       { tone: "error", text: "1 error in the files of the context.", action: { id: "check", label: "Show" } },
     ]);
-    expect(shown.facts).toEqual([{ label: "Cache", text: "Nothing was sent yet", tone: "plain" }]);
+    expect(shown.facts).toEqual([{ label: "Cache", text: "No request since the server started", tone: "plain" }]);
     expect(shown.marks.map(({ label }) => label)).toEqual(["The conversation is compacted from 80 % on"]);
     expect(shown.marks[0]?.at).toBeCloseTo((80 * 1_043_576) / 1_047_576);
   });
@@ -78,15 +74,20 @@ describe("the window", () => {
 
   it("says what is wrong and what to do about it", () => {
     const usage = usageOf([row("history", 231_000)], { limitKnown: false });
-    const truncation = { strategy: "smart", removedMessages: 12, removedTokens: 3_400 };
-    const shown = model({ usage, metadata: metadata({ truncated: true, truncation }), trouble: "The ledger is busy." });
+    const shown = model({ usage, trouble: "The ledger is busy." });
     expect(shown.remarks.map(({ text, action }) => [text, action?.id])).toEqual([
       ["The ledger is busy.", "retry"],
       ["47,000 tokens more than the model takes.", "compact"],
-      ["12 messages (3,400 tokens) of the conversation will not be sent.", undefined],
       ["The window of claude-sonnet-4-5 is not known; 200,000 tokens are a guess.", "config"],
     ]);
     expect(shown.spoken).toMatch(/Over the limit\.$/);
+  });
+
+  it("says what of the conversation has no room", () => {
+    const usage = usageOf([row("history", 100_000)], { removedMessages: 12 });
+    expect(model({ usage }).remarks.map(({ text, action }) => [text, action?.id])).toEqual([
+      ["12 messages of this conversation will not be sent: there is no room.", "compact"],
+    ]);
   });
 
   it("offers to begin where the folder says nothing of its own", () => {
@@ -102,33 +103,35 @@ describe("the window", () => {
       range: { start: { line: 1, character: 0 }, end: { line: 1, character: 4 } },
     };
     const broke = { category: "system", label: "Project Configuration", tokens: 52_160, costUsd: 0.1799, source };
-    const [fact] = model({ metadata: metadata({ cache: { reusedTokens: 9_120, prefixTokens: 61_280, broke } }) }).facts;
+    const [fact] = cached({ reusedTokens: 9_120, prefixTokens: 61_280, broke });
     expect(fact).toMatchObject({
-      text: "Broken by Project Configuration",
+      text: "Broken: Project Configuration",
       detail: "52,160 tokens must be read again, about $0.18. 9,120 of 61,280 tokens can be reused.",
       tone: "warning",
       action: { id: "cacheSource" },
     });
-    const whole = model({ metadata: metadata({ cache: { reusedTokens: 600, prefixTokens: 648 } }) }).facts;
-    expect(whole).toMatchObject([{ text: "600 of 648 tokens can be reused", tone: "good" }]);
+    expect(cached({ reusedTokens: 600, prefixTokens: 648 })).toMatchObject([
+      { text: "600 of 648 tokens can be reused", tone: "good" },
+    ]);
   });
 
   it("says whose view it is, and when the conversation was compacted", () => {
     const shown = model({ agent: "reviewer", compaction: { undone: false, time: "12:03" } });
     expect(shown.agent).toBe("reviewer");
     expect(shown.spoken).toMatch(/^Viewing as reviewer\. /);
-    expect(shown.facts).toMatchObject([{ text: "Compacted at 12:03", action: { id: "undoCompaction" } }]);
-    expect(model({ compaction: { undone: true, time: "12:04" } }).facts[0]?.action).toBeUndefined();
+    expect(shown.facts[1]).toMatchObject({ text: "Compacted at 12:03", action: { id: "undoCompaction" } });
+    expect(model({ compaction: { undone: true, time: "12:04" } }).facts[1]?.action).toBeUndefined();
   });
 });
 
 describe("a notice", () => {
   it("says what is missing and what to do", () => {
     const ids = (notice: ReturnType<typeof noticeOf>) => notice?.actions.map(({ id }) => id);
-    expect(noticeOf("ready", "", true)).toBeUndefined();
-    expect(ids(noticeOf("ready", "", false))).toEqual(["openFolder", "help"]);
-    expect(noticeOf("installing", "2 of 14", true)).toMatchObject({ busy: true, text: "2 of 14" });
-    const failed = noticeOf("failed", "Python 3.11 was not found.", true);
+    expect(noticeOf("ready", "", "here")).toBeUndefined();
+    expect(ids(noticeOf("ready", "", "none"))).toEqual(["openFolder", "help"]);
+    expect(noticeOf("stopped", "", "elsewhere")?.title).toBe("No folder on the disk is open");
+    expect(noticeOf("installing", "2 of 14", "here")).toMatchObject({ busy: true, text: "2 of 14" });
+    const failed = noticeOf("failed", "Python 3.11 was not found.", "here");
     expect(failed).toMatchObject({ tone: "error", text: "Python 3.11 was not found.", busy: false });
     expect(ids(failed)).toEqual(["start", "output", "help"]);
   });

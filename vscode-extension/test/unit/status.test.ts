@@ -134,6 +134,56 @@ test("main's figures come with the change; another conversation is asked for, on
   expect(nexus.asked).toEqual([["nexus/context/usage", { workspaceFolder: "file:///w/a", session: "plan" }]]);
 });
 
+test("it shows the agent that is viewed, whatever becomes of main, and main again afterwards", async () => {
+  openFolders("a");
+  const nexus = fakeNexus({
+    "nexus/context/usage": ({ agent }: { agent?: string }) => usageOf([{ tokens: agent === "reviewer" ? 951 : 100 }]),
+  });
+  const focus = makeFocus(memento());
+  registerStatus(context, nexus, focus);
+  await vi.runAllTimersAsync();
+  const item = mock.statusItems[0] as { text: string; accessibilityInformation: { label: string } };
+  focus.setAgent("reviewer");
+  nexus.contexts.fire({
+    workspaceFolder: "file:///w/a",
+    revision: 2,
+    reason: "config",
+    usage: usageOf([{ tokens: 3 }]),
+  });
+  await vi.runAllTimersAsync();
+  expect(item.text).toBe("$(eye) reviewer: 951 / 200k 0.5 %");
+  expect(item.accessibilityInformation.label).toBe("Nexus, as reviewer: 951 of 200,000 tokens, 0.5 %");
+  nexus.answers["nexus/context/usage"] = usageOf([{ tokens: 960 }]);
+  nexus.agents.fire({ workspaceFolder: "file:///w/a", agentId: "reviewer", reason: "changed" });
+  await vi.runAllTimersAsync();
+  expect(item.text).toContain("reviewer: 960 ");
+  focus.setAgent(undefined);
+  await vi.runAllTimersAsync();
+  expect(item.text).toBe("$(layers) 960 / 200k 0.5 %");
+});
+
+test("a failure is said, and tried again by itself", async () => {
+  openFolders("a");
+  let tries = 0;
+  const nexus = fakeNexus({
+    "nexus/context/usage": () => (++tries === 1 ? new Error("The ledger is busy.") : usageOf([{ tokens: 100 }])),
+  });
+  registerStatus(context, nexus, makeFocus(memento()));
+  await vi.advanceTimersByTimeAsync(10);
+  const item = mock.statusItems[0] as { text: string; tooltip: string };
+  expect([item.text, item.tooltip]).toEqual(["$(warning) Nexus", "The ledger is busy."]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(item.text).toContain("100 / 200k");
+});
+
+test("the tooltip says what the last edit broke of the cache", () => {
+  const broke = { category: "system", label: "Project|Configuration", tokens: 1_234 };
+  const usage = usageOf([], { cache: { reusedTokens: 1, prefixTokens: 2, broke } });
+  expect(usageTable(usage, { folder: "a", session: "main" })).toContain(
+    "Cache broken by Project\\|Configuration: 1,234 tokens are read again",
+  );
+});
+
 test("it hides where there is nothing to say, and says why there is no server", async () => {
   const nexus = fakeNexus();
   registerStatus(context, nexus, makeFocus(memento()));
@@ -148,6 +198,20 @@ test("it hides where there is nothing to say, and says why there is no server", 
   mock.settings.set("nexus.statusBar.enabled", false);
   nexus.become("failed", "No Python.");
   expect(item.visible).toBe(false);
+});
+
+test("folders that are not on the disk are not looked at", () => {
+  const web = { uri: vscode.Uri.parse("vscode-vfs://github/a/b"), name: "b", index: 0 };
+  const disk = { uri: vscode.Uri.file("/w/a"), name: "a", index: 1 };
+  Object.assign(vscode.workspace, { workspaceFolders: [web, disk] });
+  const focus = makeFocus(memento());
+  expect(focus.folder?.path).toBe("/w/a");
+  const editor = { document: { uri: vscode.Uri.parse("vscode-vfs://github/a/b/x.md") } };
+  Object.assign(vscode.window, { activeTextEditor: editor });
+  events.activeEditor.fire(editor);
+  expect(focus.folder?.path).toBe("/w/a");
+  Object.assign(vscode.workspace, { workspaceFolders: [web] });
+  expect(makeFocus(memento()).folder).toBeUndefined();
 });
 
 test("the focus follows the editor, stays where no folder is, and keeps a conversation per folder", () => {

@@ -1,6 +1,6 @@
 /** Processes that the tests start: found and ended by id, never by name. Linux: what runs is read from /proc. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { openSync, readFileSync, readdirSync } from "node:fs";
+import { openSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 

@@ -6,6 +6,9 @@ import type { World } from "./world.ts";
 
 const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machine with other work twice that
 const PATIENCE_MS = 20_000;
+const RELOADS = 4;
+const FOLDERS_MS = 3_000; // until the folders of a workspace's file show, after the rest does
+const GRIP = 2; // pixels from the edge of a part to what it is dragged by
 const SIZE = { width: 1440, height: 900 };
 const CHROMIUM_FLAGS = [
   "--no-sandbox",
@@ -69,6 +72,7 @@ export class Workbench {
     await page.goto(address(world, opening));
     await page.locator(".part.statusbar").waitFor({ timeout: START_MS });
     if (opening.trust) await bench.#answerTrust(opening.trust);
+    if (opening.workspace.endsWith(".code-workspace")) await bench.#waitForFolders();
     return bench;
   }
 
@@ -122,7 +126,9 @@ export class Workbench {
 
   /** Chooses a row of the quick pick that is open, by what it begins with. */
   async choose(text: string): Promise<void> {
-    await this.picks(new RegExp(`^\\s*${text}`)).first().click();
+    await this.picks(new RegExp(`^\\s*${text}`))
+      .first()
+      .click();
     await this.#quickInput().waitFor({ state: "hidden" });
   }
 
@@ -171,6 +177,39 @@ export class Workbench {
     return panel;
   }
 
+  /** Makes the side bar as wide as this, in pixels. */
+  async widenSideBar(width: number): Promise<void> {
+    const { x, right, middle } = await this.#box(".part.sidebar");
+    await this.#drag([right + GRIP, middle], [x + width + GRIP, middle]);
+  }
+
+  /** Makes the chat view as wide as this, in pixels. */
+  async widenChat(width: number): Promise<void> {
+    const { x, right, middle } = await this.#box(".part.auxiliarybar");
+    await this.#drag([x - GRIP, middle], [right - width - GRIP, middle]);
+  }
+
+  /** Makes a view of the side bar as high as this, in pixels, if another is unfolded below. */
+  async heighten(title: string, height: number): Promise<void> {
+    const box = await this.view(title).boundingBox();
+    if (!box) throw new Error(`there is no view ${title}`);
+    const middle = box.x + box.width / 2;
+    await this.#drag([middle, box.y + box.height], [middle, box.y + height]);
+  }
+
+  async #box(part: string): Promise<{ x: number; right: number; middle: number }> {
+    const box = await this.page.locator(part).boundingBox();
+    if (!box) throw new Error(`there is no ${part}`);
+    return { x: box.x, right: box.x + box.width, middle: box.y + box.height / 2 };
+  }
+
+  async #drag(from: readonly [number, number], to: readonly [number, number]): Promise<void> {
+    await this.page.mouse.move(...from);
+    await this.page.mouse.down();
+    await this.page.mouse.move(...to, { steps: 5 });
+    await this.page.mouse.up();
+  }
+
   /** A view of the side bar by its title. */
   view(title: string): Locator {
     return this.page.locator(".part.sidebar .pane", {
@@ -211,10 +250,16 @@ export class Workbench {
   }
 
   /** Opens the chat view with the test model picked: VS Code looks for models when a first question is asked. */
-  async openChat(): Promise<void> {
+  async openChat(model = "Parrot"): Promise<void> {
     await this.command("Chat: Open Chat");
     await this.#say("@parrot hello");
-    await this.page.locator(".interactive-input-part", { hasText: "Parrot" }).waitFor({ timeout: START_MS });
+    await this.page.locator(".interactive-input-part", { hasText: model }).waitFor({ timeout: START_MS });
+  }
+
+  /** Begins another conversation in the chat view. */
+  async newChat(): Promise<void> {
+    await this.page.locator(".part.auxiliarybar .title-actions .codicon-plus").first().click();
+    await this.page.locator(".interactive-response").first().waitFor({ state: "detached" });
   }
 
   /** Asks @nexus in the chat view, as a person would. The answer is `response(…)`. */
@@ -233,6 +278,19 @@ export class Workbench {
     await this.page.keyboard.type(text, { delay: 20 });
     await this.page.keyboard.press("Escape");
     await this.page.keyboard.press("Enter");
+  }
+
+  /** VS Code in a browser now and then reads a workspace's file before it can, and finds no folders: once more, then. */
+  async #waitForFolders(): Promise<void> {
+    const header = this.page.locator(".part.sidebar .pane-header").first();
+    const empty = this.page.locator(".part.sidebar .pane-header", { hasText: "No Folder Opened" });
+    for (let again = 0; again < RELOADS; again++) {
+      await header.waitFor({ timeout: START_MS });
+      await this.page.waitForTimeout(FOLDERS_MS);
+      if ((await empty.count()) === 0) return;
+      await this.page.reload();
+    }
+    throw new Error(`VS Code found no folders in the workspace's file, ${RELOADS} times`);
   }
 
   async #answerTrust(answer: "all beside it" | "no"): Promise<void> {

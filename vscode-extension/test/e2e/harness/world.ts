@@ -24,6 +24,7 @@ const EXAMPLES = path.join(REPOSITORY, "examples");
 const SETTINGS = {
   "workbench.startupEditor": "none",
   "workbench.tips.enabled": false,
+  "window.autoDetectColorScheme": true, // a page says whether it is dark
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "telemetry.telemetryLevel": "off",
   "extensions.autoUpdate": false,
@@ -33,6 +34,7 @@ const SETTINGS = {
   "security.workspace.trust.startupPrompt": "always",
   "security.workspace.trust.banner": "never",
   "editor.minimap.enabled": false,
+  "editor.scrollBeyondLastLine": false,
   "window.restoreWindows": "none",
   "files.autoSave": "off",
   "workbench.editor.enablePreview": false,
@@ -64,10 +66,7 @@ export interface Tools {
 }
 
 /** Starts the server with the extensions installed; `close` ends it, and keeps its logs in `kept` when told to. */
-export async function open(
-  tools: Tools,
-  kept: string,
-): Promise<{ world: World; close(keep: boolean): Promise<void> }> {
+export async function open(tools: Tools, kept: string): Promise<{ world: World; close(keep: boolean): Promise<void> }> {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), "nexus-e2e-")));
   const in_ = (...parts: string[]) => path.join(root, ...parts);
   for (const folder of ["home", "state", "logs", "extensions", "workspaces", "data/User", "data/Machine"]) {
@@ -146,6 +145,7 @@ function environment(root: string, tools: Tools, nexus: string): Record<string, 
     NEXUS_HOME: path.join(home, ".nexus3"),
     NEXUS_STATE: path.join(root, "state"),
     NEXUS_E2E_BEHIND: nexus, // the daemon behind many-rows.mjs
+    NEXUS_TEST_MODEL_SAYS: path.join(root, "model.json"),
     NEXUS_TEST_MODEL_LOG: path.join(root, "logs/model.jsonl"),
   };
 }

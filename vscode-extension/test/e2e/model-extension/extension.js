@@ -6,8 +6,9 @@
 // 4. `[[fail]]`: the request fails.
 // 5. The daemon's request for a summary gets a short one that names this model.
 // 6. `@parrot hello` in the chat answers `Here.`: VS Code looks for models when a first question is asked.
-// 7. Every request, its end and its cancellation is a line of JSON in the file that $NEXUS_TEST_MODEL_LOG names.
-const { appendFileSync } = require("node:fs");
+// 7. For pictures: $NEXUS_TEST_MODEL_SAYS names a JSON file, `{"name": …, "answers": {"words of a question": answer}}`.
+// 8. Every request, its end and its cancellation is a line of JSON in the file that $NEXUS_TEST_MODEL_LOG names.
+const { appendFileSync, existsSync, readFileSync } = require("node:fs");
 const vscode = require("vscode");
 
 const MODEL = {
@@ -28,7 +29,7 @@ const SUMMARY = /Write the summary that will take the place of the messages/;
 exports.activate = (context) => {
   context.subscriptions.push(
     vscode.lm.registerLanguageModelChatProvider("nexus-test", {
-      provideLanguageModelChatInformation: async () => [MODEL],
+      provideLanguageModelChatInformation: async () => [{ ...MODEL, name: says().name ?? MODEL.name }],
       provideLanguageModelChatResponse: answer,
       provideTokenCount: async (_model, text) => Math.ceil(words(text).length / 4),
     }),
@@ -61,7 +62,14 @@ async function answer(_model, messages, options, progress, token) {
 function reply(last, heard) {
   if (SUMMARY.test(last)) return ["## Goal\n", "Summary by the test model.\n", "## State\n", "Asked and answered.\n"];
   if (last.includes("[[slow]]")) return Array.from({ length: SLOW_WORDS }, (_, index) => `word${index + 1} `);
+  const known = Object.entries(says().answers ?? {}).find(([question]) => last.includes(question));
+  if (known) return known[1].split(/(?<=\s)/);
   return [`Heard ${heard.length} messages. `, "You said: ", last.trim().split("\n").at(-1)];
+}
+
+function says() {
+  const file = process.env.NEXUS_TEST_MODEL_SAYS;
+  return file && existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
 }
 
 function role(message) {

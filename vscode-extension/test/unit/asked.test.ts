@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { asked } from "../../src/asked";
 import { NexusError } from "../../src/nexus";
-import { asked } from "../../src/panel/asked";
 
 /** A question whose answers the test gives. */
-function question(delay = 5) {
+function question() {
   const calls: { answer(value: string): Promise<void>; fail(error: Error): Promise<void>; signal: AbortSignal }[] = [];
   const settled = async (act: () => void) => {
     act();
@@ -18,7 +18,7 @@ function question(delay = 5) {
       });
     });
   const told = vi.fn();
-  const one = asked(ask, told, delay);
+  const one = asked(ask, told);
   return { one, calls, told, call: (index: number) => calls[index] ?? expect.fail(`there is no call ${index}`) };
 }
 

@@ -1,0 +1,204 @@
+/** What a context holds and costs: assembled, previewed, counted, its layers and settings. */
+import type { SpawnParams } from "./agents";
+import type { Receipt } from "./sessions";
+import type { Counter, Json, Location, Message, Problem, Range } from "./shapes";
+
+export type Category = "system" | "tools" | "history" | "memory" | "event";
+
+export interface UsageRow {
+  category: Category;
+  label: string;
+  tokens: number;
+  exact: boolean;
+  source?: Location;
+}
+
+/** What a context costs, in tokens. The rows sum to `total`. */
+export interface TokenUsage {
+  model: string;
+  limit: number;
+  limitKnown: boolean;
+  reserved: number;
+  available: number;
+  total: number;
+  remaining: number;
+  /** `total` as a share of `available`, in percent, to one decimal. */
+  percent: number;
+  over: boolean;
+  counter: Counter;
+  rows: UsageRow[];
+  /** As `percent`, had nothing been cut; of a conversation's usage. */
+  wantedPercent?: number;
+  /** Messages that are not sent any more, where there are any. */
+  removedMessages?: number;
+  /** Why it is time to compact, where it is. */
+  compactionReason?: string;
+  /** What the next request could reuse of the last one, once one was made. */
+  cache?: CacheReport;
+}
+
+export interface Used {
+  system: number;
+  tools: number;
+  history: number;
+  memory: number;
+  event: number;
+  total: number;
+}
+
+export interface TokenBudget {
+  modelLimit: number;
+  reserveResponse: number;
+  reserveTools: number;
+  available: number;
+  used: Used;
+  remaining: number;
+}
+
+/** What a provider can reuse of the request before, and what broke it. */
+export interface CacheReport {
+  reusedTokens: number;
+  prefixTokens: number;
+  broke?: { category: string; label: string; tokens: number; costUsd?: number; source?: Location };
+}
+
+export interface Metadata {
+  tokens: Record<string, number>;
+  stablePrefixTokens: number;
+  prefixHash: string;
+  wantedPercent: number;
+  shouldCompact: boolean;
+  compactionReason?: string;
+  compaction?: { id?: string; reached: boolean; receipt?: Receipt; problem?: string };
+  truncated: boolean;
+  truncation?: {
+    strategy: string;
+    removedMessages: number;
+    removedTokens: number;
+    originalTokens?: number;
+    finalTokens?: number;
+    keptFromStart?: number;
+    identifierTokens?: number;
+    shortened?: number[];
+  };
+  cache: CacheReport;
+  toolsLeftOut?: Record<string, string>;
+  repairs?: { kind: string; text: string; index?: number; toolCallId?: string; given?: string; sent?: string }[];
+  unsent?: string[];
+  activeSkills: string[];
+  memory?: {
+    included: string[];
+    dropped: string[];
+    tokens: number;
+    shortened?: string[];
+    messages?: string[];
+    failures?: string[];
+  };
+  contextJson: Record<string, Json>;
+  cached: boolean;
+  assemblyMs: number;
+}
+
+export interface AssembleOptions {
+  model?: string | null;
+  parameters?: Record<string, Json>;
+  additionalSystemPrompt?: string | null;
+  additionalTools?: Record<string, Json>[];
+  disabledTools?: string[];
+  maxContextTokens?: number | null;
+  reserveTokens?: number | null;
+  truncationStrategy?: string | null;
+  skipSkills?: boolean;
+  skillFilter?: string[] | null;
+  skills?: string[];
+  sandbox?: boolean | null;
+  permissions?: string[] | null;
+  memoryTools?: boolean;
+}
+
+export interface AssembledContext {
+  revision: number;
+  workspaceFolder: string;
+  session: string;
+  systemPrompt: string;
+  history: Message[];
+  currentMessage: Message | null;
+  tools: Record<string, Json>[];
+  parameters: Record<string, { value: Json; origin: string }>;
+  model: string;
+  provider: string;
+  usage: TokenUsage;
+  tokenBudget: TokenBudget;
+  permissions: Record<string, Json>;
+  toolset: string;
+  role: string;
+  workspacePath: string;
+  metadata: Metadata;
+  problems: Problem[];
+  agent?: string;
+  request?: Record<string, Json>;
+  parentTurn?: string;
+  sourceEvent?: string;
+}
+
+export interface Fragment {
+  section: string;
+  layer: string | null;
+  title: string;
+  range: Range;
+  source: Location | null;
+  tokens: number;
+  verbatim: boolean;
+}
+
+export interface Preview {
+  revision: number;
+  text: string;
+  fragments: Fragment[];
+  tokens: number;
+}
+
+/** An agent that is not spawned: what it would see. */
+export type ViewAs = Partial<Omit<SpawnParams, "workspaceFolder">>;
+
+export interface LayerFile {
+  kind: string;
+  uri: string;
+  status: "loaded" | "missing" | "stale" | "invalid" | "unreadable" | "too-large" | "shadowed" | "excluded";
+  tokens?: number;
+}
+
+export interface Layer {
+  name: string;
+  path: string;
+  files: LayerFile[];
+}
+
+export interface Layers {
+  revision: number;
+  layers: Layer[];
+  skipped: { path: string; reason: string }[];
+  problems: Problem[];
+}
+
+export interface Provenance extends Location {
+  layer: string;
+  value: Json;
+  wins: boolean;
+  ignored?: boolean;
+}
+
+export interface McpServer extends Location {
+  name: string;
+  type: "stdio" | "http" | "sse";
+  origin: string;
+  enabled: boolean;
+  shadowedBy?: string;
+}
+
+export interface EffectiveConfig {
+  revision: number;
+  config: Record<string, Json>;
+  provenance: Record<string, Provenance[]>;
+  mcpServers: McpServer[];
+}

@@ -1,0 +1,83 @@
+/** What a compaction did and what is lost with it, for people. Every figure is the daemon's. */
+import * as vscode from "vscode";
+import { exactly, plural } from "./figures";
+import type { Lost, Receipt } from "./protocol";
+
+/** The kinds of what may be lost, what matters most first. */
+export const KINDS = [
+  "instructions",
+  "decisions",
+  "paths",
+  "commands",
+  "identifiers",
+  "errors",
+] as const satisfies (keyof Lost)[];
+type Kind = (typeof KINDS)[number];
+
+/** How many of a kind are lost; the receipt lists the first of them. */
+export function lostCount({ lost }: Receipt, kind: Kind): number {
+  return lost.counts[kind] ?? lost[kind].length;
+}
+
+/** `3 paths`. */
+export function lostText(receipt: Receipt, kind: Kind): string {
+  return plural(lostCount(receipt, kind), kind.slice(0, -1));
+}
+
+/** `21 messages became a summary by extractive, 1,675 → 535 tokens`. */
+export function changeText(receipt: Receipt): string {
+  const { replacedMessages, tokensBefore, tokensAfter } = receipt;
+  const change = `${exactly(tokensBefore)} → ${exactly(tokensAfter)} tokens`;
+  return `${plural(replacedMessages, "message")} became a summary by ${writerOf(receipt)}, ${change}`;
+}
+
+/** `lost: 2 paths, 1 error`. */
+export function lossText(receipt: Receipt): string {
+  const lost = KINDS.filter((kind) => lostCount(receipt, kind) > 0).map((kind) => lostText(receipt, kind));
+  return lost.length > 0 ? `lost: ${lost.join(", ")}` : "nothing that counts is lost";
+}
+
+/** The whole receipt as Markdown. */
+export function receiptText(session: string, receipt: Receipt): string {
+  const lost = KINDS.flatMap((kind) => lostSection(receipt, kind));
+  return [
+    `# Receipt of a compaction of ${session}`,
+    "",
+    `- id: ${receipt.id}`,
+    `- when: ${receipt.created}`,
+    `- why: ${receipt.reason}`,
+    `- by: ${writerOf(receipt)}`,
+    `- messages replaced: ${exactly(receipt.replacedMessages)}`,
+    `- tokens: ${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)}`,
+    ...receipt.failures.map((failure) => `- asked before: ${failure}`),
+    "",
+    "## Lost: it stands nowhere any more",
+    ...(lost.length > 0 ? lost : ["", "Nothing that counts."]),
+    "",
+  ].join("\n");
+}
+
+/** Opens the whole receipt beside what is edited. */
+export async function showReceipt(session: string, receipt: Receipt): Promise<void> {
+  const content = receiptText(session, receipt);
+  const document = await vscode.workspace.openTextDocument({ content, language: "markdown" });
+  await vscode.window.showTextDocument(document, { preview: true });
+}
+
+/** Who wrote the summary; its model, where the client that was asked names it. */
+function writerOf({ summarizer, model }: Receipt): string {
+  return model ? `${summarizer} (${model})` : summarizer;
+}
+
+function lostSection(receipt: Receipt, kind: Kind): string[] {
+  const count = lostCount(receipt, kind);
+  if (count === 0) return [];
+  const listed = receipt.lost[kind];
+  const more = count > listed.length ? [`- … ${exactly(count - listed.length)} more`] : [];
+  const title = `### ${kind[0]?.toUpperCase()}${kind.slice(1)} (${exactly(count)})`;
+  return ["", title, "", ...listed.map((one) => `- ${inline(one)}`), ...more];
+}
+
+function inline(text: string): string {
+  return `\`${text.replaceAll("`", "'").replace(/\s*\n\s*/g, " ⏎ ")}\``;
+}

@@ -1,0 +1,38 @@
+/** How quick the panel is with a folder as people have them. Figures are printed; only what is far off fails. */
+import path from "node:path";
+import type { FrameLocator } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { photographFailure, prepared, window, world } from "./harness/each.ts";
+import { timeEdits, timeFirstPaint, watchFirstFigures } from "./harness/stopwatch.ts";
+import type { Workbench } from "./harness/workbench.ts";
+import { copyExample } from "./harness/world.ts";
+
+const EDITS = 20;
+
+let bench: Workbench;
+let panel: FrameLocator;
+
+beforeAll(
+  prepared(async () => {
+    const folder = path.join(copyExample(world(), "speed"), "backend/auth-service");
+    const file = path.join(folder, ".nexus3/NEXUS.md");
+    bench = await window({ workspace: folder, file, prepare: watchFirstFigures });
+    await bench.ready();
+  }),
+);
+afterAll(() => bench?.close());
+beforeEach(photographFailure);
+
+test("the panel is painted soon after its figures are there", async () => {
+  panel = await bench.openPanel();
+  const ms = await timeFirstPaint(panel);
+  console.log(`measured panel: ${ms} ms from its figures to its first paint, wanted: 300`);
+  expect(ms).toBeLessThan(3_000);
+});
+
+test("an edit of a folder as people have them shows soon", async () => {
+  await bench.cursorTo("end");
+  const took = await timeEdits(bench, panel, EDITS);
+  console.log(`measured an edit until the panel shows it: ${took}, wanted: 100`);
+  expect(took.at(0.5)).toBeLessThan(1_000);
+});
