@@ -224,7 +224,9 @@ class Connections:
             return self._connect()
 
     def _connect(self) -> apsw.Connection:
-        connection = connect(self.path or "")
+        # one thread at a time has it: no lock is taken for each value that is read
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
+        connection = connect(self.path or "", flags=flags)
         connection.execute("PRAGMA query_only = ON")
         return connection
 

@@ -24,7 +24,7 @@ from nexus_context.ledger.lineage import (
     turn_ranges,
 )
 from nexus_context.ledger.records import Head, Held, History, Turn
-from nexus_context.ledger.rows import SELECTED, DamagedError, message_of, optional_value, value_of
+from nexus_context.ledger.rows import SELECTED, DamagedError, held_of, message_of, optional_value, value_of
 from nexus_context.ledger.sessions import Place
 from nexus_context.ledger.sql import row, value
 from nexus_context.ledger.writing import state
@@ -193,16 +193,7 @@ def _held(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> lis
 
 
 def _all_held(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Held]:
-    counters = _counters(connection)
-    return [
-        Held(
-            number & _MASK,
-            tokens,
-            counters[counter],
-            message_of(number, turn, role, tokens, length, said, data, crc),
-        )
-        for number, turn, role, tokens, length, said, data, crc, counter in rows
-    ]
+    return held_of(rows, _counters(connection))
 
 
 def _counters(connection: apsw.Connection) -> dict[int, str]:

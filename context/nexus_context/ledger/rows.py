@@ -8,12 +8,14 @@
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.ledger.records import Held
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -22,6 +24,7 @@ _SAID_APART = "\n"
 _set = msgspec.structs.force_setattr
 _ROLES = frozenset(("user", "assistant", "tool", "system"))
 _POSITION = (1 << 32) - 1
+_NO_COUNTER = {0: ""}
 
 
 class DamagedError(ValueError):
@@ -66,21 +69,34 @@ def message_of(
     crc: int,
 ) -> Message:
     """The message of a row of SELECTED, without its counter. DamagedError for one that was not written so."""
-    # `_checksum`, written out: long histories are read while somebody waits
-    found = crc32(said, number + turn + tokens + (length or 0))
-    if data is not None:
-        found = crc32(data, found)
-    if found != crc or role not in _ROLES:
-        raise DamagedError(f"the message {number & _POSITION} is not what was written")
-    if data is None:
-        return Message(role, said.decode()[:length])  # type: ignore[arg-type]  # looked at above
+    return held_of(((number, turn, role, tokens, length, said, data, crc, 0),), _NO_COUNTER)[0].message
+
+
+def held_of(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> list[Held]:
+    """The messages of rows of SELECTED, `counters` by number. DamagedError for what was not written so."""
+    held: list[Held] = []
+    # one loop, with `_checksum` written out: long histories are read while somebody waits
+    for number, turn, role, tokens, length, said, data, crc, counter in rows:
+        found = crc32(said, number + turn + tokens + (length or 0))
+        if data is not None:
+            found = crc32(data, found)
+        if found != crc or role not in _ROLES:
+            raise DamagedError(f"the message {number & _POSITION} is not what was written")
+        if data is None:
+            message = Message(role, said.decode()[:length])
+        else:
+            message = _decoded(data)
+            if length is not None:
+                _set(message, "content", said.decode()[:length])  # nobody has seen it yet
+        held.append(Held(number & _POSITION, tokens, counters[counter], message))
+    return held
+
+
+def _decoded(data: bytes) -> Message:
     try:
-        message = _decode_message(data)
+        return _decode_message(data)
     except (msgspec.DecodeError, UnicodeError):
-        message = msgspec.convert(json.loads(data), Message)
-    if length is not None:
-        _set(message, "content", said.decode()[:length])  # nobody has seen it yet
-    return message
+        return msgspec.convert(json.loads(data), Message)
 
 
 def searchable(message: Message) -> str:
