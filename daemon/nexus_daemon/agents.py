@@ -57,11 +57,17 @@ class _Done(msgspec.Struct):
 
 async def live(daemon: "Daemon", folder: "Folder") -> "Agents":
     """The agents of a folder, as files and ledger are now."""
+    agents = await opened(daemon, folder)
+    await agents.current()
+    return agents
+
+
+async def opened(daemon: "Daemon", folder: "Folder") -> "Agents":
+    """The agents of a folder, for what follows files and ledger itself, as `view_as` does."""
     snapshot = await folder.current()
     book = await daemon.book(snapshot, folder)
     if folder.agents is None:
         folder.agents = Agents(daemon, folder, book)
-    await folder.agents.current()
     return folder.agents
 
 

@@ -37,6 +37,13 @@ async def live(client: "Client", folder: "Folder") -> "Agents":
     return await agents.live(client.daemon, folder)
 
 
+async def opened(client: "Client", folder: "Folder") -> "Agents":
+    """The agents of a folder, for what follows files and ledger itself, as `view_as` does."""
+    from nexus_daemon import agents
+
+    return await agents.opened(client.daemon, folder)
+
+
 async def find(client: "Client", folder: "Folder", name: str | None) -> "Agent | None":
     """The live agent of a name; None for the folder's own, and for a name that only clients know."""
     if name is None or name == MAIN:

@@ -155,7 +155,7 @@ async def context_preview(client: "Client", params: protocol.PreviewParams) -> p
             code="bad-option",
         )
     folder = client.daemon.folders.at(params.workspace_folder)
-    agents = await acting.live(client, folder)
+    agents = await acting.opened(client, folder)
     seen = (await agents.view_as(acting.asked_of(params.view_as))).snapshot
     return await client.daemon.work(context.preview, seen, _locator(client, seen))
 
