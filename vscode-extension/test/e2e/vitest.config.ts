@@ -12,6 +12,7 @@ export default defineConfig({
     fileParallelism: false,
     isolate: false,
     maxWorkers: 1,
+    retry: 1, // a browser, an editor and a server on two busy cores: what fails twice is wrong
     reporters: ["verbose"],
   },
 });
