@@ -96,35 +96,6 @@ def load(
     return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent)
 
 
-def for_agent(
-    snapshot: Snapshot,
-    agent: str | None,
-    *,
-    home: str,
-    user_home: str,
-    overlays: Mapping[str, str],
-    environ: Mapping[str, str],
-) -> Snapshot:
-    """The snapshot's folder as another agent has it: the same files, with that agent's own definition.
-
-    The other arguments are those of `load` that the snapshot was made with. Only what the snapshot has not
-    read is read from the disk; the paths that the agent depends on are the new snapshot's `layers.watch`.
-    """
-    if snapshot.agent == agent:
-        return snapshot
-    return load(
-        snapshot.folder,
-        home=home,
-        user_home=user_home,
-        environment=snapshot.environment,
-        overlays=overlays,
-        environ=environ,
-        previous=snapshot,
-        changed=(),
-        agent=agent,
-    )
-
-
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
     """The next snapshot where `text`, unsaved, is all that changed and changes only its own problems.
 

@@ -1,7 +1,6 @@
 """Bootstrap files: who the agent is, by the nearest layer that says it; and an agent's own definition."""
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from nexus_context.files import PROMPT_LIMIT
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.loader import ContextLoader, PromptLoader
 from nexus_context.prompt.render import fragment_at, source_at
-from nexus_context.snapshot import Snapshot, for_agent
+from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST, load_folder, relative
@@ -246,13 +245,13 @@ def test_a_name_that_no_file_can_bear_has_no_file(agent: str | None, file: str |
 def test_another_agent_reads_only_what_is_its_own(tmp_path: Path) -> None:
     names = ["AGENT.md", "AGENT.one.md", "AGENT.two.md", "SOUL.md", "c:CONTEXT.md"]
     fixture = write_fixture("".join(f"//- {place(name)}\n<{name}>\n" for name in names), tmp_path)
-    another = partial(
-        for_agent,
-        home=fixture.path("/home/.nexus3"),
-        user_home=fixture.path("/home"),
-        overlays={fixture.path(place("AGENT.new.md")): "unsaved"},
-        environ={},
-    )
+    overlays = {place("AGENT.new.md"): "unsaved"}
+
+    def another(base: Snapshot, agent: str | None) -> Snapshot:
+        return load_folder(
+            fixture, FOLDER, overlays=overlays, previous=base, changed=frozenset(), agent=agent
+        )
+
     base = load_folder(fixture, FOLDER)
     (tmp_path / "home/c/a/.nexus3/SOUL.md").write_text("changed since")
     one, two, new = (another(base, agent) for agent in ("one", "two", "new"))
@@ -262,7 +261,6 @@ def test_another_agent_reads_only_what_is_its_own(tmp_path: Path) -> None:
         assert snapshot.prompt.text.count("<AGENT.") == 1
     assert "unsaved" in new.prompt.text
     assert one.agent == "one"
-    assert another(one, "one") is one
     assert another(one, None).prompt == base.prompt
     path = fixture.path(place("AGENT.one.md"))
     assert [path in snapshot.layers.watch for snapshot in (base, one, two)] == [False, True, False]

@@ -232,9 +232,9 @@ class AgentPool:
 
     def _check_free(self, agent_id: str) -> None:
         if agent_id in self._agents or agent_id == MAIN:
+            remedy = "Choose another name" + (", or dispose of that one." if agent_id != MAIN else ".")
             raise RequestError(
-                f"There is an agent {agent_id!r} in {self.main.folder} already. Choose another name, or "
-                "dispose of that one.",
+                f"There is an agent {agent_id!r} in {self.main.folder} already. {remedy}",
                 code="agent-exists",
             )
 
