@@ -21,7 +21,6 @@ import msgspec
 from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool, Around
 from nexus_context.agents.agent import Wanted
 from nexus_context.errors import RequestError
-from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.ledger.records import LiveAgent, NewAgent
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
@@ -91,7 +90,7 @@ class Agents:
         self._folder = folder
         self._book = book
         news = self._everything()
-        self._pool = AgentPool(news.snapshot, self._around(news))
+        self._pool = AgentPool(news.snapshot, self._around(news), followed=True)
         self._live: dict[str, Agent] = {}
         self._numbers: dict[str, int] = {}  # in the ledger, of each that is followed
         self._version: int | None = None  # of the ledger, when it was followed
@@ -143,7 +142,7 @@ class Agents:
             self._pool.check_message(source, target)
 
     def noticed(self, changed: frozenset[str] | None) -> None:
-        """The folder has another snapshot, for which only these paths can have changed."""
+        """The folder has another snapshot, or files of agents moved: only these paths can have changed."""
         news = self._everything()
         if self._news is not None:
             before = self._news.changed
@@ -348,9 +347,4 @@ class Agents:
             done.disposed.append(gone)
 
     def _sum_up(self, done: _Done) -> None:
-        live = self._pool.list()
-        watched: set[str] = set()
-        for agent in live:
-            watched.update(agent.snapshot.layers.watch)
-            watched.update((agent.folder, os.path.join(agent.folder, CONFIG_DIRECTORY)))
-        done.live, done.watched = live, frozenset(watched)
+        done.live, done.watched = self._pool.list(), self._pool.watch()

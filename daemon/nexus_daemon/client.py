@@ -164,11 +164,8 @@ class Client:
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """The client's own file watcher saw changes; ours may not see them on every file system."""
-        daemon = self.start()
-        for uri in uris:
-            path = convert.uri_to_path(uri)
-            if path is not None:
-                daemon.folders.changed(path, "disk")
+        paths = [path for uri in uris if (path := convert.uri_to_path(uri)) is not None]
+        self.start().folders.changed(paths)
 
     async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
         """The snapshot that reads a file, and the file's path; None where no folder reads it."""

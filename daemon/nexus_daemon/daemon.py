@@ -71,7 +71,7 @@ class Daemon:
     def __init__(self, surroundings: Surroundings) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
         self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
-        self.watcher = Watcher(self._watched_paths, self._disk_changed, self.executor)
+        self.watcher = Watcher(self._watched_paths, self.folders.changed, self.executor)
         self.knowledge_watcher = Watcher(self._knowledge_paths, self._knowledge_changed, self.executor)
         self.git = WorkingTrees(self.executor, surroundings.environ)
         self.clients: set[Client] = set()
@@ -366,16 +366,6 @@ class Daemon:
             yield os.path.join(folder.path, CONFIG_DIRECTORY)
             yield from folder.watched
             yield from folder.watched_by_agents
-
-    def _disk_changed(self, paths: set[str] | None) -> None:
-        for folder in self.folders:
-            if paths is None:
-                folder.reload.request("disk")
-                continue
-            for path in paths:
-                if folder.cares_about(path):
-                    folder.reload.request("disk")
-                    break
 
 
 def _notice(text: str) -> messages.ShowMessageParams:

@@ -1,7 +1,7 @@
 """The folder table: folder URI → snapshot and conversations; the innermost folder of a URI."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -93,6 +93,17 @@ class Folder:
         """
         return self.reload.snapshot is None or self._watches(path)
 
+    def changed_on_disk(self, paths: Collection[str] | None) -> None:
+        """These paths may have changed, or, None, anything may have: look again at what reads them."""
+        if paths is None or self.reload.snapshot is None:
+            self.reload.request("disk")
+        elif any(_watches(self.watched, path) for path in paths):
+            self.reload.request("disk")  # after which agents are loaded again, too
+        elif self.agents is not None:
+            mine = frozenset(path for path in paths if _watches(self.watched_by_agents, path))
+            if mine:
+                self.agents.noticed(mine)
+
     def may_read(self, path: str) -> bool:
         """Whether the folder reads a configuration file; before its first snapshot by where it lies."""
         if self.reload.snapshot is not None:
@@ -100,14 +111,7 @@ class Folder:
         return _contains(self.path, path) or _contains(os.path.dirname(os.path.dirname(path)), self.path)
 
     def _watches(self, path: str) -> bool:
-        """Whether a path is watched, or is in a directory of which all matters, or is a skill's there."""
-        if path in self.watched or path in self.watched_by_agents:
-            return True
-        above = os.path.dirname(path)
-        if os.path.basename(path) == SKILL_FILE:
-            above = os.path.dirname(above)
-        above += os.sep
-        return above in self.watched or above in self.watched_by_agents
+        return _watches(self.watched, path) or _watches(self.watched_by_agents, path)
 
 
 OnSwap = Callable[[Folder, Snapshot | None, Snapshot, frozenset[str]], None]
@@ -226,11 +230,10 @@ class FolderTable:
         for path in [path for path, texts in self._texts.items() if owner in texts]:
             self.set_overlay(path, None, "disk", owner=owner)
 
-    def changed(self, path: str, reason: str) -> None:
-        """A file changed on disk: rebuild the folders that read it."""
+    def changed(self, paths: Collection[str] | None) -> None:
+        """Files changed on disk, None: any may have. Rebuild the folders that read them."""
         for folder in self._folders.values():
-            if folder.cares_about(path):
-                folder.reload.request(reason)
+            folder.changed_on_disk(paths)
 
     def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
@@ -274,6 +277,16 @@ def _key(uri: str) -> str:
     """One spelling for the URIs of one folder: clients differ in escapes and in a last slash."""
     path = convert.uri_to_path(uri)
     return uri.rstrip("/") if path is None else path
+
+
+def _watches(watched: Collection[str], path: str) -> bool:
+    """Whether a path is watched, or is in a directory of which all matters, or is a skill's there."""
+    if path in watched:
+        return True
+    above = os.path.dirname(path)
+    if os.path.basename(path) == SKILL_FILE:
+        above = os.path.dirname(above)
+    return above + os.sep in watched
 
 
 def _contains(folder: str, path: str) -> bool:

@@ -82,7 +82,7 @@ class Knowledge:
         self._since = 0.0  # when the task began (monotonic seconds)
         self._directories: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
-        self._standing = False  # whether the watch of these directories is known to stand
+        self._standing: frozenset[str] = frozenset()  # of these names, those whose watch is known to stand
         self._looked = 0.0  # when all was looked at last (monotonic seconds)
 
     def configure(self, layers: Layers) -> None:
@@ -99,18 +99,19 @@ class Knowledge:
     def watched(self) -> Iterator[str]:
         """The paths whose directories are to be watched; none before the first query.
 
-        Each ends with a separator: it stands for what is in that directory (`watcher.directories`).
+        Each ends with a separator: it stands for what is in that directory (`watcher.covering`).
         """
         return (os.path.join(directory, "") for directory in self._directories[:MOST_WATCHED])
 
     def changed(self, paths: set[str] | None) -> None:
-        """What the watcher tells: these paths changed, or, None, anything may have since the watch stands."""
+        """What the watcher tells: these paths may have changed, or, None, anything. The watch stands then."""
         if not self._begun:
             return
         if paths is None:
-            self._standing = True
+            self._standing = self._names
             self._request(None)
             return
+        self._standing |= self._names & paths
         mine = {
             path
             for path in paths
@@ -154,7 +155,7 @@ class Knowledge:
 
     def _begin(self) -> None:
         """Have everything looked at, for the first time or because it was long ago."""
-        whole = self._standing and len(self._directories) <= MOST_WATCHED
+        whole = self._standing == self._names and len(self._directories) <= MOST_WATCHED
         late = time.monotonic() - self._looked > (RECHECK_S if whole else RESCAN_S)
         if not self._begun or (late and self._task is None):
             self._begun = True
@@ -197,7 +198,7 @@ class Knowledge:
         """Take what was found with these paths in the settings."""
         before = self.problems, self._directories[:MOST_WATCHED]
         if look.directories is not None:
-            self._standing = self._standing and look.names == self._names
+            self._standing &= look.names
             self._directories, self._names = look.directories, look.names
         if look.problems is not None:
             self.problems = _moved(look.problems, paths, self._paths)

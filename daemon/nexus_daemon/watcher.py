@@ -5,7 +5,8 @@
    not exist yet is covered by the nearest directory above it that does.
 3. A directory that is deleted and made again is another one to the kernel, often with the old inode: when
    a watched one comes or goes, or the set of them differs by device and inode, all are watched anew.
-4. Whatever happens between two watches is found by looking once more at everything after the switch.
+4. The new watch stands before the old one ends, and the old one is given the time to say what it has seen.
+   So only what is covered by another directory than before is looked at again, not everything.
 5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
 6. What cannot be watched is tried again, less and less often; only the first failure is a warning.
 """
@@ -14,7 +15,7 @@ import asyncio
 import logging
 import os
 import stat
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
@@ -23,18 +24,22 @@ logger = logging.getLogger(__name__)
 STEP_MS = 20
 DEBOUNCE_MS = 80
 CHECK_MS = 5_000
+OVERLAP_S = 0.25  # longer than what has been seen waits to be told
+WATCHES_AT_MOST = 4  # at a time: one and those that are about to end
+END_S = 1.0
 RETRY_S = 1.0  # doubled after each failure
 RETRY_AT_MOST_S = 60.0
 
 MODIFIED = 2  # of watchfiles.Change, which is imported late
 Identity = tuple[str, int, int]
+Covering = Mapping[str, Identity]
 
 
 class Watcher:
     """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
 
     `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
-    paths that moved, or with None when anything may have.
+    paths that may have changed, or with None when anything may have.
     """
 
     def __init__(
@@ -47,77 +52,106 @@ class Watcher:
         self._changed = changed
         self._executor = executor
         self._task: asyncio.Task[None] | None = None
-        self._comparing: asyncio.Task[None] | None = None
-        self._again = False
+        self._asked = asyncio.Event()
         self._failures = 0
-        self._stop = asyncio.Event()
-        self._watched: frozenset[Identity] = frozenset()
+        self._moved: set[str] = set()  # watched directories that came or went
+        self._covering: Covering = {}  # as it is watched
+        self._watch: _Watch | None = None
+        self._watches: dict[asyncio.Task[None], _Watch] = {}  # the oldest first
 
     def start(self) -> None:
         """Begin watching; later calls do nothing."""
         if self._task is None:
+            self._asked.set()
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def refresh(self) -> None:
-        """The wanted paths may have changed: watch anew if their directories differ from the watched ones."""
-        self._again = True
-        if self._task is not None and self._comparing is None:
-            self._comparing = asyncio.get_running_loop().create_task(self._compare())
+        """The wanted paths may have changed: look at those that are new, and watch their directories."""
+        self._asked.set()
 
     async def close(self) -> None:
         """End watching and wait for it."""
-        self._stop.set()
-        tasks = [task for task in (self._task, self._comparing) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for watch in self._watches.values():
+            watch.stop.set()
+        if self._watches:
+            _, late = await asyncio.wait(self._watches, timeout=END_S)
+            for task in late:
+                task.cancel()
 
     async def _run(self) -> None:
         while True:
+            await self._asked.wait()
+            self._asked.clear()
             try:
-                await self._watch()
+                await self._renew()
             except Exception as error:  # noqa: BLE001 - a file system that cannot be watched must not end the daemon
-                level = logging.DEBUG if self._failures else logging.WARNING
-                wait = min(RETRY_S * 2**self._failures, RETRY_AT_MOST_S)
-                self._failures = min(self._failures + 1, 30)
-                logger.log(level, "watching files failed (%r); trying again and again", error)
-                await asyncio.sleep(wait)
+                self._failed(error)
 
-    async def _watch(self) -> None:
-        self._stop = stop = asyncio.Event()
-        self._watched = await self._directories()
-        if not self._watched:
-            await stop.wait()
-            return
-        loop = asyncio.get_running_loop()
-        awatch = await loop.run_in_executor(self._executor, _import_awatch)
-        events = awatch(
-            *(path for path, _, _ in self._watched),
-            watch_filter=None,
-            step=STEP_MS,
-            debounce=DEBOUNCE_MS,
-            rust_timeout=CHECK_MS,
-            yield_on_timeout=True,
-            stop_event=stop,
-            recursive=False,
-            ignore_permission_denied=True,
-        )
-        names = {path for path, _, _ in self._watched}
-        batch = asyncio.ensure_future(anext(events, None))
+    async def _renew(self) -> None:
+        """Watch what is wanted now, and tell of what was not watched as it is now."""
+        moved, self._moved = self._moved, set()
         try:
-            await asyncio.sleep(0)  # the watch stands as soon as the generator has begun
-            self._tell(None)
-            self.refresh()  # what is wanted may have changed while the directories were looked up
-            while (changes := await batch) is not None:
+            wanted = tuple(self._wanted())
+            loop = asyncio.get_running_loop()
+            covering, news = await loop.run_in_executor(
+                self._executor, _looked, wanted, self._covering, moved
+            )
+            directories = frozenset(covering.values())
+            if self._watch is not None and not moved and directories == self._watch.directories:
+                unseen: set[str] | None = news
+            else:
+                unseen = news if await self._begin(directories) else None
+        except BaseException:
+            self._moved |= moved
+            raise
+        self._covering = covering
+        if covering and (unseen is None or unseen):
+            self._tell(unseen)
+
+    async def _begin(self, directories: frozenset[Identity]) -> bool:
+        """Watch these directories; whether there was a watch until now, which goes on for a while."""
+        loop = asyncio.get_running_loop()
+        while len(self._watches) >= WATCHES_AT_MOST:
+            await asyncio.wait([next(iter(self._watches))])
+        before, self._watch = self._watch, None
+        if directories:
+            awatch = await loop.run_in_executor(self._executor, _import_awatch)
+            self._watch = watch = _Watch(awatch, directories)
+            task = loop.create_task(self._follow(watch))
+            self._watches[task] = watch
+            task.add_done_callback(self._watches.pop)
+            await asyncio.sleep(0)  # it stands as soon as its generator has begun
+        if before is not None:
+            loop.call_later(OVERLAP_S, before.stop.set)
+        return before is not None
+
+    async def _follow(self, watch: "_Watch") -> None:
+        """Tell what a watch sees, until it ends."""
+        names = {path for path, _, _ in watch.directories}
+        try:
+            async for changes in watch.events:
                 self._failures = 0
-                batch = asyncio.ensure_future(anext(events, None))
                 if changes:
                     self._tell({path for _, path in changes})
-                if any(kind != MODIFIED and path in names for kind, path in changes):
-                    stop.set()  # perhaps another directory under the old name, with the old inode
+                # perhaps another directory under the old name, with the old inode
+                self._moved |= {path for kind, path in changes if kind != MODIFIED and path in names}
                 self.refresh()
-        finally:
-            await _end(events, batch, stop)
+        except Exception as error:  # noqa: BLE001 - as above
+            if watch is self._watch:
+                self._watch = None
+            else:  # what it has seen last is not known
+                self._tell(None)
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        level = logging.DEBUG if self._failures else logging.WARNING
+        wait = min(RETRY_S * 2**self._failures, RETRY_AT_MOST_S)
+        self._failures = min(self._failures + 1, 30)
+        logger.log(level, "watching files failed (%r); trying again and again", error)
+        asyncio.get_running_loop().call_later(wait, self.refresh)
 
     def _tell(self, paths: set[str] | None) -> None:
         try:
@@ -125,20 +159,24 @@ class Watcher:
         except Exception:  # a bug of a listener must not end the watch
             logger.exception("what follows from a change on disk failed")
 
-    async def _compare(self) -> None:
-        try:
-            while self._again:
-                self._again = False
-                if await self._directories() != self._watched:
-                    self._stop.set()
-        except Exception:  # the next change asks again
-            logger.debug("looking up the watched directories failed", exc_info=True)
-        finally:
-            self._comparing = None
 
-    async def _directories(self) -> frozenset[Identity]:
-        wanted = tuple(self._wanted())
-        return await asyncio.get_running_loop().run_in_executor(self._executor, directories, wanted)
+class _Watch:
+    """One watch of a set of directories. `stop` ends it, and what it has not told by then is lost."""
+
+    def __init__(self, awatch: Any, directories: frozenset[Identity]) -> None:
+        self.directories = directories
+        self.stop = asyncio.Event()
+        self.events: AsyncGenerator[Collection[tuple[int, str]], None] = awatch(
+            *(path for path, _, _ in directories),
+            watch_filter=None,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=CHECK_MS,
+            yield_on_timeout=True,
+            stop_event=self.stop,
+            recursive=False,
+            ignore_permission_denied=True,
+        )
 
 
 def _import_awatch() -> Any:
@@ -147,31 +185,41 @@ def _import_awatch() -> Any:
     return awatch
 
 
-async def _end(events: AsyncGenerator[Any, None], batch: asyncio.Future[Any], stop: asyncio.Event) -> None:
-    """End a watch and its thread, also where it was left by an exception."""
-    stop.set()
-    batch.cancel()
-    await asyncio.wait([batch])
-    if not batch.cancelled():
-        batch.exception()  # looked at, else asyncio complains
-    await events.aclose()
+def _looked(
+    paths: Collection[str], before: Covering, moved: Collection[str]
+) -> tuple[dict[str, Identity], set[str]]:
+    """What covers the paths, and those of them that may have changed unseen.
+
+    That are those which nobody wanted before, those with another directory, and those in, or below, a
+    directory that has `moved`.
+    """
+    now = covering(paths)
+    news = {path for path, directory in now.items() if before.get(path) != directory}
+    for gone in moved:
+        below = gone.rstrip(os.sep) + os.sep
+        news |= {path for path, (at, _, _) in now.items() if at == gone or at.startswith(below)}
+    return now, news
 
 
-def directories(paths: Iterable[str]) -> frozenset[Identity]:
-    """The directories to watch for `paths`: each one's own, else the nearest above it that exists.
+def covering(paths: Iterable[str]) -> dict[str, Identity]:
+    """The directory to watch for each path: its own, else the nearest above it that exists.
 
     A path that ends with a separator stands for whatever is in that directory.
     """
     found: dict[str, Identity | None] = {}
+    covered: dict[str, Identity] = {}
     for path in paths:
         directory = os.path.dirname(path)
         while True:
             if directory not in found:
                 found[directory] = _identity(directory)
-            if found[directory] is not None or os.path.dirname(directory) == directory:
+            identity = found[directory]
+            if identity is not None or os.path.dirname(directory) == directory:
                 break
             directory = os.path.dirname(directory)
-    return frozenset(identity for identity in found.values() if identity is not None)
+        if identity is not None:
+            covered[path] = identity
+    return covered
 
 
 def _identity(directory: str) -> Identity | None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.agents import Agent, AgentPool
 from nexus_context.agents.agent import Wanted
+from nexus_context.agents.bases import UNUSED_AT_MOST
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
@@ -153,24 +154,61 @@ def test_revisions_do_not_come_again(tree: Fixture) -> None:
     assert found == [1, 2, 3]
 
 
-edits = st.lists(st.tuples(st.sampled_from(EDITED), st.sampled_from(("<a>", "{}", NARROW, "{"))), max_size=4)
+def edits(*texts: str) -> st.SearchStrategy[list[tuple[str, str]]]:
+    return st.lists(st.tuples(st.sampled_from(EDITED), st.sampled_from(texts)), max_size=4)
 
 
-def test_of_directories_that_are_only_looked_at_one_is_kept(tree: Fixture) -> None:
+def test_of_directories_that_are_only_looked_at_the_last_are_kept(tree: Fixture) -> None:
     pool = pool_of(tree, "/home/co")
-    assert "<api>" in pool.view_as(cwd="api").prompt.text
     pool.spawn("web", "web")
-    for cwd in ("api", "api/.nexus3", "api", "web/..", "api"):
+    first, *looked = ["api", *(f"d{number}" for number in range(UNUSED_AT_MOST))]
+    for cwd in (first, *looked):
+        os.makedirs(tree.path(f"/home/co/{cwd}"), exist_ok=True)
         pool.view_as(cwd=cwd)
-    with pytest.raises(RequestError):
-        pool.spawn("other", "api/.nexus3", permissions={"level": "yolo"})
-    assert set(pool._bases) == {tree.path("/home/co/web"), tree.path("/home/co/api/.nexus3")}
+    watched = {
+        path for path in (first, "web", *looked) if tree.path(f"/home/co/{path}/AGENTS.md") in pool.watch()
+    }
+    assert watched == {"web", *looked}
     Path(tree.path("/home/co/api/AGENTS.md")).write_text("<new>")
     assert "<new>" in pool.view_as(cwd="api").prompt.text
 
 
+def test_who_is_told_of_changes_does_not_look_for_them(tree: Fixture) -> None:
+    pool = pool_of(tree, "/home/co", followed=True)
+    file = Path(tree.path("/home/co/api/AGENTS.md"))
+    assert "<api>" in pool.view_as(cwd="api").prompt.text
+    file.write_text("<new>")
+    assert "<api>" in pool.view_as(cwd="api").prompt.text
+    assert "<new>" in pool.spawn("a", "api").prompt.text
+    file.write_text("<newer>")
+    for changed in ((), (tree.path("/home/co/web/AGENTS.md"),)):
+        pool.refresh(pool.main.snapshot, changed=changed)
+        assert "<new>" in pool.view_as(cwd="api").prompt.text
+    pool.dispose("a")
+    pool.refresh(pool.main.snapshot, changed={str(file)})
+    assert "<newer>" in pool.view_as(cwd="api").prompt.text
+
+
 @settings(max_examples=15, deadline=None)
-@given(edits)
+@given(edits("{}", NARROW))
+def test_what_is_looked_at_is_as_if_looked_at_anew(done: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        tree = write_fixture(COMPANY, Path(root))
+        pool = pool_of(tree, "/home/co", followed=True)
+        pool.spawn("auth", "api", "manager")
+        for name, text in (("web/AGENTS.md", "<a>"), *done):
+            path = Path(tree.path(f"/home/{name}"))
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            now = load_folder(tree, "/home/co", previous=pool.main.snapshot)
+            pool.refresh(now, around=around_of(tree), changed={str(path)})
+            new = pool_of(tree, "/home/co")
+            for cwd in ("api", "web", "."):
+                assert shown(pool.view_as(cwd=cwd).snapshot) == shown(new.view_as(cwd=cwd).snapshot)
+
+
+@settings(max_examples=15, deadline=None)
+@given(edits("<a>", "{}", NARROW, "{"))
 def test_what_can_have_changed_is_all_that_need_be_looked_at(done: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as root:
         tree = write_fixture(COMPANY, Path(root))

@@ -140,7 +140,9 @@ def test_what_is_given_counts_before_the_settings(tmp_path: Path) -> None:
         pool.spawn("api")
     pool.spawn("lead")
     one = pool.view_as("api")
-    two = pool.view_as("api", ".", "worker", "<given>", "main", model="gpt-4o", tools=["*"], permissions={})
+    two = pool.view_as(
+        "api", ".", "worker", "<given>", parent="main", model="gpt-4o", tools=["*"], permissions={}
+    )
     assert [(a.folder[-3:], a.task, a.model, a.tools, a.permissions.level) for a in (one, two)] == [
         ("api", "<set>", "o3", (("fs.*",),), "worker"),
         ("/co", "<given>", "gpt-4o", (("*",),), "trusted"),

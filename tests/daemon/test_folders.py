@@ -72,7 +72,7 @@ async def settled(table: FolderTable) -> None:
     ],
 )
 def test_who_rebuilds(tmp_path: Path, changed: str, rebuilt: list[str]) -> None:
-    swaps = check(tmp_path, lambda table, tree: table.changed(tree.path(changed), "disk"))
+    swaps = check(tmp_path, lambda table, tree: table.changed([tree.path(changed)]))
     assert swaps == [(path, ["disk"]) for path in rebuilt]
     typed = check(tmp_path, lambda table, tree: table.set_overlay(tree.path(changed), "x", "instructions"))
     assert typed == [(path, ["instructions"]) for path in rebuilt]

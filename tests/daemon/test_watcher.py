@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.watcher import Watcher, directories
+from nexus_daemon.watcher import Watcher, covering
 
 TIMEOUT_S = 10.0
 
@@ -19,8 +19,8 @@ def check(root: Path, *paths: str) -> list[str]:
     """The directories that are watched for paths below a root, with /a/b as the deepest one that exists."""
     (root / "a" / "b").mkdir(parents=True)
     (root / "a" / "file").write_text("")
-    found = directories(str(root / path) for path in paths)
-    return sorted(os.path.relpath(path, root) for path, _, _ in found)
+    found = covering(str(root / path) for path in paths)
+    return sorted({os.path.relpath(path, root) for path, _, _ in found.values()})
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_the_nearest_directory_that_exists(tmp_path: Path, paths: list[str], wat
 def test_a_directory_that_is_made_again_is_another(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a" / "file")]
     (tmp_path / "a").mkdir()
-    before = directories(paths)
+    before = covering(paths)
     (tmp_path / "a").rename(tmp_path / "kept")
     (tmp_path / "a").mkdir()
-    assert directories(paths) != before
-    assert directories(["/"]) == directories(["/etc"])
+    assert covering(paths) != before
+    assert covering(["/"])["/"] == covering(["/etc"])["/etc"]
 
 
 class Watched:
@@ -70,9 +70,9 @@ class Watched:
                 self._news.clear()
                 await self._news.wait()
 
-    async def stands(self) -> None:
-        """Wait until the watch stands: it says that anything may have changed."""
-        await self.until(lambda: None in self.told)
+    async def stands(self, path: Path | None = None) -> None:
+        """Wait until a path is watched: what may have changed before is told then, at first of everything."""
+        await self.until(lambda: None in self.told or (path is not None and self.has(path)))
         self.told.clear()
 
     def has(self, path: Path) -> bool:
@@ -125,12 +125,11 @@ def test_a_directory_that_appears_is_watched_from_then_on(tmp_path: Path) -> Non
     async def story(watched: Watched) -> None:
         for _ in range(2):
             file.parent.mkdir(parents=True)
-            await watched.stands()
+            await watched.stands(file)
             file.write_text("1")
-            await watched.until(lambda: watched.has(file) or None in watched.told)
-            watched.told.clear()
+            await watched.stands(file)
             shutil.rmtree(tmp_path / "a")
-            await watched.stands()
+            await watched.stands(file)
 
     watch({str(file)}, story)
 
@@ -143,11 +142,61 @@ def test_refresh_watches_what_is_wanted_now(tmp_path: Path) -> None:
         watched.wanted = {str(tmp_path / "two" / "file")}
         watched.watcher.refresh()
         watched.watcher.refresh()
-        await watched.stands()
+        await watched.stands(tmp_path / "two" / "file")
         (tmp_path / "two" / "file").write_text("1")
         await watched.until(lambda: watched.has(tmp_path / "two" / "file"))
 
     watch({str(tmp_path / "one" / "file")}, story)
+
+
+def test_only_what_was_not_watched_is_looked_at_again(tmp_path: Path) -> None:
+    """With many folders open, one more is no reason to read all of them again."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, beside, two = (tmp_path / name for name in ("one/file", "one/beside", "two/file"))
+
+    async def story(watched: Watched) -> None:
+        for more in (beside, two):
+            watched.wanted = {*watched.wanted, str(more)}
+            watched.watcher.refresh()
+            await watched.until(lambda more=more: watched.has(more))  # type: ignore[misc]
+        assert watched.told == [{str(beside)}, {str(two)}]
+
+    watch({str(one)}, story)
+
+
+def test_no_change_is_lost_while_the_watch_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        for number in range(12):
+            (tmp_path / str(number)).mkdir()
+            watched.wanted = {str(file), *(str(tmp_path / str(each) / "file") for each in range(number + 1))}
+            watched.told.clear()
+            watched.watcher.refresh()
+            for _ in range(number):  # at another moment of the exchange each time
+                await asyncio.sleep(0.001)
+            file.write_text(str(number))
+            await watched.until(lambda: watched.has(file))
+
+    watch({str(file)}, story)
+
+
+def test_few_watches_at_a_time(tmp_path: Path) -> None:
+    """The kernel gives a user only so many, and each editor and build tool wants some."""
+
+    async def story(watched: Watched) -> None:
+        most = 0
+        for number in range(20):
+            (tmp_path / str(number)).mkdir()
+            last = tmp_path / str(number) / "file"
+            watched.wanted = {*watched.wanted, str(last)}
+            watched.watcher.refresh()
+            await watched.until(lambda last=last: watched.has(last))  # type: ignore[misc]
+            most = max(most, len(watched.watcher._watches))
+        assert 1 < most <= 4
+
+    watch({str(tmp_path / "file")}, story)
 
 
 def test_nothing_to_watch_is_no_error() -> None:
@@ -167,14 +216,14 @@ def test_a_watcher_that_fails_tries_again(
     monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 0.01)
     caplog.set_level("DEBUG", "nexus_daemon")
     failures = iter([OSError("no more watches"), RuntimeError("gone"), OSError("still")])
-    real = directories
+    real = covering
 
     def failing(paths: object) -> object:
         for failure in failures:
             raise failure
         return real([str(tmp_path / "file")])
 
-    monkeypatch.setattr("nexus_daemon.watcher.directories", failing)
+    monkeypatch.setattr("nexus_daemon.watcher.covering", failing)
 
     async def story(watched: Watched) -> None:
         (tmp_path / "file").write_text("1")
@@ -211,7 +260,7 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
 ) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    real, begun, go_on = directories, threading.Event(), threading.Event()
+    real, begun, go_on = covering, threading.Event(), threading.Event()
 
     async def story(watched: Watched) -> None:
         await asyncio.sleep(0.1)  # what the watch itself compares after it stands
@@ -222,12 +271,12 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
             assert go_on.wait(TIMEOUT_S)
             return found
 
-        monkeypatch.setattr("nexus_daemon.watcher.directories", slow)
+        monkeypatch.setattr("nexus_daemon.watcher.covering", slow)
         watched.watcher.refresh()
         assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
         watched.wanted = {str(tmp_path / "two" / "file")}
         watched.watcher.refresh()
         go_on.set()
-        await watched.stands()
+        await watched.stands(tmp_path / "two" / "file")
 
     watch({str(tmp_path / "one" / "file")}, story)

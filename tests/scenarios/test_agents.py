@@ -132,7 +132,7 @@ def started(fixture: Fixture, pool: AgentPool, step: str) -> list[str]:
     if asked is None:
         return state(start(step.partition(" ")[2]))
     _, name, folder, role, parent, given, task = asked.groups()
-    return state(start(name, folder, role, f"Task: {task}", parent, **options(given or "")))
+    return state(start(name, folder, role, f"Task: {task}", parent=parent, **options(given or "")))
 
 
 def options(given: str) -> dict[str, Any]:

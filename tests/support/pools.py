@@ -7,11 +7,10 @@ from support.fixture import Fixture
 from support.folders import load_folder
 
 
-def pool_of(fixture: Fixture, folder: str, *, roots: Sequence[str] = ()) -> AgentPool:
+def pool_of(fixture: Fixture, folder: str, *, roots: Sequence[str] = (), followed: bool = False) -> AgentPool:
     """The pool of a folder; folders are named by fixture path."""
-    return AgentPool(
-        load_folder(fixture, folder), around_of(fixture), roots=[fixture.path(one) for one in roots]
-    )
+    paths = [fixture.path(one) for one in roots]
+    return AgentPool(load_folder(fixture, folder), around_of(fixture), roots=paths, followed=followed)
 
 
 def around_of(fixture: Fixture) -> Around:

@@ -2,19 +2,19 @@
 
 1. Each agent has a snapshot of its own directory, made from what its parent's has: the parent's come first.
 2. A name is one agent's as long as that lives. What is disposed takes its children along.
-3. Agents in one directory share its texts: all are made from one base, which nobody sees.
-4. What cannot be is refused before anything is changed, with what to do instead.
+3. What cannot be is refused before anything is changed, with what to do instead.
 """
 
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import Agent, Wanted
+from nexus_context.agents.bases import Around, Bases, marks_of
 from nexus_context.agents.making import check_below, completed, granted, left
 from nexus_context.agents.places import directory
 from nexus_context.config import mend
@@ -22,6 +22,7 @@ from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
 from nexus_context.layers.agents import MAIN, configured_directory
 from nexus_context.layers.bootstrap import agent_file
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import Snapshot, load
 
@@ -29,13 +30,15 @@ MAX_AGENTS = 64
 """How many agents of a workspace folder live at a time."""
 
 
-class Around(msgspec.Struct, frozen=True):
-    """What snapshots are loaded with besides the folder: see `snapshot.load`."""
+class Asked(TypedDict, total=False):
+    """What an agent may be asked to be, besides name, directory, role and task: see `Wanted`."""
 
-    home: str
-    user_home: str
-    overlays: Mapping[str, str]
-    environ: Mapping[str, str]
+    parent: str | None
+    system_prompt: str | None
+    model: str | None
+    tools: Sequence[str] | None
+    permissions: Mapping[str, Any] | None
+    parameters: Mapping[str, Any] | None
 
 
 class AgentPool:
@@ -44,17 +47,27 @@ class AgentPool:
     `main` is the folder's own agent, the parent of those that name none. It is not in the list.
     """
 
-    def __init__(self, folder: Snapshot, around: Around, *, roots: Sequence[str] = ()) -> None:
-        """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them."""
-        self.around = around
+    def __init__(
+        self, folder: Snapshot, around: Around, *, roots: Sequence[str] = (), followed: bool = False
+    ) -> None:
+        """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them.
+
+        `followed`: somebody has a look at `watch`, and `refresh` is told whatever changes there.
+        """
         self.roots = tuple(roots) or (folder.folder,)
         self.main = Agent(Wanted(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
-        self._bases: dict[str, Snapshot] = {}
+        self._bases = Bases(folder, around)
+        self._followed = followed
         self._last: dict[str, int] = {}  # revisions of agents that were disposed of
         self._view: tuple[Any, Agent] | None = None  # the last one that was looked at, and what it depends on
         self._lock = threading.RLock()
+
+    @property
+    def around(self) -> Around:
+        """What snapshots are loaded with now."""
+        return self._bases.around
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -86,12 +99,7 @@ class AgentPool:
         cwd: str | None = None,
         role: str | None = None,
         task: str | None = None,
-        parent: str | None = None,
-        system_prompt: str | None = None,
-        model: str | None = None,
-        tools: Sequence[str] | None = None,
-        permissions: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        **asked: Unpack[Asked],
     ) -> Agent:
         """Start an agent in a directory, absolute or relative to the workspace folder.
 
@@ -100,9 +108,7 @@ class AgentPool:
         agent-id, agent-exists, unknown-agent, agent-cwd, agent-role, agent-depth, agent-count,
         agent-permissions, agent-tools, bad-parameter.
         """
-        wanted = _wanted(
-            agent_id, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters
-        )
+        wanted = Wanted(agent_id, cwd, role, task, **_named(asked))
         with self._lock:
             self._check_free(agent_id)
             if len(self._agents) >= MAX_AGENTS:
@@ -135,23 +141,27 @@ class AgentPool:
         cwd: str | None = None,
         role: str | None = None,
         task: str | None = None,
-        parent: str | None = None,
-        system_prompt: str | None = None,
-        model: str | None = None,
-        tools: Sequence[str] | None = None,
-        permissions: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        **asked: Unpack[Asked],
     ) -> Agent:
         """The agent that `spawn` would start, which is not started. Its name may be another's, or none."""
-        name = agent_id or "agent"
-        wanted = _wanted(name, cwd, role, task, parent, system_prompt, model, tools, permissions, parameters)
+        wanted = Wanted(agent_id or "agent", cwd, role, task, **_named(asked))
         with self._lock:
-            agent = self._placed(wanted)
+            agent = self._placed(wanted, trusted=self._followed)
             base, above = agent.snapshot, agent.parent
-            key = agent.wanted, above, above and above.snapshot.revision, base.folder, base.revision
+            seen = base.folder, base.revision, self._bases.begun
+            key = agent.wanted, above, above and above.snapshot.revision, seen
             if self._view is None or self._view[0] != key:  # people look at one for a while
                 self._view = key, self._begun(agent, self._seen(agent))
             return self._view[1]
+
+    def watch(self) -> frozenset[str]:
+        """The paths, existing or not, that matter to agents, and to those that were looked at lately."""
+        with self._lock:
+            paths = self._bases.watch()
+            for agent in self._agents.values():
+                paths.update(agent.snapshot.layers.watch)
+                paths.update((agent.folder, os.path.join(agent.folder, CONFIG_DIRECTORY)))
+            return frozenset(paths)
 
     def dispose(self, agent_id: str) -> tuple[str, ...]:
         """End an agent and all below it; their names, children before their parents."""
@@ -164,9 +174,8 @@ class AgentPool:
                 agent.parent.children.remove(agent_id)
             del self._agents[agent_id]
             self._last[agent_id] = agent.snapshot.revision
-            read, self._view = agent.snapshot.folder, None
-            if all(other.snapshot.folder != read for other in self._agents.values()):
-                self._bases.pop(read, None)
+            self._view = None
+            self._bases.keep(self._read())
             return (*gone, agent_id)
 
     def refresh(
@@ -179,20 +188,16 @@ class AgentPool:
         whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
-            self.around, self._view = around or self.around, None
+            self._view = None
+            self._bases.follow(folder, around or self.around)
             moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
+            self._bases.outdate(changed)
             lost = self._all_lost()
-            read = {agent.snapshot.folder for agent in self._agents.values()}
-            self._bases = {path: base for path, base in self._bases.items() if path in read}
-            bases = {path: base for path, base in self._bases.items() if path not in lost}
-            loaded = {path: self._loaded(path, base, changed) for path, base in bases.items()}
+            loaded = self._bases.again(self._read() - lost, changed)
             lost |= self._all_lost()  # what came to lead elsewhere meanwhile was read there
-            for path, now in loaded.items():
-                if path not in lost:
-                    self._bases[path] = now
-                    moved |= {path} if now.revision != bases[path].revision else set()
+            moved |= self._bases.take({path: now for path, now in loaded.items() if path not in lost})
             return self._renewed(changed, lost, moved)
 
     def _renewed(
@@ -203,10 +208,11 @@ class AgentPool:
         `moved` are the directories that gave something else than before.
         """
         looked: set[str] = {MAIN} if self.main.folder in moved else set()
+        marks = None if changed is None else marks_of(changed)
         news = []
         for agent in self._agents.values():
             above = MAIN if agent.parent is None else agent.parent.id
-            touched = changed is None or any(_matters(path, agent.snapshot) for path in changed)
+            touched = marks is None or not marks.isdisjoint(agent.snapshot.layers.watch)
             base = agent.snapshot.folder
             odd = agent.notice is not None or agent.folder in lost or agent.folder != base
             if touched or odd or base in moved or above in looked:
@@ -244,8 +250,11 @@ class AgentPool:
             agent.parent.children.append(agent.id)
         return agent
 
-    def _placed(self, wanted: Wanted) -> Agent:
-        """The agent with all that it was asked to be, and its directory as that is for no agent."""
+    def _placed(self, wanted: Wanted, *, trusted: bool = False) -> Agent:
+        """The agent with all that it was asked to be, and its directory as that is for no agent.
+
+        `trusted`: as it was read last, unless `refresh` told otherwise.
+        """
         if agent_file(wanted.id) is None:
             raise RequestError(
                 f"{wanted.id!r} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or `-`, the "
@@ -261,7 +270,7 @@ class AgentPool:
         if given is None:
             given = configured_directory(self.main.snapshot.layers, wanted.id) or parent.folder
         path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
-        return Agent(wanted, parent=parent, snapshot=self._base(path))
+        return Agent(wanted, parent=parent, snapshot=self._base(path, trusted=trusted))
 
     def _begun(self, agent: Agent, seen: Snapshot) -> Agent:
         """The agent with what it sees first; revisions of one of the same name before do not come again."""
@@ -319,55 +328,22 @@ class AgentPool:
         return None
 
     def _base_of(self, agent: Agent) -> Snapshot:
-        folder = agent.snapshot.folder
-        return self.main.snapshot if folder == self.main.folder else self._bases.get(folder, agent.snapshot)
+        return self._bases.get(agent.snapshot.folder) or agent.snapshot
 
-    def _base(self, path: str) -> Snapshot:
+    def _base(self, path: str, *, trusted: bool = False) -> Snapshot:
         """The directory for no agent, as its files are now."""
-        if path == self.main.folder:
-            return self.main.snapshot
-        now = self._loaded(path, self._bases.get(path), None)
-        if path not in self._bases:  # of those that nobody works in, only the last one is kept
-            read = {agent.snapshot.folder for agent in self._agents.values()}
-            self._bases = {one: base for one, base in self._bases.items() if one in read}
-            self._view = None  # what begins anew counts its revisions anew
-        self._bases[path] = now
-        return now
+        base = self._bases.now(path, trusted=trusted)
+        self._bases.keep(self._read())
+        return base
 
-    def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
-        around = self.around
-        return load(
-            path,
-            home=around.home,
-            user_home=around.user_home,
-            environment=self.main.snapshot.environment,
-            overlays=around.overlays,
-            environ=around.environ,
-            previous=before or self._beside(),
-            changed=changed,
-        )
-
-    def _beside(self) -> Snapshot:
-        """The workspace folder, for the files that another directory has in common with it."""
-        main = self.main.snapshot
-        layers = msgspec.structs.replace(main.layers, memory=main.layers.memory.of_files())
-        return msgspec.structs.replace(main, layers=layers)
+    def _read(self) -> set[str]:
+        """The directories that are read for agents."""
+        return {agent.snapshot.folder for agent in self._agents.values()}
 
 
-def _wanted(
-    agent_id: str,
-    folder: str | None,
-    role: str | None,
-    task: str | None,
-    parent: str | None,
-    system_prompt: str | None,
-    model: str | None,
-    tools: Sequence[str] | None,
-    may: Mapping[str, Any] | None,
-    parameters: Mapping[str, Any] | None,
-) -> Wanted:
-    named = None if tools is None else tuple(tools)
-    return Wanted(agent_id, folder, role, task, parent, system_prompt, model, named, may, parameters)
+def _named(asked: Asked) -> dict[str, Any]:
+    tools = asked.get("tools")
+    return {**asked, "tools": None if tools is None else tuple(tools)}
 
 
 def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:
@@ -377,9 +353,3 @@ def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:
     one, two = before.layers, now.layers
     same = before.contents is now.contents and one.effective is two.effective
     return same and one.servers == two.servers and one.texts == two.texts
-
-
-def _matters(path: str, snapshot: Snapshot) -> bool:
-    """Whether a file that changes can change what is seen."""
-    watch, above = snapshot.layers.watch, os.path.dirname(path)
-    return path in watch or above + os.sep in watch or os.path.dirname(above) + os.sep in watch

@@ -1,0 +1,131 @@
+"""The directories that agents work in, each as it is for no agent.
+
+1. Agents in one directory share its texts: all are made from its base, which nobody sees.
+2. A base is read again where something that matters to it can have changed: at once where agents work, else
+   when it is asked for. Of those that nobody works in the last few are kept: people look at one for a while.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from nexus_context.snapshot import Snapshot, load
+
+UNUSED_AT_MOST = 4
+
+
+class Around(msgspec.Struct, frozen=True):
+    """What snapshots are loaded with besides the folder: see `snapshot.load`."""
+
+    home: str
+    user_home: str
+    overlays: Mapping[str, str]
+    environ: Mapping[str, str]
+
+
+class Bases:
+    """The bases of one workspace folder, by directory. The folder's own is `main`.
+
+    `begun` counts those that were read without one before, whose revisions begin anew.
+    """
+
+    def __init__(self, main: Snapshot, around: Around) -> None:
+        self.main = main
+        self.around = around
+        self.begun = 0
+        self._known: dict[str, Snapshot] = {}  # the one that was asked for last is the last
+        self._outdated: set[str] = set()
+        self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had until lately
+
+    def follow(self, main: Snapshot, around: Around) -> None:
+        """Take the folder's present snapshot, and what else bases are loaded with."""
+        self._texts = self.around.overlays.keys() | around.overlays.keys()
+        self.main, self.around = main, around
+
+    def get(self, path: str) -> Snapshot | None:
+        """What was read last in a directory."""
+        return self.main if path == self.main.folder else self._known.get(path)
+
+    def now(self, path: str, *, trusted: bool = False) -> Snapshot:
+        """The directory as its files are now; `trusted`: unless `outdate` has told, that is as they were."""
+        if path == self.main.folder:
+            return self.main
+        base = self._known.pop(path, None)
+        if base is None:
+            self.begun += 1
+        if base is None or not trusted or path in self._outdated:
+            base = self._loaded(path, base, None)
+            self._outdated.discard(path)
+        self._known[path] = base
+        return base
+
+    def again(self, paths: Iterable[str], changed: Collection[str] | None) -> dict[str, Snapshot]:
+        """Those of these directories for which something can have changed, as their files are now.
+
+        They are not taken yet.
+        """
+        known = {path: self._known[path] for path in paths if path in self._known}
+        if changed is None:
+            return {path: self._loaded(path, base, None) for path, base in known.items()}
+        marks = marks_of(changed)
+        touched = {path: base for path, base in known.items() if not marks.isdisjoint(base.layers.watch)}
+        return {path: self._changed(path, base, changed) for path, base in touched.items()}
+
+    def take(self, loaded: Mapping[str, Snapshot]) -> set[str]:
+        """From now on these count; the directories that give something else than before."""
+        moved = {path for path, now in loaded.items() if now.revision != self._known[path].revision}
+        self._known.update(loaded)
+        self._outdated.difference_update(loaded)
+        return moved
+
+    def outdate(self, changed: Collection[str] | None) -> None:
+        """What changed is to be read when it is asked for; None: anything may have."""
+        marks = None if changed is None else marks_of(changed)
+        for path, base in self._known.items():
+            if marks is None or not marks.isdisjoint(base.layers.watch):
+                self._outdated.add(path)
+
+    def keep(self, used: Collection[str]) -> None:
+        """Forget all but these directories and the last few others."""
+        unused = [path for path in self._known if path not in used]
+        for path in unused[:-UNUSED_AT_MOST]:
+            del self._known[path]
+            self._outdated.discard(path)
+
+    def watch(self) -> set[str]:
+        """The paths that matter to what was read."""
+        return {path for base in self._known.values() for path in base.layers.watch}
+
+    def _changed(self, path: str, base: Snapshot, changed: Collection[str]) -> Snapshot:
+        touching = [each for each in changed if not marks_of((each,)).isdisjoint(base.layers.watch)]
+        # of a file on the disk more than its text can be another: where it leads, what is beside it
+        typed = all(each in self._texts for each in touching)
+        return self._loaded(path, base, touching if typed else None)
+
+    def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
+        around = self.around
+        return load(
+            path,
+            home=around.home,
+            user_home=around.user_home,
+            environment=self.main.environment,
+            overlays=around.overlays,
+            environ=around.environ,
+            previous=before or self._beside(),
+            changed=changed,
+        )
+
+    def _beside(self) -> Snapshot:
+        """The workspace folder, for the files that another directory has in common with it."""
+        layers = msgspec.structs.replace(self.main.layers, memory=self.main.layers.memory.of_files())
+        return msgspec.structs.replace(self.main, layers=layers)
+
+
+def marks_of(changed: Iterable[str]) -> frozenset[str]:
+    """What `Layers.watch` of those has one of, for whom some of these files matter: it or where it lies."""
+    marks: set[str] = set()
+    for path in changed:
+        above = os.path.dirname(path)
+        marks.update((path, above + os.sep, os.path.dirname(above) + os.sep))
+    return frozenset(marks)
