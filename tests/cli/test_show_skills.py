@@ -56,6 +56,9 @@ def test_a_skill_is_activated(tree: Fixture, capsys: pytest.CaptureFixture[str])
     folder = tree.path("/home/a")
     assert "Text of pdf." not in check(tree, capsys, "show", folder)
     assert "Text of pdf." in check(tree, capsys, "show", folder, "--skill", "pdf")
+    sourced = check(tree, capsys, "show", folder, "--skill", "pdf", "--source")
+    assert "── /home/a/.claude/skills/pdf/SKILL.md:5 (" in sourced
+    assert "Text of pdf." in sourced
     said = check(tree, capsys, "show", folder, "--skill", "pfd", code=1)
     assert said == 'nexus show: There is no skill "pfd". Skills that this request may use: pdf.\n'
 

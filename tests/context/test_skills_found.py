@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context import files
-from nexus_context.layers import skills as layer_skills
+from nexus_context.layers import skill_directory
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
@@ -119,11 +119,12 @@ def test_priority_before_name(tmp_path: Path) -> None:
         ("/etc", False),
         ("~/skills", False),
         ("link", False),
-        ("missing", None),
+        ("missing", False),
+        ("tools/file.md", False),
         ("a\\u0000b", False),
     ],
 )
-def test_configured_paths_of_a_workspace_stay_in_it(tmp_path: Path, value: str, found: bool | None) -> None:
+def test_configured_paths_of_a_workspace_stay_in_it(tmp_path: Path, value: str, found: bool) -> None:
     text = f"""
     //- {FOLDER}/.nexus3/config.json
     {{"skills": {{"paths": ["{value}"]}}}}
@@ -133,10 +134,11 @@ def test_configured_paths_of_a_workspace_stay_in_it(tmp_path: Path, value: str, 
         file = Path(fixture.path(where), "x", "SKILL.md")
         file.parent.mkdir(parents=True)
         file.write_text(skill("x"))
+    Path(fixture.path(f"{FOLDER}/tools/file.md")).touch()
     Path(fixture.path(f"{FOLDER}/link")).symlink_to(fixture.path("/home/skills"))
     snapshot = load_folder(fixture, FOLDER)
     assert [one.skill.name for one in snapshot.layers.skills] == (["x"] if found else [])
-    assert ("skill.path" in codes(snapshot)) == (found is False)
+    assert codes(snapshot) == ([] if found else ["skill.path"])
     for problem in snapshot.problems:
         text = snapshot.layers.texts[problem.path]
         assert value in text[problem.span.start : problem.span.end]
@@ -219,7 +221,7 @@ def test_nothing_in_a_skill_is_listed_but_its_file(tmp_path: Path, monkeypatch: 
         listed.append(path)
         return files.list_directory(path, most)
 
-    monkeypatch.setattr(layer_skills, "list_directory", noted)
+    monkeypatch.setattr(skill_directory, "list_directory", noted)
     first = load_folder(fixture, FOLDER)
     assert [relative(fixture, path) for path in listed if os.path.isdir(path)] == [PLACES["n"]]
     listed.clear()
@@ -231,13 +233,17 @@ def test_nothing_in_a_skill_is_listed_but_its_file(tmp_path: Path, monkeypatch: 
 
 
 def test_too_many_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_skills, "MAX_SKILLS", 2)
-    monkeypatch.setattr(layer_skills, "MAX_ENTRIES", 4)
-    fixture, snapshot = check(tmp_path / "1", "n:c n:b n:a g:z", "n:a n:b g:z")
+    monkeypatch.setattr(skill_directory, "MAX_SKILLS", 2)
+    monkeypatch.setattr(skill_directory, "MAX_ENTRIES", 4)
+    settings = '{"skills": {"include": ["[a-z]", "unknown"]}}'  # it may be among those that are not read
+    fixture, snapshot = check(tmp_path / "1", "n:c n:b n:a g:z", "n:a n:b g:z", settings=settings)
     (problem,) = snapshot.problems
     assert (problem.code, problem.path) == ("skill.too-many", fixture.path(PLACES["n"]))
-    _, snapshot = check(tmp_path / "2", "n:a n:b n:c n:d n:e g:z", "g:z")
-    assert codes(snapshot) == ["skill.too-many"]
+    assert 'of 3 directories the first 2 by name, to "b".' in problem.message
+    fixture, snapshot = check(tmp_path / "2", "n:a n:b n:c n:d n:e g:z", "g:z")
+    (problem,) = snapshot.problems
+    assert (problem.code, problem.path) == ("skill.too-many", fixture.path(PLACES["n"]))
+    assert problem.message.startswith("No skill in here is read: there are more than 4 names")
 
 
 def test_skills_come_change_and_go(tmp_path: Path) -> None:

@@ -215,3 +215,30 @@ MCP servers disabled: off
 Credentials configured: MY_KEY, SET
 Credentials broken (the environment variable is not set): EMPTY, UNSET"""
     )
+
+
+@pytest.mark.parametrize(
+    ("tools", "line"),
+    [
+        ([("ask", "Asks."), ("two\nlines", "")], "\nTools: 2 (ask, two lines)\n"),
+        (
+            [(f"t{n:03}", "") for n in range(300)],
+            f"\nTools: 300 ({', '.join(f't{n:03}' for n in range(20))}, …)\n",
+        ),
+    ],
+)
+def test_capabilities_name_the_tools_of_a_request(
+    tmp_path: Path, tools: list[tuple[str, str]], line: str
+) -> None:
+    snapshot = load_folder(write_fixture(TEXT, tmp_path), FOLDER)
+    made = prompt_for(snapshot, tools=tools)
+    tiles(made)
+    assert made.text.count(line) == 1
+    before = snapshot.prompt.text  # which has no tools; nothing else of the section is another
+    head, _, rest = made.text.partition(line)
+    assert head.endswith("\nSkills: 3 (empty, git-log, pdf)")
+    assert before.startswith(head)
+    assert rest.startswith(before[len(head) + 1 :].partition("\n\n---")[0])
+    alone = load_folder(write_fixture("//- /home/b/NEXUS.md\nRules.\n", tmp_path / "b"), "/home/b")
+    assert "## Capabilities" not in alone.prompt.text
+    assert f"## Capabilities\n{line}" in prompt_for(alone, tools=tools).text

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nexus_context.assembly import Options, Request, assemble
-from nexus_context.layers import skills as layer_skills
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import source_at
 from nexus_context.skills.skill import MAX_EXAMPLES, read_skill
@@ -127,10 +126,10 @@ def test_a_tool_that_the_settings_switch_off_is_told(tmp_path: Path) -> None:
 
 
 def test_thousands_of_skills_and_files_stay_quick(tmp_path: Path) -> None:
-    """Of 5,000 directories the first are read, and it is said; at 5,000 files beside one nobody looks."""
+    """Of 5,001 directories the first are read, and it is said; at 5,000 files beside one nobody looks."""
     fixture = write_fixture(TEXT, tmp_path)
     many = Path(fixture.path("/home/a/.agents/skills"))
-    for number in range(layer_skills.MAX_ENTRIES):
+    for number in range(5_001):
         (many / f"s{number:04}").mkdir(parents=True)
     for number in range(20):
         text = f"---\nname: s{number:04}\ndescription: d\n---\nText.\n"

@@ -6,9 +6,12 @@
 2. Of skills of one name the nearest layer's counts, in one layer the first by rule 1. One that is there and
    cannot be used counts, too, and says why. The others are listed as shadowed, with a hint.
 3. `skills.include` and `skills.exclude` decide by name; what they leave out is listed, no more.
-4. Of a skill directory the names are read, of each directory in it the SKILL.md: nothing else is ever listed.
-   Names that begin with a dot are left out, and at most MAX_SKILLS are looked at, of MAX_ENTRIES names.
+4. Of a skill directory the names are read, of each directory in it the SKILL.md. Names that begin with a dot
+   are left out. A directory that has a SKILL.md is never listed.
 5. One real directory is looked at once, for the nearest layer that has it.
+6. What looks like a skill and is not read is said where it lies (`skill_directory`), save what is read from
+   somewhere else. A configured directory that is not there is said, too, and a pattern in the folder's own
+   settings that fits no skill: those of other layers may be meant for other folders.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -16,18 +19,17 @@
 import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from typing import cast
 
 from nexus_context.config import mend
 from nexus_context.config.merge import Effective, Provenance
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.files import list_directory
-from nexus_context.layers.model import DEFAULTS, GLOBAL, LayerFile, LayerSkill, Listing, Skipped
+from nexus_context.layers import skill_directory
+from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Skipped
 from nexus_context.layers.reading import Reading
+from nexus_context.layers.skill_directory import Astray, SkillDirectory
 from nexus_context.layers.walk import Place, within
 from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
-
-MAX_SKILLS = 500
-MAX_ENTRIES = 5_000
 
 DIRECTORY = "skills"
 SWITCHES = ("tools.disabled", "permissions.deny")
@@ -48,6 +50,9 @@ class _Search:
         self.seen: set[str] = set()  # real directories
         self.taken: dict[str, tuple[str, Span]] = {}  # file and place of the name, by name
         self.skills: list[LayerSkill] = []
+        self.names: set[str] = set()  # of all skills, those that do not count, too
+        self.all_seen = True
+        self.astray: list[Astray] = []
         self.unsaved: dict[str, list[str]] = {}
         for path in reading.overlays:
             if path.endswith(os.sep + SKILL_FILE):
@@ -81,8 +86,11 @@ def find_skills(
         place = places[index]
         if place is None or place.name == DEFAULTS:
             continue
-        for directory in (*_usual(place, user_home), *configured.get(place.name, ())):
-            found[index].extend(_directory(search, place, directory))
+        usual = ((directory, None) for directory in _usual(place, user_home))
+        for directory, origin in (*usual, *configured.get(place.name, ())):
+            found[index].extend(_directory(search, place, directory, origin))
+    _say_what_is_astray(search)
+    reading.problems.extend(_unmatched(search, effective))
     search.skills.sort(key=lambda one: (-one.skill.priority, one.skill.name))
     return found, tuple(search.skills)
 
@@ -97,10 +105,10 @@ def _usual(place: Place, user_home: str) -> Iterator[str]:
 
 def _configured(
     reading: Reading, places: Sequence[Place | None], effective: Effective, user_home: str
-) -> dict[str, list[str]]:
+) -> dict[str, list[tuple[str, Provenance]]]:
     """The directories of `skills.paths` by the name of their layer; others are reported."""
     by_name = {place.name: place for place in places if place is not None}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, Provenance]]] = {}
     for index, value in enumerate(effective.get("/skills/paths") or ()):
         for origin in effective.provenance.get(f"/skills/paths/{index}", ()):
             place = by_name.get(origin.layer)
@@ -110,7 +118,7 @@ def _configured(
             if path is None:
                 reading.problems.append(_outside(place, value, origin))
             else:
-                found.setdefault(place.name, []).append(path)
+                found.setdefault(place.name, []).append((path, origin))
     return found
 
 
@@ -122,56 +130,146 @@ def _path(reading: Reading, place: Place, value: str, user_home: str) -> str | N
         given = os.path.join(user_home, value[2:]) if value.startswith("~/") else value
         return os.path.normpath(os.path.join(place.config_directory or place.directory, given))
     path = os.path.normpath(os.path.join(place.directory, value))
-    inside = within(reading.real_path(path), reading.real_path(place.directory))
+    inside = within(reading.real_path(path), reading.real_path(place.tree))
     return None if os.path.isabs(value) or value.startswith("~") or not inside else path
 
 
 def _outside(place: Place, value: str, origin: Provenance) -> Problem:
     message = (
-        f"{mend.quoted(value)} is not read: it is not beneath {place.directory}. Name a directory in there, "
+        f"{mend.quoted(value)} is not read: it is not beneath {place.tree}. Name a directory in there, "
         "or set it in the global config.json."
     )
     return Problem(origin.path, origin.span, "skill.path", Severity.WARNING, message)
 
 
-def _look(directory: str) -> Listing:
-    entries = list_directory(directory, MAX_ENTRIES + 1)
-    if len(entries) > MAX_ENTRIES:  # which ones came first is chance
-        return Listing((), more=True)
-    names = [name for name, kind in entries if kind in ("directory", "link") and not name.startswith(".")]
-    return Listing(tuple(names[:MAX_SKILLS]), len(names) > MAX_SKILLS)
+def _listing(reading: Reading, place: Place, directory: str) -> SkillDirectory:
+    def may_read() -> bool:
+        return not place.in_workspace or _is_inside(reading, place, directory)
+
+    found = reading.listing(directory, lambda path: skill_directory.look(path, may_read))
+    return cast("SkillDirectory", found)
 
 
-def _directory(search: _Search, place: Place, directory: str) -> Iterator[LayerFile]:
-    """The skills of one skill directory."""
+def _is_inside(reading: Reading, place: Place, path: str) -> bool:
+    return within(reading.real_path(path), reading.real_path(place.tree))
+
+
+def _directory(
+    search: _Search, place: Place, directory: str, origin: Provenance | None
+) -> Iterator[LayerFile]:
+    """The skills of one skill directory; `origin` is the setting that names it."""
     reading = search.reading
-    listing = reading.listing(directory, _look)
+    listing = _listing(reading, place, directory)
     names: Sequence[str] = listing.names
     if directory in search.unsaved:
         names = sorted({*names, *search.unsaved[directory]})
-    if not names and not listing.more:
+    elif listing.kind != "directory" and origin is not None and _is_present(reading, origin):
+        reading.problems.append(_absent(place, directory, origin, listing))
+    if not names and not listing.more and not listing.flat:
         return
     real = reading.real_path(directory)
     if real in search.seen:
         return
     search.seen.add(real)
-    if place.in_workspace and not within(real, reading.real_path(place.directory)):
-        reason = f"is a symbolic link that leads out of {place.directory}"
+    if place.in_workspace and not _is_inside(reading, place, directory):
+        reason = f"is a symbolic link that leads out of {place.tree}"
         reading.skipped.append(Skipped(directory, reason))
         return
     if listing.more:
-        reading.problems.append(_too_many(directory))
+        search.all_seen = False
+        reading.problems.append(_too_many(directory, listing))
+    search.astray.extend(skill_directory.astray_in(directory, listing.flat))
+    examined = 0
     for name in names:
-        file = _file(search, place, os.path.join(directory, name, SKILL_FILE))
+        path = os.path.join(directory, name, SKILL_FILE)
+        file = _file(search, place, path)
         if file is not None:
             yield file
+        elif (
+            examined < skill_directory.MAX_EXAMINED
+            and name not in listing.links
+            and reading.reads[path].status == "missing"
+        ):
+            examined += 1
+            search.astray.extend(_astray_below(reading, place, directory, name))
 
 
-def _too_many(directory: str) -> Problem:
-    message = (
-        f"Not all skills in here are read: at most {MAX_SKILLS} directories, and none where there are "
-        f"more than {MAX_ENTRIES:,} names. Move some elsewhere."
-    )
+def _astray_below(reading: Reading, place: Place, directory: str, name: str) -> Iterator[Astray]:
+    path = os.path.join(directory, name)
+    # the name it is remembered by is no skill directory's
+    found = reading.listing(path + os.sep, skill_directory.inside).names
+    if found:
+        shown = os.path.relpath(path, place.directory) if place.in_workspace else path
+        yield skill_directory.astray_below(directory, name, found, shown)
+
+
+def _say_what_is_astray(search: _Search) -> None:
+    if not search.astray:
+        return
+    reading = search.reading
+    read = {reading.real_path(path) for path, one in reading.reads.items() if one.status != "missing"}
+    for astray in search.astray:
+        reading.watch.update(astray.paths)
+        paths = [path for path in astray.paths if reading.real_path(path) not in read]
+        if not paths:
+            continue
+        reading.skipped.extend(Skipped(path, astray.reason) for path in paths)
+        others = f" ({len(paths) - 1:,} more beside it)" if len(paths) > 1 else ""
+        message = f"This skill is not read: it {astray.reason}{others}. {astray.advice}."
+        reading.problems.append(Problem(paths[0], Span(0, 0), "skill.misplaced", astray.severity, message))
+
+
+def _is_present(reading: Reading, origin: Provenance) -> bool:
+    """Whether a value stands in the text that is there now; a stale file's may be gone from it."""
+    return origin.document is not None and reading.documents.get(origin.path) is origin.document
+
+
+def _absent(place: Place, directory: str, origin: Provenance, listing: SkillDirectory) -> Problem:
+    severity = Severity.WARNING
+    why = "is not a directory. Name the one that the directories of skills are in"
+    if listing.kind == "missing":
+        why = "does not exist. Create it, or correct the path"
+        if not place.in_workspace:  # settings that people take along to other machines
+            severity = Severity.HINT
+    return Problem(origin.path, origin.span, "skill.path", severity, f"{directory} {why}.")
+
+
+def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
+    """The patterns in the folder's own settings that fit no skill."""
+    if not search.all_seen:
+        return
+    for setting, patterns in (("include", search.include), ("exclude", search.exclude)):
+        lost = setting == "include" and not any(matches(name, patterns) for name in search.names)
+        for index, pattern in enumerate(patterns):
+            if any(fnmatchcase(name, pattern) for name in search.names):
+                continue
+            for origin in effective.provenance.get(f"/skills/{setting}/{index}", ()):
+                if origin.layer == LOCAL and not origin.ignored and _is_present(search.reading, origin):
+                    severity = Severity.WARNING if lost and search.names else Severity.HINT
+                    yield _fits_nothing(search, pattern, origin, severity)
+
+
+def _fits_nothing(search: _Search, pattern: str, origin: Provenance, severity: Severity) -> Problem:
+    near = mend.meant(pattern, sorted(search.names))
+    meant = f"Did you mean {mend.quoted(near)}? Else correct" if near else "Correct"
+    lost = ", and all skills are left out" if severity is Severity.WARNING else ""
+    message = f"{mend.quoted(pattern)} fits no skill of this folder{lost}. {meant} it, or remove it."
+    document = origin.document
+    fix = mend.replace(document, origin.pointer, mend.quoted(near)) if document and near else None
+    return Problem(origin.path, origin.span, "skill.pattern", severity, message, fix)
+
+
+def _too_many(directory: str, listing: SkillDirectory) -> Problem:
+    if listing.names:
+        message = (
+            f"Not all skills in here are read: of {listing.total:,} directories the "
+            f"first {len(listing.names)} by name, to {mend.quoted(listing.names[-1])}. Move some elsewhere."
+        )
+    else:
+        message = (
+            f"No skill in here is read: there are more than {skill_directory.MAX_ENTRIES:,} names, too many "
+            f"to find the first {skill_directory.MAX_SKILLS} by name. Move some elsewhere."
+        )
     return Problem(directory, Span(0, 0), "skill.too-many", Severity.WARNING, message)
 
 
@@ -184,6 +282,7 @@ def _file(search: _Search, place: Place, path: str) -> LayerFile | None:
     usable = read.status == "loaded" and read.text is not None
     parsed = reading.skill(path, read.text) if usable and read.text is not None else None
     name = parsed.name if parsed is not None else os.path.basename(os.path.dirname(path))
+    search.names.add(name)
     if search.excluded(name):
         return LayerFile("skill", path, "excluded", read.text)
     reading.problems.extend(read.problems)

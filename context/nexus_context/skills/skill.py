@@ -5,7 +5,8 @@
    and single hyphens, and that of the skill's directory; a description has at most 1024 characters, of which
    the model is shown no more; a compatibility note has 500.
 3. Fields that the specification does not know are hinted at. `allowed-tools` is a text; a list is read, too.
-4. `priority` in `metadata` is an integer: skills of a higher one stand first in the prompt. Without it, 0.
+4. `priority` in `metadata` is an integer: skills of a higher one stand first in the prompt. Without it, and
+   where it is something else, 0.
 5. `examples` in `metadata` are requests that the skill is for, one a line; MAX_EXAMPLES of them are shown.
 """
 
@@ -15,7 +16,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from nexus_context.config import mend
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.skills.allowed_tools import allowed_tools
 from nexus_context.skills.front_matter import FrontMatter, Member, Node, front_matter
 
 SKILL_FILE = "SKILL.md"
@@ -26,7 +29,6 @@ MAX_EXAMPLES = 20
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _PRIORITY = re.compile(r"[+-]?[0-9]{1,6}\Z")
-_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 _FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 
 
@@ -70,6 +72,11 @@ def read_skill(path: str, text: str) -> ReadSkill:
     if front.fields is None:
         return ReadSkill(text, directory, front.span, None, front.problems)
     problems = [*front.problems, *_missing(path, front), *_doubtful(path, front.fields)]
+    tools_field = front.fields.get("allowed-tools")
+    tools: tuple[str, ...] = ()
+    if tools_field is not None:
+        tools, doubtful = allowed_tools(path, text, tools_field.value)
+        problems.extend(doubtful)
     given, described = _text(front, "name"), _text(front, "description")
     if given:
         problems.extend(_name_problems(path, given, front.fields["name"].value.span, directory))
@@ -95,8 +102,8 @@ def read_skill(path: str, text: str) -> ReadSkill:
         license=_text(front, "license") or None,
         compatibility=_text(front, "compatibility") or None,
         metadata=metadata,
-        allowed_tools=_tools(front.fields.get("allowed-tools")),
-        tools_span=_place(front.fields.get("allowed-tools")),
+        allowed_tools=tools,
+        tools_span=_place(tools_field),
         examples=_examples(metadata.get("examples", "")),
         examples_span=_place(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
@@ -178,6 +185,14 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
     for span in wrong:
         message = "`metadata` is names with texts, one a line; this is left out."
         yield Problem(path, span, "skill.metadata", Severity.WARNING, message)
+    # of two of one name the last counts
+    priority = {member.name: member.value for member in value.members or ()}.get("priority")
+    if priority is not None and priority.text and not _PRIORITY.match(priority.text):
+        message = (
+            f"{mend.quoted(priority.text)} is no priority, and counts as 0. Write a whole number of at most "
+            "six digits, such as 10."
+        )
+        yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message)
 
 
 def _metadata(member: Member | None) -> dict[str, str]:
@@ -195,11 +210,3 @@ def _place(member: Member | None, inner: str | None = None) -> Span:
 def _examples(text: str) -> tuple[str, ...]:
     lines = (" ".join(line.split()).removeprefix("- ") for line in text.splitlines())
     return tuple(line for line in lines if line)[:MAX_EXAMPLES]
-
-
-def _tools(member: Member | None) -> tuple[str, ...]:
-    if member is None:
-        return ()
-    if member.value.items is not None:
-        return tuple(item.text.strip() for item in member.value.items if item.text and item.text.strip())
-    return tuple(_TOOL.findall(member.value.text or ""))

@@ -1,0 +1,128 @@
+"""What is in a skill directory, and what in it looks like a skill that nobody reads.
+
+1. Its directories are its skills, the first MAX_SKILLS by name. Which ones these are must not be chance: of
+   more than MAX_ENTRIES names, too many to look at all, none is taken.
+2. A SKILL.md in the wrong place is said: in another spelling, directly in the skill directory, or one level
+   too deep. So is a Markdown file directly in it that begins as a skill does, with a name and a description.
+3. In doubt nothing is said. A directory without SKILL.md is looked into if it is among the first
+   MAX_EXAMINED of them and has at most MAX_INSIDE names; symbolic links are not followed.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from nexus_context.errors import Severity
+from nexus_context.files import Entry, exists, is_dir, list_directory, read_text
+from nexus_context.layers.model import Listing
+from nexus_context.skills import SKILL_FILE
+from nexus_context.skills.front_matter import front_matter
+
+MAX_SKILLS = 500
+MAX_ENTRIES = 20_000  # listed and sorted in 40 ms
+MAX_EXAMINED = 50
+MAX_INSIDE = 200
+MAX_FLAT = 20
+"""Of more Markdown files directly in a skill directory the first are looked at."""
+FLAT_LIMIT = 65_536  # bytes
+
+
+class SkillDirectory(Listing, frozen=True):
+    """A skill directory; `names` are those that are looked at.
+
+    `total` counts all its directories. `links` are the names that are symbolic links, `flat` files directly
+    in it that look like skills.
+    """
+
+    total: int = 0
+    links: frozenset[str] = frozenset()
+    flat: tuple[str, ...] = ()
+    kind: Literal["directory", "other", "missing"] = "directory"
+
+
+class Astray(NamedTuple):
+    """Files that look like skills and are not read, for one `reason`, which continues `it …`."""
+
+    paths: tuple[str, ...]
+    severity: Severity
+    reason: str
+    advice: str
+
+
+def look(directory: str, may_read: Callable[[], bool]) -> SkillDirectory:
+    """What is in a skill directory; files in it are opened only if they may be read."""
+    entries = list_directory(directory, MAX_ENTRIES + 1)
+    if not entries:
+        return SkillDirectory(kind=_kind(directory))
+    if len(entries) > MAX_ENTRIES:
+        return SkillDirectory(more=True)
+    found = [each for each in entries if _counts(*each, ("directory", "link"))]
+    markdown = [name for name, kind in entries if kind == "file" and name.lower().endswith(".md")]
+    flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(directory, name)]
+    return SkillDirectory(
+        tuple(name for name, _ in found[:MAX_SKILLS]),
+        len(found) > MAX_SKILLS,
+        len(found),
+        frozenset(name for name, kind in found if kind == "link"),
+        tuple(flat),
+    )
+
+
+def inside(directory: str) -> Listing:
+    """What looks like a skill in a directory without SKILL.md: paths relative to it."""
+    entries = list_directory(directory, MAX_INSIDE + 1)
+    if len(entries) > MAX_INSIDE:
+        return Listing()
+    misspelt = [name for name, kind in entries if kind == "file" and _is_skill_file(name)]
+    if misspelt:
+        return Listing(tuple(misspelt[:1]))
+    deeper = (os.path.join(name, SKILL_FILE) for name, kind in entries if _counts(name, kind, ("directory",)))
+    return Listing(tuple(each for each in deeper if exists(os.path.join(directory, each))))
+
+
+def astray_in(directory: str, flat: Sequence[str]) -> list[Astray]:
+    """The files directly in a skill directory that look like skills."""
+    found = []
+    for name in flat:
+        stem = "<name>" if _is_skill_file(name) else os.path.splitext(name)[0]
+        advice = f"Move it to {os.path.join(directory, stem, SKILL_FILE)}"
+        severity = Severity.HINT
+        if _is_skill_file(name):
+            severity = Severity.WARNING
+            advice += ", or, if the directory is the skill's, name the one above in `skills.paths`"
+        path = os.path.join(directory, name)
+        found.append(Astray((path,), severity, f"has no directory of its own in {directory}", advice))
+    return found
+
+
+def astray_below(directory: str, name: str, found: Sequence[str], shown: str) -> Astray:
+    """What was found in the directory `name` without SKILL.md, which `skills.paths` would name as `shown`."""
+    paths = tuple(os.path.join(directory, name, each) for each in found)
+    if os.path.dirname(found[0]):
+        reason = f"is one level too deep in {directory}"
+        advice = f"Move its directory there, or name {shown} in `skills.paths`"
+        return Astray(paths, Severity.HINT, reason, advice)
+    return Astray(paths, Severity.WARNING, f"is not named {SKILL_FILE}", f"Rename it to {SKILL_FILE}")
+
+
+def _kind(path: str) -> Literal["directory", "other", "missing"]:
+    if is_dir(path):
+        return "directory"
+    return "other" if exists(path) else "missing"
+
+
+def _counts(name: str, kind: Entry, kinds: Sequence[Entry]) -> bool:
+    return kind in kinds and not name.startswith(".")
+
+
+def _is_skill_file(name: str) -> bool:
+    return name.lower() == SKILL_FILE.lower()
+
+
+def _begins_a_skill(directory: str, name: str) -> bool:
+    if _is_skill_file(name):
+        return True
+    path = os.path.join(directory, name)
+    text = read_text(path, limit=FLAT_LIMIT).text
+    fields = front_matter(path, text).fields if text else None
+    return fields is not None and {"name", "description"} <= fields.keys()

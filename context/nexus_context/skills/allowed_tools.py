@@ -1,0 +1,222 @@
+"""The tools of `allowed-tools`: names, each alone or with a pattern in parentheses, such as `Bash(git:*)`.
+
+1. White space and commas separate tools. In parentheses they belong to the pattern, and parentheses there may
+   be nested. Of a list every item is one tool.
+2. What is doubtful is left out and reported, so that a slip never approves more than was meant: a pattern
+   that stands apart from its tool, with the name before it; what goes on after its pattern; an item that is
+   not one tool.
+3. Of a parenthesis without its other half nobody can tell how far it was to reach: one that is not closed is
+   left out with all that follows, one that was not opened with all that stands before it.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from nexus_context.config import mend
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.skills.front_matter import Node
+
+CODE = "skill.allowed-tools"
+MAX_REPORTED = 20
+"""Of more parts that are left out the first are reported."""
+
+_EXAMPLE = "`Bash(git:*)`"
+
+
+class _Token(NamedTuple):
+    """What is between two separators. `stray`: it has a `)` too many; `unclosed`: a `(`, up to the end."""
+
+    start: int
+    end: int
+    stray: bool
+    unclosed: bool
+
+
+class _Fault(NamedTuple):
+    """A range of the value that is left out. `gap` is what has to go for the range to be one tool."""
+
+    start: int
+    end: int
+    message: str
+    gap: tuple[int, int] | None = None
+
+
+_Range = tuple[int, int]
+_Locate = Callable[[int, int], Span | None]
+
+
+def allowed_tools(path: str, text: str, value: Node) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """The tools of a field's value, each on one line, and what of it is left out; `text` is the file's."""
+    if value.items is not None:
+        return _of_items(path, value.items)
+    given = value.text or ""
+    good, faults = _scan(given)
+    written = text[value.span.start : value.span.end]
+    at = written.find(given)
+
+    def locate(start: int, end: int) -> Span | None:
+        if at >= 0:
+            return Span(value.span.start + at + start, value.span.start + at + end)
+        # folded: its words are there, with other white space between
+        found = list(re.finditer(r"\s+".join(map(re.escape, given[start:end].split())), written))
+        return Span(*(value.span.start + each for each in found[0].span())) if len(found) == 1 else None
+
+    tools = tuple(_one_line(given[start:end]) for start, end in good)
+    return tools, tuple(_problems(path, value.span, faults, locate))
+
+
+def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """As `allowed_tools`. Items are looked at together: a comma in `[…]` ends one within parentheses, too."""
+    texts = [(item, item.text.strip()) for item in items if item.text and item.text.strip()]
+    joined, bounds = "", []
+    for _, text in texts:
+        bounds.append((len(joined), len(joined) + len(text)))
+        joined += f"{text}\n"
+    good, faults = _scan(joined)
+    whole = set(bounds).intersection(good)
+    starts = [start for start, _ in good]
+    for start, end in bounds:
+        last = bisect_left(starts, end) - 1  # of the tools that begin before the item ends
+        if (start, end) not in whole and last >= 0 and good[last][1] > start:
+            faults.append(_Fault(start, end, _not_one(joined[start:end])))
+
+    def locate(start: int, end: int) -> Span:
+        each = [
+            item.span
+            for (item, _), (one, other) in zip(texts, bounds, strict=True)
+            if one < end and start < other
+        ]
+        return Span(each[0].start, each[-1].end)
+
+    message = "This is no text, and it is left out. Put the tool in quotes."
+    foreign = [
+        Problem(path, item.span, CODE, Severity.WARNING, message) for item in items if item.text is None
+    ]
+    plain = [fault._replace(gap=None) for fault in faults]
+    tools = tuple(_one_line(joined[start:end]) for start, end in good if (start, end) in whole)
+    return tools, (*foreign, *_problems(path, Span(0, 0), plain, locate))
+
+
+def _problems(path: str, whole: Span, faults: Sequence[_Fault], locate: _Locate) -> Iterator[Problem]:
+    for fault in faults[:MAX_REPORTED]:
+        fix = None
+        gap = locate(*fault.gap) if fault.gap is not None else None
+        if gap is not None and gap.end > gap.start:
+            fix = Fix("Remove the space", (Edit(gap, ""),))
+        span = locate(fault.start, fault.end) or whole
+        yield Problem(path, span, CODE, Severity.WARNING, fault.message, fix)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    start: int | None = None
+    depth, stray = 0, False
+    for at, character in enumerate(text):
+        if not depth and (character.isspace() or character == ","):
+            if start is not None:
+                yield _Token(start, at, stray, unclosed=False)
+            start, stray = None, False
+            continue
+        start = at if start is None else start
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            stray = stray or not depth
+            depth = max(0, depth - 1)
+    if start is not None:
+        yield _Token(start, len(text.rstrip()), stray, unclosed=depth > 0)
+
+
+def _scan(text: str) -> tuple[list[_Range], list[_Fault]]:
+    """The ranges of a text that are tools, and what of it is left out."""
+    good: list[_Range] = []
+    faults: list[_Fault] = []
+    name: _Range | None = None  # without a pattern, right before the token
+    for token in _tokens(text):
+        start, end = token.start, token.end
+        shown = text[start:end]
+        alone = name
+        name = None
+        if token.stray:
+            good.clear()
+            faults.append(_Fault(start, end, _stray(shown)))
+        elif shown.startswith("("):
+            if alone is not None:
+                good.pop()
+            faults.append(_apart(text, alone, token))
+        elif token.unclosed:
+            faults.append(_Fault(start, end, _unclosed(shown)))
+        elif "(" not in shown:
+            name = (start, end)
+            good.append(name)
+        elif _closing(shown) == len(shown) - 1:
+            good.append((start, end))
+        else:
+            faults.append(_Fault(start, end, _goes_on(shown)))
+    return good, faults
+
+
+def _closing(text: str) -> int:
+    """Where the first parenthesis of a balanced text is closed."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == ")" and not depth:
+            return at
+    return -1
+
+
+def _one_line(tool: str) -> str:
+    return " ".join(tool.split())
+
+
+def _shown(tool: str) -> str:
+    return mend.quoted(_one_line(tool))
+
+
+def _stray(shown: str) -> str:
+    return (
+        f"{_shown(shown)} has a `)` whose `(` is missing: it is left out, with all that stands before it. "
+        f"Write the tool and its pattern as in {_EXAMPLE}, or remove the `)`."
+    )
+
+
+def _unclosed(shown: str) -> str:
+    tool = shown.partition("(")[0]
+    example = f"`{tool}(…)`" if len(tool) <= 40 else _EXAMPLE
+    return (
+        f"{_shown(shown)} is not closed: it is left out, with all that follows. Write `)` where the pattern "
+        f"ends: {example}."
+    )
+
+
+def _apart(text: str, name: _Range | None, pattern: _Token) -> _Fault:
+    """The fault of a pattern without a tool's name right before it, and with `name` further before."""
+    shown = text[pattern.start : pattern.end]
+    if pattern.unclosed:
+        start = name[0] if name is not None else pattern.start
+        message = f"{_shown(text[start : pattern.end])} has a `(` that is neither at a tool's name nor closed"
+        message += f": it is left out, with all that follows. Write it as in {_EXAMPLE}."
+        return _Fault(start, pattern.end, message)
+    if name is None:
+        message = f"{_shown(shown)} has no tool's name right before it: it is left out. Write one, as in "
+        return _Fault(pattern.start, pattern.end, f"{message}{_EXAMPLE}.")
+    tool = text[slice(*name)]
+    message = f"{_shown(tool)} and its pattern stand apart: both are left out. Write {_shown(tool + shown)}."
+    gap = (name[1], pattern.start)
+    return _Fault(name[0], pattern.end, message, gap if text[slice(*gap)].isspace() else None)
+
+
+def _goes_on(shown: str) -> str:
+    return (
+        f"{_shown(shown)} goes on after its pattern: it is left out. Write a space after the `)`, or remove "
+        "what follows it."
+    )
+
+
+def _not_one(shown: str) -> str:
+    return (
+        f"{_shown(shown)} is not one tool: it is left out. Write each tool as an item of its own, in quotes "
+        "if there is a comma in its pattern."
+    )
