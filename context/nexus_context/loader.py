@@ -135,7 +135,7 @@ class PromptLoader:
         home = user_home(self._environ)
         around = Surroundings(global_directory(self._environ), home, {}, self._environ)
         layers, reading = open_layers(folder, around, None)
-        blocks = gather(_without_bootstrap(layers), reading, home, {}).blocks
+        blocks = gather(_without_bootstrap(layers), reading, home, {}, load_vocabulary=False).blocks
         personal, personal_path = self._personal_text(
             [(block.pieces, block.path) for block in blocks if block.layer.name in (GLOBAL, DEFAULTS)]
         )

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from nexus_context.agents import AgentPool, Around
 from nexus_context.assembly import system_rows
+from nexus_context.errors import Severity
 from nexus_context.files import PROMPT_LIMIT
-from nexus_context.layers.bootstrap import agent_file
+from nexus_context.layers.bootstrap import agent_file, variant_of
 from nexus_context.loader import ContextLoader, PromptLoader
 from nexus_context.prompt.render import fragment_at, source_at
 from nexus_context.snapshot import Snapshot
@@ -56,6 +58,25 @@ def codes(fixture: Fixture, snapshot: Snapshot) -> list[tuple[str, str]]:
 
 def headings(snapshot: Snapshot) -> list[str]:
     return [line for line in snapshot.prompt.text.splitlines() if line.startswith("#")]
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("AGENT.one.md", ("AGENT.md", "one")),
+        ("AGENT.a.b.md", ("AGENT.md", "a.b")),
+        ("SOUL.one.md", ("SOUL.md", "one")),
+        ("AGENT.md", None),
+        ("AGENT..md", None),
+        ("AGENT.-.md", None),
+        ("AGENT.one.MD", None),
+        ("NOTES.one.md", None),
+        ("one.md", None),
+        ("", None),
+    ],
+)
+def test_variants_by_name(name: str, variant: tuple[str, str] | None) -> None:
+    assert variant_of(name) == variant
 
 
 def test_sections_stand_in_the_order_of_their_priorities(tmp_path: Path) -> None:
@@ -413,11 +434,58 @@ def test_a_text_is_in_the_prompt_once(tmp_path: Path) -> None:
     assert codes(fixture, snapshot) == [(f"{FOLDER}/NEXUS.md", "prompt.import-repeated")]
 
 
-def test_an_empty_file_is_no_section_and_stands_in_front_of_others(tmp_path: Path) -> None:
-    fixture = write_fixture(f"//- {place('SOUL.md')}\n \n//- {place('c:SOUL.md')}\nfar\n", tmp_path)
+@pytest.mark.parametrize(
+    ("blank", "name", "agent", "counts"),
+    [
+        ("SOUL.md", "c:SOUL.md", None, True),
+        ("SOUL.md", "g:SOUL.md", None, True),
+        ("c:SOUL.md", "SOUL.md", None, False),
+        ("IDENTITY.md", "g:IDENTITY.md", None, False),
+        ("IDENTITY.md", "c:IDENTITY.md", None, True),
+        ("AGENT.one.md", "c:AGENT.one.md", "one", True),
+        ("AGENT.one.md", "AGENT.md", "one", True),
+        ("AGENT.md", "c:AGENT.one.md", "one", False),
+    ],
+)
+def test_an_empty_file_is_as_if_it_were_not_there(
+    tmp_path: Path, blank: str, name: str, agent: str | None, counts: bool
+) -> None:
+    """It takes nothing away; where another counts in its place, that is said."""
+    fixture = write_fixture(f"//- {place(blank)}\n \n//- {place(name)}\n<text>\n", tmp_path)
+    (tmp_path / FOLDER.strip("/")).mkdir(parents=True, exist_ok=True)
+    snapshot = load_folder(fixture, FOLDER, agent=agent)
+    assert "<text>" in snapshot.prompt.text
+    assert snapshot.prompt.text.count(f"Source: {fixture.path('/home')}") == 1
+    said = [(place(blank), "layer.empty")] if counts else []
+    assert codes(fixture, snapshot) == said
+    for problem in snapshot.problems:
+        assert (problem.severity, problem.related[0].path) == (
+            Severity.INFORMATION,
+            fixture.path(place(name)),
+        )
+        assert f"{fixture.path(place(name))} counts in its place" in problem.message
+
+
+@pytest.mark.parametrize("role", ["manager", "worker"])
+def test_an_empty_file_is_the_same_for_a_folder_and_for_an_agent_there(tmp_path: Path, role: str) -> None:
+    text = f"//- {place('c:SOUL.md')}\n<soul>\n//- {place('SOUL.md')}\n\n//- {place('NEXUS.md')}\nRules\n"
+    fixture = write_fixture(text, tmp_path)
+    company, opened = load_folder(fixture, "/home/c"), load_folder(fixture, FOLDER)
+    around = Around(fixture.path("/home/.nexus3"), fixture.path("/home"), {}, {})
+    agent = AgentPool(company, around).view_as("one", "a", role)
+    assert [one.prompt.text.count("<soul>") for one in (company, opened, agent)] == [1, 1, 1]
+    said = [(place("SOUL.md"), "layer.empty")]
+    assert codes(fixture, opened) == codes(fixture, agent.snapshot) == said
+
+
+def test_an_empty_file_by_itself_is_no_section_and_no_news(tmp_path: Path) -> None:
+    fixture = write_fixture(f"//- {place('SOUL.md')}\n\n//- {place('CONTEXT.md')}\n\n", tmp_path)
     snapshot = load_folder(fixture, FOLDER)
     assert "## Soul" not in headings(snapshot)
-    assert shown(fixture, snapshot)[-1] == f"{place('SOUL.md')} soul"
+    assert codes(fixture, snapshot) == []
+    assert shown(fixture, snapshot)[-1] == f"{place('CONTEXT.md')} context"
+    typed = load_folder(fixture, FOLDER, overlays={place("SOUL.md"): "typed"}, previous=snapshot)
+    assert "## Soul" in headings(typed)
 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:

@@ -1,15 +1,31 @@
 """Imports: which tokens of an instruction file include a file, and what becomes of the others."""
 
+import json
 import os
+import re
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.prompt.imports import MAX_CHARACTERS, MAX_FILES, MAX_LOOKUPS, import_tokens
+from nexus_context.errors import Span
+from nexus_context.prompt.imports import (
+    MAX_CHARACTERS,
+    MAX_FILES,
+    MAX_LOOKUPS,
+    MAX_NAME,
+    MAX_PATH,
+    MAX_STEPS,
+    _is_alone,
+    _line,
+    import_tokens,
+    impossible,
+)
 from nexus_context.prompt.markdown import code_ranges
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
@@ -69,6 +85,19 @@ def test_a_token_in_a_sentence_stays_and_the_file_follows_the_line(tmp_path: Pat
 def test_two_tokens_on_a_line_are_followed_by_both_files(tmp_path: Path) -> None:
     text = "//- /home/a/NEXUS.md\n@x.md @y.md\r\nend\n//- /home/a/x.md\nX\n//- /home/a/y.md\nY\n"
     check(tmp_path, text, "@x.md @y.md\nX\nY\nend")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_table_is_not_cut(tmp_path: Path, end: str) -> None:
+    """A file that a row names follows the table."""
+    rows = ["Rules", "| File | For |", "|---|---|", "| @x.md | a |", "| @y.md @x.md | b |", "  | c | |"]
+    text = end.join([*rows, "After @z.md", "| @w.md |"])
+    files = "".join(f"//- /home/a/{name}.md\n{name.upper()}\n" for name in "xyzw")
+    fixture = write_fixture(f"//- /home/a/NEXUS.md\n{files}", tmp_path)
+    (tmp_path / "home/a/NEXUS.md").write_bytes(text.encode())
+    prompt = load_folder(fixture, FOLDER).prompt.text
+    expected = [*rows, "X", "Y", "After @z.md", "Z", "| @w.md |", "W"]
+    assert "\n".join(expected) in prompt
 
 
 def test_code_and_comments_are_skipped(tmp_path: Path) -> None:
@@ -304,8 +333,134 @@ def test_many_imports_are_bounded(tmp_path: Path) -> None:
     snapshot = load_folder(fixture, FOLDER)
     looked = [path for path in snapshot.layers.watch if f"{os.sep}missing{os.sep}" in path]
     assert len(looked) == MAX_LOOKUPS
-    assert codes_of(fixture)[-1:] == ["prompt.import-limit"]
-    assert codes_of(fixture).count("prompt.import-limit") == 1
+    codes = [code for code in codes_of(fixture) if code != "prompt.size"]
+    assert codes == [*["prompt.import-missing"] * MAX_LOOKUPS, "prompt.import-limit"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@" + "a/" * 500_000 + "x.md",
+        "@" + "../" * 300_000 + "x.md",
+        "".join(f"@a{n}/" + "b/" * 2_000 + "x.md\n" for n in range(250)),
+        "".join("@" + f"a{n}/" * 80 + "x.md\n" for n in range(2_000)),  # below the length of a long path
+        "@" + "a" * 1_000_000 + ".md",
+        f"@{'a' * (MAX_NAME + 1)}.md\n" * 4_000,
+        "@a " * 300_000,
+        "@x.md" * 200_000,
+    ],
+)
+def test_the_disk_is_asked_little_whatever_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    fixture = write_fixture("//- /home/a/NEXUS.md\nRules\n", tmp_path)
+    snapshot = load_folder(fixture, FOLDER)
+    asked = {"lstat": 0, "stat": 0, "open": 0}
+
+    def counted(name: str) -> Callable[..., object]:
+        real: Callable[..., object] = getattr(os, name)
+
+        def call(*args: object, **kwargs: object) -> object:
+            asked[name] += 1
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in asked:
+        monkeypatch.setattr(os, name, counted(name))
+    snapshot = load_folder(fixture, FOLDER, overlays={f"{FOLDER}/NEXUS.md": text}, previous=snapshot)
+    monkeypatch.undo()
+    assert sum(asked.values()) < 4 * (MAX_STEPS + MAX_LOOKUPS)
+    assert max((len(problem.message) for problem in snapshot.problems), default=0) < 500
+    assert len(snapshot.problems) <= MAX_LOOKUPS + 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a/" * (MAX_PATH // 2) + "x.md",
+        "a" * (MAX_NAME + 1) + ".md",
+        "\N{LATIN SMALL LETTER E WITH ACUTE}" * (MAX_NAME // 2) + ".md",  # bytes count
+        "~/" + "a/" * MAX_PATH + "x.md",
+    ],
+)
+@pytest.mark.parametrize("where", ["/home/a/NEXUS.md", "/home/.nexus3/NEXUS.md"])
+def test_what_is_longer_than_a_path_is_a_missing_file(tmp_path: Path, name: str, where: str) -> None:
+    text = f"//- {where}\nSee @{name} and @{name.removesuffix('.md').replace('~/', '')}\n//- /home/a/x\n"
+    snapshot = load_folder(write_fixture(text, tmp_path), FOLDER)
+    (problem,) = snapshot.problems
+    assert problem.code == "prompt.import-missing"
+    assert snapshot.layers.texts[problem.path][slice(*problem.span)] == f"@{name}"
+    assert f"Import @{name[:60]}…{name[-20:]} is left out: " in problem.message
+    assert len(problem.message) < 300
+    assert not [path for path in snapshot.layers.watch if len(path) > MAX_PATH]
+
+
+def test_a_long_path_in_a_message_is_shortened(tmp_path: Path) -> None:
+    name = "/".join(["directory"] * 100) + "/x.md"
+    fixture = write_fixture(f"//- /home/a/NEXUS.md\n@{name}\n", tmp_path)
+    (problem,) = load_folder(fixture, FOLDER).problems
+    assert f"Import @{name[:60]}…{name[-20:]} is left out: there is no file {tmp_path}" in problem.message
+    assert len(problem.message) < 500
+    config = f'{{"context": {{"sections": [{{"name": "S", "file": "{name}"}}]}}}}'
+    fixture = write_fixture(f"//- /home/a/.nexus3/config.json\n{config}\n", tmp_path / "b")
+    (problem,) = load_folder(fixture, FOLDER).problems
+    assert (problem.code, len(problem.message) < 500) == ("prompt.section-file", True)
+    assert "it does not exist" in problem.message
+
+
+def test_a_section_names_no_file_longer_than_a_path(tmp_path: Path) -> None:
+    for where in ("/home/a", "/home"):
+        config = f'{{"context": {{"sections": [{{"name": "S", "file": "{"a/" * 1_000_000}x.md"}}]}}}}'
+        text = f"//- {where}/.nexus3/config.json\n{config}\n//- /home/a/x\n"
+        snapshot = load_folder(write_fixture(text, tmp_path / where.strip("/")), FOLDER)
+        (problem,) = snapshot.problems
+        assert (problem.code, len(problem.message) < 500) == ("prompt.section-file", True)
+
+
+@pytest.mark.parametrize("where", ["/home/a", "/home"])
+@pytest.mark.parametrize("name", ["a\0b", "a\0b.md", "~/a\0b.md", "\0", "sub/../\0/x.md"])
+def test_a_section_names_no_file_that_cannot_be(tmp_path: Path, where: str, name: str) -> None:
+    config = json.dumps({"context": {"sections": [{"name": "S", "file": name}]}})
+    text = f"//- {where}/.nexus3/config.json\n{config}\n//- /home/a/x\n"
+    snapshot = load_folder(write_fixture(text, tmp_path), FOLDER)
+    (problem,) = snapshot.problems
+    assert (problem.code, "\0" in problem.message) == ("prompt.section-file", False)
+    assert "holds a character that no file name can hold" in problem.message
+    marked = snapshot.layers.texts[problem.path][slice(*problem.span)]
+    assert marked == json.dumps(name)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800.md", "\0"])
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    assert impossible(name)
+    with pytest.raises(ValueError, match=r"null|surrogates"):
+        os.lstat(name)
+
+
+NAMES = st.text(max_size=20) | st.text("a./~\\@ \0\ud800\udc80\n\r\té", max_size=20)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=4), st.sampled_from(["/home/a", "/home"]))
+def test_whatever_a_file_names_the_folder_is_loaded(names: list[str], where: str) -> None:
+    """Each name as a section's file, an import, and every other setting that is a path or a name."""
+    config = {
+        "context": {
+            "sections": [{"name": f"{at} {name}", "file": name} for at, name in enumerate(names)],
+            "instruction_files": names,
+            "datetime": {"timezone": names[0], "format": names[-1]},
+        },
+        "skills": {"paths": names},
+    }
+    overlays = {
+        f"{where}/.nexus3/config.json": json.dumps(config),
+        f"{where}/.nexus3/AGENT.md": "".join(f"@{name}\n@./{name}.md x\n" for name in names),
+    }
+    with TemporaryDirectory() as made:
+        snapshot = load_folder(write_fixture("//- /home/a/x\n", Path(made)), FOLDER, overlays=overlays)
+    assert snapshot.prompt.text
+    assert "\0" not in "".join(one.message for one in snapshot.problems if one.code.startswith("prompt."))
 
 
 def test_what_is_read_for_imports_is_bounded(tmp_path: Path) -> None:
@@ -330,6 +485,31 @@ def test_the_number_of_files_is_bounded(tmp_path: Path) -> None:
     snapshot = load_folder(write_fixture(f"//- /home/a/NEXUS.md\n{tokens}{files}", tmp_path), FOLDER)
     assert snapshot.prompt.text.count("\nfile ") == MAX_FILES
     assert [problem.code for problem in snapshot.problems] == ["prompt.import-limit"]
+
+
+def test_a_long_line_of_imports_stays_quick(tmp_path: Path) -> None:
+    line = "".join(f"@{at}.md " for at in range(190)) + "word " * 180_000
+    files = "".join(f"//- /home/a/{at}.md\nfile {at}\n" for at in range(190))
+    fixture = write_fixture(f"//- /home/a/NEXUS.md\n{line}\n{files}", tmp_path)
+    snapshot = load_folder(fixture, FOLDER)
+    assert len(snapshot.contents.imports) == 190
+    best = 2.0
+    for number in range(3):
+        overlays = {f"{FOLDER}/NEXUS.md": f"{line}{number}"}
+        began = time.perf_counter()
+        load_folder(fixture, FOLDER, overlays=overlays, previous=snapshot)
+        best = min(best, time.perf_counter() - began)
+    assert best < 0.6
+
+
+@given(st.text(" \t\r\n\x0b\x1c\x85\u3000", max_size=4), st.text(" \t\r\n\x1c\u3000a|", max_size=4))
+def test_a_token_is_alone_where_only_white_space_is_beside_it(before: str, after: str) -> None:
+    text = f"{before}@x{after}"
+    span = Span(len(before), len(before) + 2)
+    line = _line(text, span, len(text))
+    around = re.split("[\r\n]", before)[-1], re.split("[\r\n]", after)[0]
+    assert line == (span.start - len(around[0]), span.end + len(around[1]))
+    assert _is_alone(text, span, line) == (not "".join(around).strip())
 
 
 @given(st.text(alphabet="`~@<!-> \n\rax.*/", max_size=200))

@@ -43,6 +43,7 @@ def check(root: Path, config: str, options: Options, expected: list[str]) -> Ass
 
 
 ALL = ["ask", "fetch", "list", "long", "read", "write"]
+CONDENSED = "## Capabilities\n\nTools: 6 (ask, fetch, list, long, read, write)"
 SUMMARY = f"""\
 ## Tools
 
@@ -58,7 +59,7 @@ def test_the_section_lists_what_is_offered(tmp_path: Path) -> None:
     options = Options(additional_tools=TOOLS, additional_system_prompt="More.")
     made = check(tmp_path, '{"tools": {"summary": true}}', options, ALL)
     sections = made.system_prompt.split("\n\n---\n\n")
-    assert sections[1:-1] == [SUMMARY, "## Additional Instructions\n\nMore."]
+    assert sections[1:-1] == [CONDENSED, SUMMARY, "## Additional Instructions\n\nMore."]
     fragment = fragment_at(made.prompt, made.system_prompt.index("- read"))
     assert fragment is not None
     assert (fragment.section, fragment.title, fragment.path) == ("tools", "Tools", None)
@@ -75,8 +76,9 @@ def test_the_section_lists_what_is_offered(tmp_path: Path) -> None:
 def test_without_the_setting_or_a_tool_there_is_no_section(tmp_path: Path) -> None:
     made = check(tmp_path, "{}", Options(additional_tools=TOOLS), ALL)
     assert "## Tools" not in made.system_prompt
+    assert made.system_prompt.split("\n\n---\n\n")[1:-1] == [CONDENSED]
     made = check(tmp_path, '{"tools": {"summary": true}}', Options(), [])
-    assert "## Tools" not in made.system_prompt
+    assert "Tools" not in made.system_prompt
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def fixed_part(
         skip_skills=options.skip_skills,
         skill_filter=options.skill_filter,
         skills=options.skills,
-        tools=_summary(snapshot, selection.tools),
+        tools=[(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in selection.tools],
     )
     prompt_tokens = fragment_tokens(prompt, counter)
     current = current_message(snapshot, request, now=now) if now is not None else request.message
@@ -168,13 +168,6 @@ def _memory_tools(options: Options) -> list[dict[str, Any]]:
     from nexus_context.memory.queries import definitions  # rarely asked for
 
     return definitions()
-
-
-def _summary(snapshot: Snapshot, tools: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Names and descriptions of the tools that the prompt lists."""
-    if not snapshot.effective.get("/tools/summary"):
-        return []
-    return [(tool_sets.name_of(tool), tool_sets.description_of(tool)) for tool in tools]
 
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:

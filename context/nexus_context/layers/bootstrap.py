@@ -1,7 +1,8 @@
 """Which files of the layers say who the agent is and what it works by: bootstrap files.
 
 1. They are looked up in `.nexus3/` of each layer, each file name by itself; the nearest layer that has the
-   name wins. A file that is there and cannot be used wins, too, and says why.
+   name wins. A file that is there and cannot be used wins, too, and says why. One without text is as if it
+   were not there, and says so where another counts in its place.
 2. An agent with a name has its own definition, `AGENT.<agent>.md` of the nearest layer that has one; only
    where none has is `AGENT.md` its definition.
 3. A file that does not win is listed as shadowed. It is not in the prompt, and nothing is said about it.
@@ -12,10 +13,11 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from nexus_context.layers.model import DEFAULTS, Bootstrap, LayerFile
+from nexus_context.errors import Problem, Related, Severity, Span
+from nexus_context.layers.model import DEFAULTS, Bootstrap, Kind, LayerFile
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import Place
 
@@ -38,24 +40,47 @@ def agent_file(agent: str | None) -> str | None:
     return f"AGENT.{agent}.md" if agent is not None and _AGENT_NAME.match(agent) else None
 
 
+def variant_of(file_name: str) -> tuple[str, str] | None:
+    """The bootstrap file that a file of this name is one agent's variant of, and the agent; None: of none.
+
+    Only those of AGENT_FILE are read.
+    """
+    kind, _, rest = file_name.partition(".")
+    agent = rest.removesuffix(".md")
+    is_variant = f"{kind}.md" in BOOTSTRAP_FILES and agent != rest and agent_file(agent) is not None
+    return (f"{kind}.md", agent) if is_variant else None
+
+
 def find_bootstrap(reading: Reading, places: Sequence[Place], agent: str | None) -> list[list[LayerFile]]:
     """The bootstrap files of each place, shadowed ones too; those that are missing are left out."""
     own = agent_file(agent)
     names = BOOTSTRAP_FILES if own is None else {own: BOOTSTRAP_FILES[AGENT_FILE], **BOOTSTRAP_FILES}
     found: list[list[LayerFile]] = [[] for _ in places]
-    taken: set[Bootstrap] = set()
+    taken: dict[Kind, str] = {}
+    blank: list[LayerFile] = []
     for name, kind in names.items():
         for index in range(len(places) - 1, -1, -1):
             file = _file(reading, places[index], name, kind, taken)
-            if file is not None:
-                found[index].append(file)
+            if file is None:
+                continue
+            found[index].append(file)
+            if file.status == "loaded" and is_blank(file):
+                blank.append(file)
+            elif file.status != "shadowed":
+                taken[file.kind] = file.path
+    reading.problems.extend(_empty(file, taken[file.kind]) for file in blank if file.kind in taken)
     return found
 
 
+def is_blank(file: LayerFile) -> bool:
+    """Whether a file that can be read has no text."""
+    return not (file.text or "").strip()
+
+
 def _file(
-    reading: Reading, place: Place, name: str, kind: Bootstrap, taken: set[Bootstrap]
+    reading: Reading, place: Place, name: str, kind: Bootstrap, taken: Mapping[Kind, str]
 ) -> LayerFile | None:
-    """A place's file of a name, and its kind noted as taken; None where there is none to be read."""
+    """A place's file of a name; shadowed where its kind is taken, None where there is none to be read."""
     if place.config_directory is None or place.name == DEFAULTS:
         return None
     path = os.path.join(place.config_directory, name)
@@ -68,6 +93,13 @@ def _file(
         kind = "user-identity"
     if kind in taken:
         return LayerFile(kind, path, "shadowed", reading.read(path).text)
-    taken.add(kind)
     read = reading.prompt_file(path)
     return LayerFile(kind, path, read.status, read.text)
+
+
+def _empty(file: LayerFile, other: str) -> Problem:
+    message = (
+        f"The file is empty: {other} counts in its place. Write what is to replace that, or remove this."
+    )
+    related = (Related(other, Span(0, 0), "This one counts."),)
+    return Problem(file.path, Span(0, 0), "layer.empty", Severity.INFORMATION, message, None, related)

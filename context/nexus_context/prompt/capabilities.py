@@ -1,6 +1,9 @@
-"""What the model can work with, in a few lines: skills, MCP servers, credentials.
+"""What the model can work with, in a few lines: skills, tools, MCP servers, credentials.
 
-At most MOST names of each kind are shown. Without anything to tell, there is no section.
+1. At most MOST names of each kind are shown. Without anything to tell, there is no section.
+2. Tools are those that the request offers, by name and in their order, which is that of their names: the line
+   changes only when they do, and they stand before the prompt in what providers cache. A prompt that no
+   request with tools asked for (a preview) has no such line.
 """
 
 from collections.abc import Sequence
@@ -23,6 +26,8 @@ def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[P
     values = {
         "count": [Piece(str(len(skills)))] if skills else None,
         "skills": _listed(skills),
+        "tool_count": [Piece(str(len(facts.tools)))] if facts.tools else None,
+        "tools": _listed([name for name, _ in facts.tools]),
         "enabled": _listed([server.name for server in servers if server.enabled]),
         "disabled": _listed([server.name for server in servers if not server.enabled]),
         "configured": _listed([one.variable for one in found if one.configured]),

@@ -12,7 +12,6 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
-import functools
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,12 +26,23 @@ from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import within
+from nexus_context.prompt import size
 from nexus_context.prompt.blocks import Block, Generation, Section, Standing, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
-from nexus_context.prompt.imports import Import, Imports, Refusal, expand, take
+from nexus_context.prompt.imports import (
+    Import,
+    Imports,
+    Refusal,
+    expand,
+    impossible,
+    shown_name,
+    shown_path,
+    take,
+    too_long,
+)
 from nexus_context.prompt.inheritance import divided
-from nexus_context.prompt.size import too_long
+from nexus_context.prompt.remembered import Remembered, whole
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
 
@@ -46,7 +56,8 @@ class Contents(msgspec.Struct, frozen=True):
     `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
     Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
     as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
-    that were followed, each after that of its importing file.
+    that were followed, each after that of its importing file. `waits_for` is an encoding without which it
+    cannot be told whether a file is too long: gather again once it is loaded.
     """
 
     bootstrap: tuple[Block, ...]
@@ -57,6 +68,7 @@ class Contents(msgspec.Struct, frozen=True):
     standing: Standing | None = None
     above: tuple[Generation, ...] = ()
     imports: tuple[Import, ...] = ()
+    waits_for: str | None = None
 
 
 def gather(
@@ -65,8 +77,13 @@ def gather(
     user_home: str,
     environ: Mapping[str, str],
     standing: Standing | None = None,
+    *,
+    load_vocabulary: bool = True,
 ) -> Contents:
-    """Read what the layers' bootstrap and instruction files import, and the files of custom sections."""
+    """Read what the layers' bootstrap and instruction files import, and the files of custom sections.
+
+    `load_vocabulary`: the first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s.
+    """
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
     files = _prompt_files(layers)
@@ -92,14 +109,20 @@ def gather(
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
     texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
-    secrets = [problem for path, text in texts for problem in _secret_problems(path, text)]
-    hidden = [problem for path, text in texts for problem in hidden_text(path, text)]
-    long = too_long(layers.effective, (*blocks, *sections), packaged)
-    problems = (*imports.problems, *secrets, *hidden, *long, *_skill_problems(layers, reading))
+    told = [problem for path, text in texts for problem in reading.remark(path, text, _text_problems)]
+    long = size.measure(
+        layers.effective,
+        (*blocks, *sections),
+        layers.skills,
+        lambda path: reading.read(path).text or "",
+        packaged=packaged,
+        load=load_vocabulary,
+    )
+    problems = (*imports.problems, *told, *long.problems, *_skill_problems(layers, reading))
     rest = tuple(blocks[len(persona) :])
     found = tuple(imports.found)
     known = credentials(layers, environ)
-    return Contents(persona, rest, sections, problems, known, standing, above, found)
+    return Contents(persona, rest, sections, problems, known, standing, above, found, long.waits_for)
 
 
 def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
@@ -132,7 +155,7 @@ def _text_problems(path: str, text: str) -> Iterator[Problem]:
 
 
 def _secret_problems(path: str, text: str) -> Iterator[Problem]:
-    for span in _secrets(text)[:MAX_SECRETS]:
+    for span in _secrets.of(whole(text), secrets_in_text)[:MAX_SECRETS]:
         yield Problem(path, span, "prompt.secret", Severity.WARNING, _LITERAL)
 
 
@@ -140,12 +163,6 @@ _LITERAL = (
     "This looks like a secret, and it is sent to the model with the prompt. Remove it, replace it where it "
     "is in use, and write the name of an environment variable here instead."
 )
-
-
-@functools.lru_cache(maxsize=64)
-def _secrets(text: str) -> tuple[Span, ...]:
-    """Remembered: all files but the one that is edited are the same on every keystroke."""
-    return secrets_in_text(text)
 
 
 def _all_sections(layers: Layers, imports: Imports, standing: Standing) -> tuple[Section, ...]:
@@ -209,7 +226,7 @@ def _section_pieces(
     content = value.get("content")
     if isinstance(content, str):
         text = unix_lines(content).strip()
-        if _secrets(text):
+        if _secrets.of(whole(text), secrets_in_text):
             span = document.span((*origin.pointer, "content"))
             imports.problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, _LITERAL))
         return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
@@ -226,7 +243,7 @@ def _section_pieces(
     read = take(imports, layer, path) if refusal is None else Refusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else "it does not exist"
-        read = Refusal("unreadable", f"{path} cannot be read: {why}")
+        read = Refusal("unreadable", f"{shown_path(path)} cannot be read: {why}")
     if isinstance(read, Refusal) or read.text is None:
         why = read.why if isinstance(read, Refusal) else ""
         message = f"The section's file is left out: {why or 'the limit of a prompt is reached'}."
@@ -236,18 +253,26 @@ def _section_pieces(
     return expand(imports, layer, path, read.text)
 
 
+# many folders have the files above them in common
+_secrets = Remembered[tuple[Span, ...]]()
+
+
 def _has_file(layer: Layer, path: str) -> bool:
     return any(file.path == path for file in layer.files)
 
 
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:
     """Absolute path of a section's file, and the reason why it must not be read."""
+    if impossible(name):
+        return name, f"{mend.quoted(name)} holds a character that no file name can hold. Correct it"
+    if too_long(name):
+        return name, f"no file can have so long a name as {shown_name(name)}. Correct it"
     if not layer.in_workspace:
         expanded = os.path.join(imports.user_home, name[2:]) if name.startswith("~/") else name
         base = layer.config_directory if layer.name == GLOBAL else layer.directory
         return os.path.normpath(os.path.join(base, expanded)), None
     path = os.path.normpath(os.path.join(layer.directory, name))
-    inside = within(imports.real_path(path), imports.real_path(layer.directory))
+    inside = within(imports.real_path(path), imports.real_path(layer.tree))
     if os.path.isabs(name) or name.startswith("~/") or not inside:
-        return path, f"{name} is not beneath {layer.directory}"
+        return path, f"{shown_name(name)} is not beneath {shown_path(layer.tree)}"
     return path, None

@@ -7,12 +7,15 @@
    files only, by their suffix, and nothing hidden but what is there for assistants (HIDDEN): a repository
    must not bring the `.env` of its user into the prompt.
 4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows
-   the line.
+   the line, or the table whose row that is: lines that start with `|`.
 5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep. MAX_FILES and
    MAX_CHARACTERS are read for a prompt, whatever becomes of them; then imports are left as they stand.
 6. Where another user could have put a file, it must belong to this user or root.
 7. A token whose file does not exist is reported only if it can be meant as a file (`@user`, `@decorator`,
    `@scope/package` are not): it ends in a text suffix or starts with `./`, `../` or `~/`.
+8. What is longer than a path or a name can be, or holds a character that none can, is never looked for.
+   MAX_LOOKUPS tokens of a prompt are, with MAX_STEPS names in their paths: each directory may have to be
+   asked for.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -33,9 +36,15 @@ MAX_DEPTH = 5
 MAX_CHARACTERS = 2 * 1024 * 1024  # of all files that are read for a prompt's imports
 MAX_FILES = 200
 MAX_LOOKUPS = 1000  # tokens of a prompt that are looked at
+MAX_STEPS = 10_000  # names in the paths of those
+MAX_PATH = 4096  # bytes of a path, and of one name in it: what file systems take
+MAX_NAME = 255
 
-_TOKEN = re.compile(r"(?<!\S)@((?:\\ |\S)+)")
-_PATH_START = re.compile(r"[\w./~-]")
+_SHOWN, _SHOWN_END = 60, 20  # characters of a longer name that a message has
+_PATH_SHOWN, _PATH_SHOWN_END = 160, 80  # of a longer path
+_TOKEN = re.compile(r"(?<!\S)@(?=[\w./~-])((?:[^\s\\]+|\\ ?)+)")
+_BLANK = re.compile(r"\s*")
+_ROW = re.compile(r"[ \t]*\|")
 _PUNCTUATION = ".,;:!?)]}>\"'*_"
 _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org")
 HIDDEN = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
@@ -72,6 +81,7 @@ class Imports:
         self.problems: list[Problem] = []
         self.found: list[Import] = []
         self.lookups = 0
+        self.steps = 0
         self.seen: dict[str, int] = {}  # characters of each file that was read
         self.spent = False
 
@@ -121,10 +131,51 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
         why = f"{MAX_FILES} files and {MAX_CHARACTERS:,} characters are read for one prompt. Import less"
         return Refusal("limit", why)
     # the file that was opened is looked at: another one may stand there by now
-    if layer.in_workspace and examined(layer.name, layer.directory, path) and (reason := trusted_read(read)):
+    must = layer.in_workspace and examined(path, strict=layer.strict)
+    if must and (reason := trusted_read(read)):
         imports.dropped.add(path)
         return Refusal("refused", f"it {reason}. Only your own files and root's are read there")
     return read
+
+
+def too_long(path: str) -> bool:
+    """Whether no file can have this path. Path functions take time that grows with the square of it."""
+    if len(path) > MAX_PATH:
+        return True
+    names = path.encode("utf-8", "surrogatepass").split(b"/")
+    return sum(map(len, names)) + len(names) > MAX_PATH or max(map(len, names)) > MAX_NAME
+
+
+def impossible(path: str) -> bool:
+    """Whether a path has a character that no file name has here. Path functions raise ValueError for it."""
+    try:
+        return b"\0" in os.fsencode(path)
+    except UnicodeEncodeError:
+        return True
+
+
+def shown_name(name: str) -> str:
+    """A name as a message has it: of a long one the beginning and the end."""
+    return _shortened(name, _SHOWN, _SHOWN_END)
+
+
+def shown_path(path: str) -> str:
+    """An absolute path as a message has it."""
+    return _shortened(path, _PATH_SHOWN, _PATH_SHOWN_END)
+
+
+def place_after(text: str, span: Span, end: int) -> int:
+    """Where a file stands that is imported beside other words: the end of their line, or of their table.
+
+    `end` is that of the text.
+    """
+    line = _line(text, span, end)
+    while _is_row(text, line):
+        after = line.end + (2 if text.startswith("\r\n", line.end) else 1)
+        if after >= end or not _is_row(text, following := _line(text, Span(after, after), end)):
+            break
+        line = following
+    return line.end
 
 
 def import_tokens(text: str) -> Iterator[_Token]:
@@ -139,7 +190,7 @@ def import_tokens(text: str) -> Iterator[_Token]:
         if index < len(skipped) and skipped[index].start <= match.start():
             continue
         written = match[1].rstrip(_PUNCTUATION)
-        if written and _PATH_START.match(written):
+        if written:
             yield _Token(written.replace("\\ ", " "), Span(match.start(), match.start() + 1 + len(written)))
 
 
@@ -149,9 +200,13 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     position = whole.start
     for token in import_tokens(text):
         imports.lookups += 1
-        if imports.lookups > MAX_LOOKUPS and not imports.spent:
+        imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
+        if (imports.lookups > MAX_LOOKUPS or imports.steps > MAX_STEPS) and not imports.spent:
             imports.spent = True
-            why = f"only the first {MAX_LOOKUPS} of a prompt are looked at. Import less"
+            why = (
+                f"only the first {MAX_LOOKUPS} of a prompt are looked at, with {MAX_STEPS:,} names in their "
+                "paths. Import less"
+            )
             _report(imports, importer, token, "limit", why)
         if imports.spent:
             break
@@ -159,14 +214,16 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         if imported is None:
             continue
         imports.found.append(Import(path, token.span, imported.path))
-        line = _line(text, token.span, whole)
-        if text[line.start : line.end].strip() == text[token.span.start : token.span.end]:
+        line = _line(text, token.span, whole.end)
+        if _is_alone(text, token.span, line):
             yield from _cut(path, text, Span(position, token.span.start))
             position = token.span.end
         else:
-            # two tokens on one line: both files follow it, and the rest of the line is written once
-            yield from _cut(path, text, Span(position, max(position, line.end)))
-            position = max(position, line.end)
+            # two tokens on one line, or in one table: both files follow it, and the rest is written once
+            if token.span.start >= position:
+                after = place_after(text, token.span, whole.end)
+                yield from _cut(path, text, Span(position, after))
+                position = after
             yield Piece("\n", path, Span(position, position))
         yield from _pieces(imports, imported)
     yield from _cut(path, text, Span(position, whole.end))
@@ -177,19 +234,34 @@ def _cut(path: str, text: str, span: Span) -> Iterator[Piece]:
         yield cut(path, text, span)
 
 
-def _line(text: str, span: Span, whole: Span) -> Span:
-    """Range of the line around the span, without its line end."""
-    start = max(text.rfind("\n", 0, span.start), text.rfind("\r", 0, span.start)) + 1
-    ends = [end for end in (text.find("\n", span.end), text.find("\r", span.end)) if end >= 0]
-    return Span(start, min([*ends, whole.end]))
+def _line(text: str, span: Span, end: int) -> Span:
+    """Range of the line around the span, without its line end; no farther than `end`."""
+    start = text.rfind("\n", 0, span.start) + 1
+    start = max(start, text.rfind("\r", start, span.start) + 1)
+    for mark in "\n\r":  # many imports may stand on one line of a million characters
+        at = text.find(mark, span.end, end)
+        end = end if at < 0 else at
+    return Span(start, end)
+
+
+def _is_alone(text: str, span: Span, line: Span) -> bool:
+    """Whether there is nothing else on the line."""
+    around = ((line.start, span.start), (span.end, line.end))
+    return all(_BLANK.fullmatch(text, start, end) for start, end in around)
+
+
+def _is_row(text: str, line: Span) -> bool:
+    return _ROW.match(text, line.start, line.end) is not None
+
+
+def _shortened(text: str, most: int, last: int) -> str:
+    return text if len(text) <= most + last else f"{text[:most]}…{text[-last:]}"
 
 
 def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer | None:
     """The file that a token includes here, or None with the reason reported where it was meant."""
     target = _target(imports, importer, token)
-    if target is None:
-        return None
-    if is_dir(target):
+    if target is None or is_dir(target):
         return None
     real = imports.real_path(target)
     refusal = _repetition(imports, importer, real)
@@ -200,13 +272,12 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
             return None
         read = FileRead(target, "missing", None)
     if read.status == "missing":
-        _report_if_meant(
-            imports, importer, token, "missing", f"there is no file {target}. Create it or correct the path"
-        )
+        why = f"there is no file {shown_path(target)}. Create it or correct the path"
+        _report_if_meant(imports, importer, token, "missing", why)
         return None
     if read.text is None or read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else read.status
-        _report(imports, importer, token, "unreadable", f"{target} cannot be included: {why}")
+        _report(imports, importer, token, "unreadable", f"{shown_path(target)} cannot be included: {why}")
         return None
     if len(importer.stack) > MAX_DEPTH:
         imports.dropped.add(target)
@@ -221,7 +292,15 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
 def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     """Absolute path that a token names, if files of this layer may import it."""
     name = token.name
-    root = importer.layer.directory if importer.layer.in_workspace else None
+    if too_long(name):
+        why = f"no file can have so long a name: it has {len(name):,} characters. Correct the path"
+        _report_if_meant(imports, importer, token, "missing", why)
+        return None
+    if impossible(name):
+        why = "it holds a character that no file name can hold. Correct the path"
+        _report_if_meant(imports, importer, token, "missing", why)
+        return None
+    root = importer.layer.tree if importer.layer.in_workspace else None
     home_relative = name.startswith("~/")
     if home_relative or os.path.isabs(name):
         if root is not None:
@@ -231,7 +310,7 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
         return os.path.normpath(os.path.join(imports.user_home, name[2:]) if home_relative else name)
     target = os.path.normpath(os.path.join(os.path.dirname(importer.path), name))
     if root is not None and not within(imports.real_path(target), imports.real_path(root)):
-        hint = f"it leads out of {root}. Import files beneath that directory only"
+        hint = f"it leads out of {shown_path(root)}. Import files beneath that directory only"
         _report_if_meant(imports, importer, token, "outside", hint)
         return None
     return target
@@ -242,11 +321,14 @@ def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
     if not layer.in_workspace:
         return None
     real, root = imports.real_path(path), imports.real_path(layer.directory)
+    root = root if within(real, root) else imports.real_path(layer.tree)
     *directories, name = real[len(root) :].split(os.sep)
     hidden = [part for part in directories if part.startswith(".") and part not in HIDDEN]
     if hidden or name.startswith("."):
         first, allowed = (*hidden, name)[0], ", ".join(HIDDEN)
-        return f"{first} is hidden, and of hidden directories only {allowed} are read. Move the text"
+        return (
+            f"{shown_name(first)} is hidden, and of hidden directories only {allowed} are read. Move the text"
+        )
     if not name.lower().endswith(_TEXT_SUFFIXES):
         return f"a workspace imports only files that end in {', '.join(_TEXT_SUFFIXES)}. Copy its text there"
     return None
@@ -274,5 +356,5 @@ def _report(imports: Imports, importer: _Importer, token: _Token, detail: str, m
     if not message:
         return
     severity = Severity.INFORMATION if detail == "repeated" else Severity.WARNING
-    text = f"Import @{token.name} is left out: {message}."
+    text = f"Import @{shown_name(token.name)} is left out: {message}."
     imports.problems.append(Problem(importer.path, token.span, f"prompt.import-{detail}", severity, text))

@@ -4,6 +4,7 @@
 2. A worker's identity is that of the agent above it: of its own folder's AGENT.md, SOUL.md and IDENTITY.md
    none counts. Its own definition, `AGENT.<name>.md`, does.
 3. A manager or unified agent is who its own folder says; those files replace the ones of the same kind above.
+   One without text replaces none, as between layers.
 4. A system prompt that is given replaces all files and custom sections.
 """
 
@@ -11,7 +12,7 @@ import os
 
 import msgspec
 
-from nexus_context.layers.bootstrap import agent_file
+from nexus_context.layers.bootstrap import agent_file, is_blank
 from nexus_context.layers.model import Kind, Layer, LayerFile
 from nexus_context.layers.walk import RealPath
 from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
@@ -34,7 +35,7 @@ def divided(
         for layer, file in files
         if _counts(file, standing) and real_path(file.path) not in loaded
     ]
-    replaced = {file.kind for _, file in own if file.kind in IDENTITY and (file.text or "").strip()}
+    replaced = {file.kind for _, file in own if file.kind in IDENTITY and not is_blank(file)}
     if not replaced:
         return own, standing.above, loaded
     above = tuple(_without(generation, replaced) for generation in standing.above)

@@ -84,7 +84,7 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
         (SKILLS, skills.section(layers, facts)),
-        (TOOLS, tools.section(facts.tools)),
+        (TOOLS, tools.section(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
         (ROLE, agents.role(contents.standing)),

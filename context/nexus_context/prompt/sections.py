@@ -25,8 +25,7 @@ class Facts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
     `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills` are
-    names of those that are activated. `tools` are the request's, by name and description, where the prompt
-    lists them.
+    names of those that are activated. `tools` are the request's, by name and description.
     """
 
     model: str | None = None

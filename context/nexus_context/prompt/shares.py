@@ -2,7 +2,8 @@
 
 1. A heading's part goes from its line to the next heading of its level or above, with what is imported there.
    Headings are lines that begin with `#`, outside of code and comments.
-2. An import's part is the text of the file that it brings, with what that imports.
+2. An import's part is the text of the file that it brings, with what that imports. Which imports those are
+   is known from the load: most words with an `@` are none.
 3. What of the file is not in the prompt has no part.
 4. Tokens are differences of cumulative counts of the whole prompt, as for its fragments.
 """
@@ -11,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Literal
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from nexus_context.errors import Span
 from nexus_context.prompt.blocks import blocks_of
 from nexus_context.prompt.contents import Contents
-from nexus_context.prompt.imports import import_tokens
+from nexus_context.prompt.imports import Import
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.render import Prompt, places_of
 from nexus_context.prompt.texts import Piece, cut, trimmed, unix_lines
@@ -37,10 +38,14 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """The pieces of one file and its imports, in a row, and the prompt's offsets of their beginnings."""
+    """The pieces of one file and its imports, in a row, and the prompt's offsets of their beginnings.
+
+    `through` is the import in the file that each other file is there by, by that one's path.
+    """
 
     pieces: tuple[Piece, ...]
     starts: tuple[int, ...]
+    through: dict[str, Span] = {}
 
     @property
     def end(self) -> int:
@@ -53,15 +58,13 @@ def placed(prompt: Prompt, contents: Contents, path: str, file_texts: Mapping[st
 
     `file_texts` are the texts by path that the prompt was made of.
     """
+    through = _through(contents.imports, path)
     for top, pieces in _files(contents):
-        low, high = 0, len(pieces)
-        if path != top:  # it may be imported: up to where the text of one that imports it goes on
-            low = next((at for at, one in enumerate(pieces) if one.path == path and one.verbatim), high)
-            above = {one.path for one in pieces[:low]}
-            high = next((at for at in range(low, high) if pieces[at].path in above), high)
-        if low < high:
+        own = [at for at, one in enumerate(pieces) if path in (top, one.path) or one.path in through]
+        if own:
+            low, high = own[0], own[-1] + 1
             starts = _starts(prompt, pieces, file_texts)
-            return None if starts is None else Placed(tuple(pieces[low:high]), starts[low:high])
+            return None if starts is None else Placed(tuple(pieces[low:high]), starts[low:high], through)
     return None
 
 
@@ -83,7 +86,7 @@ def counted_shares(
 
 def shares(where: Placed, path: str, text: str) -> list[Share]:
     """What the headings and imports of a file of that text bring, in the order of the text."""
-    found = [*_headings(where, path, text), *_imports(where, path, text)]
+    found = [*_headings(where, path, text), *_imports(where)]
     return sorted(found, key=lambda share: (share.source, share.kind))
 
 
@@ -91,6 +94,17 @@ def shares(where: Placed, path: str, text: str) -> list[Share]:
 def _tokens(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int, ...]:
     """Remembered: an editor asks again and again, mostly for texts that have not changed."""
     return count_spans(counter, text, cuts)
+
+
+def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
+    """The import in a file that each file beneath it is in the prompt by; each is there once."""
+    found: dict[str, Span] = {}
+    for one in imports:  # each after that of its importing file
+        if one.path == path:
+            found[one.target] = one.span
+        elif one.path in found:
+            found[one.target] = found[one.path]
+    return found
 
 
 def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, str]) -> tuple[int, ...] | None:
@@ -104,11 +118,16 @@ def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, st
 
 
 def _files(contents: Contents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
-    """Each file that a layer or a section brings, with its pieces and those of what it imports."""
-    for block in (*contents.bootstrap, *contents.blocks, *blocks_of(contents.above)):
+    """The pieces of each file that a layer or a section brings, with those of what it imports.
+
+    Of the files of agents above the imports are not known: all pieces are those of the path that is told.
+    """
+    for block in (*contents.bootstrap, *contents.blocks):
+        yield None, block.pieces
+    for block in blocks_of(contents.above):
         yield block.path, block.pieces
     for section in contents.sections:
-        yield section.pieces[0].path, section.pieces
+        yield None, section.pieces
 
 
 def _headings(where: Placed, path: str, text: str) -> Iterator[Share]:
@@ -158,30 +177,10 @@ class _Places:
         return start + len(unix_lines(self._text[source.start : offset]))
 
 
-def _imports(where: Placed, path: str, text: str) -> Iterator[Share]:
-    tokens = list(import_tokens(text))
-    for behind, span in _runs(where, path, text):
-        for at, token in enumerate(tokens):
-            # a token alone on its line is replaced, so its file follows what stands before it; else the
-            # file follows its line, and that of the first token there comes first
-            on_line = token.span.end <= behind and "\n" not in unix_lines(text[token.span.end : behind])
-            if token.span.start == behind or on_line:
-                yield Share("import", token.span, span)
-                del tokens[: at + 1]
-                break
-
-
-def _runs(where: Placed, path: str, text: str) -> Iterator[tuple[int, Span]]:
-    """Runs of pieces of other files: up to where this file's text was written before, and their place."""
-    behind = trimmed(text, Span(0, len(text))).start
-    begin: int | None = None
-    for piece, start in zip(where.pieces, where.starts, strict=True):
-        if piece.path == path:
-            if begin is not None:
-                yield behind, Span(begin, start)
-                begin = None
-            behind = piece.source.end
-        elif begin is None:
-            begin = start
-    if begin is not None:
-        yield behind, Span(begin, where.end)
+def _imports(where: Placed) -> Iterator[Share]:
+    pairs = zip(where.pieces, where.starts, strict=True)
+    for source, run in groupby(pairs, key=lambda pair: where.through.get(pair[0].path or "")):
+        if source is not None:
+            pieces = list(run)
+            last, begin = pieces[-1]
+            yield Share("import", source, Span(pieces[0][1], begin + len(last.text)))
