@@ -18,6 +18,7 @@ ORDER = [
     "lines",
     "redact",
     "frames",
+    "encoding",
     "files",
     "jsontext",
     "config",

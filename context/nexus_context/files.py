@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from nexus_context.encoding import foreign_encoding
 from nexus_context.errors import Problem, Severity, Span
 
 PROMPT_LIMIT = 1 << 20  # bytes of the largest instruction file or README
@@ -49,13 +50,6 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
-)
-
-_BOMS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
-    (b"\xff\xfe\x00\x00", "utf-32-le"),
-    (b"\x00\x00\xfe\xff", "utf-32-be"),
-    (b"\xff\xfe", "utf-16-le"),
-    (b"\xfe\xff", "utf-16-be"),
 )
 
 
@@ -123,7 +117,7 @@ def decode(path: str, data: bytes) -> FileRead:
     A UTF-8 byte order mark is dropped with a warning; offsets count from after it. Bytes that are not
     UTF-8 and NUL make the file invalid. Line ends are kept; other than LF they are hinted at.
     """
-    encoding = _foreign_encoding(data)
+    encoding = foreign_encoding(data)
     if encoding:
         message = f"The file is encoded in {encoding.upper()}, not UTF-8. Save it as UTF-8."
         text = data.decode(encoding, "replace").removeprefix("\ufeff")
@@ -200,6 +194,15 @@ def shared_directory(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return _has_users() and bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX)
+
+
+def owned_alike(path: str, other: str) -> bool:
+    """Whether two directories have one owner, and not everyone may write to the first."""
+    try:
+        one, two = os.stat(path), os.stat(other)
+    except (OSError, ValueError):
+        return False
+    return one.st_uid == two.st_uid and not one.st_mode & stat.S_IWOTH
 
 
 def real_path(path: str) -> str:
@@ -347,27 +350,6 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
             _problem(path, "layer.line-endings", message, span=Span(*end.span()), severity=Severity.HINT)
         )
     return FileRead(path, status, text, tuple(problems))
-
-
-def _foreign_encoding(data: bytes) -> str | None:
-    """UTF-16 or UTF-32, by its mark or by NULs in every other byte (or three of four)."""
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return encoding
-    sample = data[:4096]
-    if b"\0" not in sample or len(data) % 2:
-        return None
-    # a text of any language has spaces, digits, brackets: NUL on one side often, on the other never
-    empty = [not any(sample[at::4]) for at in range(4)]
-    if len(data) % 4 == 0 and len(sample) >= 4 and sum(empty) == 3 and (empty[1] and empty[2]):
-        return "utf-32-be" if empty[0] else "utf-32-le"
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    half = len(sample) // 2
-    if odd * 2 >= half and not even:
-        return "utf-16-le"
-    if even * 2 >= half and not odd:
-        return "utf-16-be"
-    return None
 
 
 def _distrust(path: str, *, sticky_helps: bool) -> str | None:

@@ -29,7 +29,8 @@ from nexus_context.tokens.models import resolve
 class Snapshot(msgspec.Struct, frozen=True):
     """One folder, as it is for one agent or for none that has a name.
 
-    `revision` counts from 1; `prompt_for` renders from `environment` and `contents`.
+    `revision` counts from 1; `prompt_for` renders from `environment` and `contents`, unless the prompt is
+    `given`: then it is the same for every request.
     """
 
     folder: str
@@ -40,6 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     environment: Environment
     contents: Contents
     agent: str | None = None
+    given: bool = False
 
     @property
     def effective(self) -> Effective:
@@ -60,6 +62,8 @@ def load(
     now: datetime | None = None,
     agent: str | None = None,
     standing: Standing | None = None,
+    root: str | None = None,
+    load_vocabulary: bool = True,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
@@ -67,7 +71,10 @@ def load(
     absolute path. `changed` are the only paths whose unsaved text or file can have changed since `previous`;
     None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`. `agent` is
     the name of the agent that the prompt is for: `AGENT.<agent>.md` is its definition where a layer has one;
-    `standing` is what it has from other agents.
+    `standing` is what it has from other agents. `root` is the opened folder that `folder` is in, where that
+    is another one: then all is read that is read for it, and what is between the two. `load_vocabulary`: the
+    first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s; else `contents.waits_for`
+    says which one is needed.
     """
     alone = standing is None and previous is not None and previous.agent == agent
     if alone and previous is not None and changed is not None and len(changed) == 1:
@@ -75,11 +82,11 @@ def load(
         typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
         if typed is not None:
             return typed
-    around = Surroundings(home, user_home, overlays, environ, agent=agent)
+    around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root)
     opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
     if standing is not None:
         opened = _granted(opened, standing)
-    contents = gather(opened, reading, user_home, environ, standing)
+    contents = gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary)
     layers = with_reading(opened, reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
@@ -121,14 +128,14 @@ def prompt_for(
 ) -> Prompt:
     """The prompt of one request: with its model, its additional text and, where set so, the date.
 
-    `tools` are names with descriptions, to be listed.
+    `tools` are those of the request, names with descriptions.
     `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; the text of
     those that `skills` names is put into the prompt. Raises RequestError for a name that is not among them.
     """
     placement = (snapshot.effective.get("/context/datetime") or {}).get("placement")
     dated = now is not None and placement == "system"
     chosen = skip_skills or skills or skill_filter is not None or tools
-    if model is None and not additional and not dated and not chosen:
+    if snapshot.given or (model is None and not additional and not dated and not chosen):
         return snapshot.prompt
     only = None if skill_filter is None else tuple(skill_filter)
     window = _window(snapshot.effective, model)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nexus_context.agents import MAX_AGENTS, Agent, AgentPool
-from nexus_context.agents.patterns import overlap
 from nexus_context.assembly import Options, Request, assemble
+from nexus_context.config.patterns import overlap
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.prompt.render import source_at
@@ -134,7 +134,7 @@ def test_every_character_of_a_file_keeps_its_source(tree: Fixture, pool: AgentPo
             tree.path(path),
             tree.files[tree.path(path)].index(mark) + 1,
         )
-    base = load_folder(tree, "/home/co/api/auth")
+    base = load_folder(tree, "/home/co/api/auth", root="/home/co")
     assert {one.code for one in agent.snapshot.problems} <= {one.code for one in base.problems}
 
 

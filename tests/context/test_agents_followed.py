@@ -133,7 +133,8 @@ def test_an_agent_without_its_directory_comes_back_with_what_its_parent_reads(
     pool = pool_of(tree, "/home/co")
     path = tree.path(folder) if folder.startswith("/") else folder
     lost = pool.restore(Wanted("lost", path, "worker"))
-    check(lost, notice.format(co=tree.path("/home/co")), "<co>")
+    unknown = " Until then it has no tools: nobody knows what its settings allow."
+    check(lost, notice.format(co=tree.path("/home/co")) + unknown, "<co>")
     assert lost.folder == (path if folder.startswith("/") else tree.path(f"/home/co/{folder}"))
     assert pool.spawn("web", "web").notice is None
     if folder.startswith("/"):
@@ -161,7 +162,7 @@ def edits(*texts: str) -> st.SearchStrategy[list[tuple[str, str]]]:
 def test_of_directories_that_are_only_looked_at_the_last_are_kept(tree: Fixture) -> None:
     pool = pool_of(tree, "/home/co")
     pool.spawn("web", "web")
-    first, *looked = ["api", *(f"d{number}" for number in range(UNUSED_AT_MOST))]
+    first, *looked = ["api", *(f"d{number}" for number in range(UNUSED_AT_MOST + 1))]
     for cwd in (first, *looked):
         os.makedirs(tree.path(f"/home/co/{cwd}"), exist_ok=True)
         pool.view_as(cwd=cwd)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.agents import AgentPool, Permissions
-from nexus_context.agents.patterns import covered, overlap
 from nexus_context.agents.permissions import narrowed
+from nexus_context.config.patterns import covered, overlap
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
 from nexus_context.files import real_path

@@ -10,7 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nexus_context.config.check import CONFIG_SCHEMA, check_config, check_value, describe, load_schema
+from nexus_context.config.check import (
+    CONFIG_SCHEMA,
+    MCP_SCHEMA,
+    check_config,
+    check_value,
+    conform,
+    describe,
+    load_schema,
+)
 from nexus_context.config.schema import Config
 from nexus_context.errors import Severity
 from nexus_context.jsontext import parse
@@ -203,8 +211,35 @@ def test_removing_a_member_takes_the_right_comma(text: str, after: str) -> None:
             "pattern",
             '"my key"',
             (
-                '"api_key_env" is not of the form ^[A-Za-z_][A-Za-z0-9_]*$: The environment variable with '
-                "the API key, never the key itself; global file only."
+                '"api_key_env" is no name of an environment variable: take letters, digits and `_`, the '
+                "first no digit. The key itself stands in that variable, not here."
+            ),
+            None,
+        ),
+        (
+            '{"provider": {"base_url": "example.org"}}',
+            "pattern",
+            '"example.org"',
+            '"base_url" is no address: take http:// or https:// and a host, no spaces.',
+            None,
+        ),
+        (
+            '{"context": {"instruction_files": ["a/b"]}}',
+            "pattern",
+            '"a/b"',
+            (
+                'Item 1 of "instruction_files" is no name of a file: take no directories, neither `/` nor a '
+                "backslash."
+            ),
+            None,
+        ),
+        (
+            '{"agents": {"a": {"tools": ["a b"]}}}',
+            "pattern",
+            '"a b"',
+            (
+                'Item 1 of "tools" is no name or pattern: take visible ASCII characters, at least one, and '
+                "no spaces."
             ),
             None,
         ),
@@ -338,6 +373,16 @@ def _seconds(call: Any) -> float:
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
+
+
+def test_a_pattern_of_the_schemas_is_told_in_words() -> None:
+    texts = [load_schema(path) for path in (CONFIG_SCHEMA, MCP_SCHEMA)]
+    for node in texts:
+        texts += [child for child in node.values() if isinstance(child, dict)]
+        if isinstance(node.get("pattern"), str):
+            (problem,) = conform(parse(PATH, '"/ "'), (), {"type": "string", "pattern": node["pattern"]})
+            assert node["pattern"] not in problem.message
+            assert problem.message.startswith("The file is no ")
 
 
 # --- the checker and the models agree ---

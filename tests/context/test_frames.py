@@ -97,10 +97,32 @@ def test_terminal_sequences_are_replaced() -> None:
     )
 
 
-def test_a_file_without_text_and_a_warning() -> None:
-    problem = Problem("/c", Span(0, 0), "layer.unreadable", Severity.WARNING, "No permission.")
-    assert format_frame(problem, None) == (
-        "Configuration Warning: Problem in /c\n\n  No permission.\n\nFix the file and try again."
+@pytest.mark.parametrize(
+    ("severity", "code", "frame"),
+    [
+        (
+            Severity.WARNING,
+            "layer.refused",
+            "Configuration Warning: Problem in /c\n\n  Said.\n\nFix the file and try again.",
+        ),
+        (
+            Severity.WARNING,
+            "config.type",
+            "Configuration Warning: Invalid setting in /c\n\n  Said.\n\nFix the setting and try again.",
+        ),
+        (Severity.INFORMATION, "config.twice", "Configuration Information: About /c\n\n  Said."),
+        (Severity.HINT, "skill.shadowed", "Configuration Hint: About /c\n\n  Said."),
+    ],
+)
+def test_each_severity_by_its_name(severity: Severity, code: str, frame: str) -> None:
+    """What is no fault is not called one, and nothing is asked for."""
+    assert format_frame(Problem("/c", Span(0, 0), code, severity, "Said."), None) == frame
+
+
+def test_the_lines_of_a_hint() -> None:
+    problem = Problem("/c", Span(0, 1), "skill.shadowed", Severity.HINT, "Said.")
+    assert format_frame(problem, "a\nb\n") == (
+        "Configuration Hint: About /c\n\n  Line 1, Column 1: Said.\n\n  1 | a\n    | ^\n  2 | b"
     )
 
 

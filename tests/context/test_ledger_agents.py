@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nexus_context.ledger import living
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import NewAgent
 from nexus_context.ledger.store import Ledger
@@ -91,7 +92,7 @@ def test_a_ledger_of_the_version_before_is_brought_up_to_date(tmp_path: Path) ->
     with ledger_in(path) as ledger:
         append(ledger, "u1 a1")
     connection = apsw.Connection(str(path))
-    connection.execute("DROP TABLE agent; PRAGMA user_version = 1")
+    connection.execute("DROP TABLE agent_name; DROP TABLE agent; PRAGMA user_version = 1")
     connection.close()
     with ledger_in(path) as ledger:
         assert history(ledger) == "u1 a1"
@@ -106,3 +107,53 @@ def test_what_is_not_kept_is_said(tmp_path: Path) -> None:
     ):
         ledger.start_agent(FOLDER, NewAgent("a", None, {}))
         ledger.start_agent(FOLDER, NewAgent("a", None, {}))
+
+
+# ---------------------------------------------------------------- the names that there have been
+
+
+def test_names_stay_known_with_whether_their_agent_lives(tmp_path: Path) -> None:
+    with ledger_in(tmp_path / "ledger.db") as ledger:
+        for name in ("Ärger", "b"):
+            assert started(ledger, name) == ""
+        assert started(ledger, "below", "b") == ""
+        ledger.start_agent("/elsewhere", NewAgent("x", None, {}))
+        ledger.end_agent(FOLDER, "b")
+        ledger.end_agent(FOLDER, "Ärger")
+        assert started(ledger, "ärger") == ""
+    with ledger_in(tmp_path / "ledger.db") as ledger:
+        names = {name: ledger.agent_names(FOLDER, name) for name in ("ÄRGER", "b", "Below", "x", "c", "")}
+        assert names == {
+            "ÄRGER": {"Ärger": False, "ärger": True},
+            "b": {"b": False},
+            "Below": {"below": False},
+            "x": {},
+            "c": {},
+            "": {},
+        }
+
+
+def test_names_are_looked_up_by_an_index(tmp_path: Path) -> None:
+    with ledger_in(tmp_path / "ledger.db") as ledger:
+        started(ledger, "a")
+    connection = apsw.Connection(str(tmp_path / "ledger.db"))
+    plan = [row[-1] for row in connection.execute("EXPLAIN QUERY PLAN " + living.NAMES, (FOLDER, "a"))]
+    connection.close()
+    assert len(plan) == 2
+    assert all(step.startswith("SEARCH ") for step in plan), plan
+
+
+def test_agents_of_the_version_before_are_known(tmp_path: Path) -> None:
+    """Those that live: of a conversation nobody can tell whether an agent of ours or of a client's had it."""
+    path = tmp_path / "ledger.db"
+    with ledger_in(path) as ledger:
+        started(ledger, "Ärger")
+        ledger.create(FOLDER, "agent:gone", agent="gone")
+        ledger.create(FOLDER, "agent:mine")
+        ledger.create(FOLDER, "plan", agent="planner")
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE agent_name; PRAGMA user_version = 2")
+    connection.close()
+    with ledger_in(path) as ledger:
+        names = [ledger.agent_names(FOLDER, name) for name in ("ärger", "Gone", "mine", "planner")]
+        assert names == [{"Ärger": True}, {}, {}, {}]

@@ -1,12 +1,15 @@
 """What a file inside a workspace may not set."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nexus_context.config.merge import ConfigLayer, merge
-from nexus_context.config.scope import restrict
+from nexus_context.config.patterns import matches, servers_named
+from nexus_context.config.scope import LEVELS, restrict
 from nexus_context.errors import Severity
 from nexus_context.jsontext import parse
 from support.fixture import split_files
@@ -17,7 +20,10 @@ GLOBAL = "/home/u/.nexus3/config.json"
 
 def check(fixture: str, values: dict[str, Any], *expected: tuple[str, str, str]) -> None:
     """Effective values, and each warning's layer, text under the span and message."""
-    layers = [ConfigLayer(path.strip("/"), parse(path, text.strip())) for path, text in split_files(fixture)]
+    files = [(path.strip("/"), parse(path, text.strip())) for path, text in split_files(fixture)]
+    layers = [
+        ConfigLayer(name, document, depth="sets" if name == "local" else "above") for name, document in files
+    ]
     kept, problems = restrict(layers, global_path=GLOBAL)
     texts = {layer.document.path: layer.document.text for layer in layers}
     assert [(p.path.strip("/"), texts[p.path][slice(*p.span)], p.message) for p in problems] == list(expected)
@@ -99,6 +105,181 @@ def test_an_agents_level() -> None:
     )
 
 
+def dropped(globally: dict[str, Any], locally: dict[str, Any]) -> tuple[str, list[str]]:
+    """What is effective of an agent of two files, as JSON, and what is said of what is ignored."""
+    layers = [
+        ConfigLayer("global", parse("/g", json.dumps({"agents": {"a": globally}}))),
+        ConfigLayer("local", parse("/l", json.dumps({"agents": {"a": locally}}))),
+    ]
+    kept, problems = restrict(layers, global_path=GLOBAL)
+    text = layers[1].document.text
+    said = [
+        f"{text[slice(*one.span)]}: {one.message.removesuffix(f' Set it in {GLOBAL}.')}" for one in problems
+    ]
+    assert all(fixed(text, problem.fix) != text for problem in problems)
+    return json.dumps(merge(kept).get("/agents/a")), said
+
+
+@pytest.mark.parametrize(
+    ("globally", "locally", "said"),
+    [
+        (
+            {"permissions": {"level": "sandboxed"}},
+            {"permissions": {"level": "trusted"}},
+            '"trusted": "trusted" is ignored here: it is wider than the "sandboxed" of the global agent "a".',
+        ),
+        (
+            {"permissions": {"level": "yolo"}},
+            {"permissions": {"level": "yolo"}},
+            '"yolo": "yolo" is ignored here: it is wider than the global "trusted".',
+        ),
+        (
+            {"permissions": {"level": "worker"}},
+            {"permissions": {"level": None}},
+            'null: null is ignored here: it takes away the "worker" of the global agent "a".',
+        ),
+        (
+            {"permissions": {"allow": ["fs.*"]}},
+            {"permissions": {"allow": ["fs.read", "*"]}},
+            '"allow": "allow" is ignored here: it allows "*", which the global agent "a" is not allowed.',
+        ),
+        (
+            {"tools": ["fs.read"]},
+            {"tools": ["*"]},
+            '"tools": "tools" is ignored here: it names "*", which the global agent "a" does not have.',
+        ),
+        (
+            {"tools": []},
+            {"tools": ["x"]},
+            '"tools": "tools" is ignored here: it names "x", which the global agent "a" does not have.',
+        ),
+        (
+            {"tools": ["fs.read"]},
+            {"tools": None},
+            '"tools": "tools" is ignored here: null takes away the list of the global agent "a".',
+        ),
+        (  # `git*` names tools, and no server
+            {"tools": ["git*"]},
+            {"tools": ["github.pull"]},
+            (
+                '"tools": "tools" is ignored here: it names "github.pull", which the global agent "a" does '
+                "not have."
+            ),
+        ),
+        (
+            {"role": "worker"},
+            {"role": "manager"},
+            '"manager": "manager" is ignored here: it is more than the global agent "a", a "worker".',
+        ),
+        (
+            {"role": "manager"},
+            {"role": "unified"},
+            (
+                '"unified": "unified" is ignored here: the global agent "a" is a "manager", and here it can '
+                'only be made a "worker".'
+            ),
+        ),
+        (
+            {},
+            {"role": "manager"},
+            '"manager": "manager" is ignored here: it is more than the global agent "a", a "worker".',
+        ),
+        (
+            {"role": None},
+            {"role": "unified"},
+            '"unified": "unified" is ignored here: it is more than the global agent "a", a "worker".',
+        ),
+        (
+            {"task": "x"},
+            {"tools": ["*"]},
+            (
+                '"tools": "tools" is ignored here: "*" can name an MCP server, and the global agent "a" '
+                "names none."
+            ),
+        ),
+        (
+            {"tools": None},
+            {"tools": ["Read", "github.pull"]},
+            (
+                '"tools": "tools" is ignored here: "github.pull" can name an MCP server, and the global '
+                'agent "a" names none.'
+            ),
+        ),
+        (
+            {"parent": "b"},
+            {"parent": None},
+            ('null: null is ignored here: the global agent "a" is below "b", and never has more than that.'),
+        ),
+    ],
+)
+def test_what_the_global_file_says_of_an_agent(
+    globally: dict[str, Any], locally: dict[str, Any], said: str
+) -> None:
+    assert dropped(globally, locally) == (dropped(globally, {})[0], [said])
+
+
+@pytest.mark.parametrize(
+    ("globally", "locally"),
+    [
+        ({}, {"role": "worker", "tools": ["git*", "Read"], "parent": "b"}),
+        ({}, {"role": None, "tools": [], "permissions": {"level": "trusted", "allow": ["*"]}}),
+        ({"role": "manager"}, {"role": "worker"}),
+        ({"role": "worker"}, {"role": None}),
+        ({"parent": "main"}, {"parent": "b"}),
+        ({"parent": "b"}, {"parent": "b"}),
+        ({"tools": ["fs.*", "git.*"]}, {"tools": ["fs.read", "git.log"]}),
+        ({"tools": []}, {"tools": []}),
+        ({"tools": None}, {"tools": ["Read"]}),
+        ({}, {"tools": None}),
+        ({"permissions": {"level": "trusted"}}, {"permissions": {"level": "worker", "deny": ["x"]}}),
+        ({"permissions": {"allow": []}}, {"permissions": {"allow": ["fs.read"]}}),
+        ({"task": "a", "cwd": "x", "model": "m"}, {"task": "b", "cwd": "y", "model": None}),
+    ],
+)
+def test_what_a_workspace_may_say_of_a_global_agent(
+    globally: dict[str, Any], locally: dict[str, Any]
+) -> None:
+    assert dropped(globally, locally)[1] == []
+
+
+LISTS = st.lists(st.sampled_from(["*", "fs.*", "fs.r*", "git*", "git.log", "mcp__git__*"]), max_size=2)
+AGENTS = st.fixed_dictionaries(
+    {
+        "tools": LISTS | st.none(),
+        "permissions": st.fixed_dictionaries({"allow": LISTS, "level": st.sampled_from([None, *LEVELS])}),
+    },
+    optional={
+        "role": st.sampled_from([None, "manager", "worker", "unified"]),
+        "parent": st.sampled_from([None, "main", "b", "c"]),
+    },
+)
+
+
+@settings(max_examples=300)
+@given(AGENTS, st.lists(AGENTS, min_size=1, max_size=2))
+def test_no_workspace_widens_an_agent(globally: dict[str, Any], locally: list[dict[str, Any]]) -> None:
+    layers = [ConfigLayer("global", parse("/g", json.dumps({"agents": {"a": globally}})))]
+    for number, agent in enumerate(locally):
+        name = "local" if number else "ancestor:x"
+        layers.append(ConfigLayer(name, parse(f"/{number}", json.dumps({"agents": {"a": agent}}))))
+    now = merge(restrict(layers, global_path=GLOBAL)[0]).get("/agents/a")
+    own, may = globally.get("permissions", {}), now["permissions"]
+    if own.get("level"):
+        assert LEVELS.index(may["level"] or "trusted") <= LEVELS.index(own["level"])
+    for word in ("fs.read", "fs.write", "git.log", "gitx", "mcp__git__x", "other"):
+        if own.get("allow"):
+            assert matches(word, own["allow"]) or not matches(word, may["allow"])
+        if globally.get("tools") is not None:
+            assert matches(word, globally["tools"]) or not matches(word, now["tools"])
+    servers, granted = (
+        [s for tool in each.get("tools") or () for s in servers_named(tool)] for each in (now, globally)
+    )
+    assert all(matches("git", granted) or not matches("git", [one]) for one in servers)
+    assert (now.get("role") or "worker") in (globally.get("role"), "worker")
+    if globally.get("parent") not in (None, "main"):
+        assert now["parent"] == globally["parent"]
+
+
 def more(pattern: str) -> str:
     return (
         f'"allow" is ignored here: it allows "{pattern}", which the global file does not. Set it in {GLOBAL}.'
@@ -137,14 +318,16 @@ def test_what_is_allowed_and_denied() -> None:
         (["*"], ["a.*", "*", "**"], True),
         (["fs.*"], ["fs.*"], True),
         (["fs.*"], ["fs*"], False),
-        (["fs.*.read"], ["fs.x.read"], False),
+        (["fs.*.read"], ["fs.x.read"], True),
         (["fs.*.read"], ["fs.*.read"], True),
-        (["*.r*"], ["x.read"], False),
+        (["*.r*"], ["x.read"], True),
         (["?"], ["*"], False),
+        (["[*"], ["[a]"], False),  # without its end a set is a bracket
+        (["fs.[rw]*"], ["fs.read"], False),
     ],
 )
 def test_a_workspace_allows_nothing_more(globally: list[str], locally: list[str], kept: bool) -> None:
-    """What is kept is covered without doubt; a pattern of another form is not taken apart."""
+    """What is kept is covered without doubt; sets of characters are not taken apart."""
     layers = [
         ConfigLayer("global", parse("/g", json.dumps({"permissions": {"allow": globally}}))),
         ConfigLayer("local", parse("/l", json.dumps({"permissions": {"allow": locally}}))),
@@ -173,6 +356,36 @@ def test_the_depth_of_ancestors() -> None:
             ),
         ),
     )
+
+
+DEPTH = '{"context": {"ancestor_depth": 9}}'
+
+
+MARKS: dict[str, Literal["sets", "inside", "above"]] = {"!": "sets", ".": "inside"}
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["ancestor:x", "local!"], ["ancestor:x"]),
+        (["ancestor:x"], ["ancestor:x"]),  # the opened folder has no file
+        (["ancestor:x", "ancestor:co!", "ancestor:y.", "local."], ["ancestor:x"]),
+        (["ancestor:co!", "local."], []),
+        (["local."], []),
+    ],
+)
+def test_only_the_opened_folder_says_how_far_up(names: list[str], told: list[str]) -> None:
+    """`!`: it is the opened folder's; `.`: inside that nothing is told, where it is right for others."""
+    layers = [
+        ConfigLayer(name.strip("!."), parse(f"/{name}", DEPTH), depth=MARKS.get(name[-1], "above"))
+        for name in names
+    ]
+    kept, problems = restrict(layers, global_path=GLOBAL)
+    assert [problem.path.strip("/!") for problem in problems] == told
+    chain = merge(kept).provenance["/context/ancestor_depth"]
+    assert {entry.layer: entry.wins for entry in chain if entry.document} == {
+        name.strip("!."): name.endswith("!") for name in names
+    }
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,8 @@ def test_a_chain_of_the_settings_narrows_from_agent_to_agent(tmp_path: Path) -> 
         tmp_path,
         """
 spawn login
-  unknown-agent: There is no agent 'lead' in /home/company. Agents: main.
+  unknown-agent: Agent 'login' is to be below 'lead', which is defined in
+    /home/company/.nexus3/config.json and is not started. Start it first.
 
 spawn lead
   manager below main, 1 deep, trusted

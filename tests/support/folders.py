@@ -20,8 +20,9 @@ def load_folder(
     changed: frozenset[str] | None = None,
     now: datetime | None = None,
     agent: str | None = None,
+    root: str | None = None,
 ) -> Snapshot:
-    """The snapshot of a folder; overlays are named by fixture path."""
+    """The snapshot of a folder; overlays, and the opened folder that it is in, are named by fixture path."""
     return load(
         fixture.path(folder),
         home=fixture.path("/home/.nexus3"),
@@ -33,6 +34,7 @@ def load_folder(
         changed=changed,
         now=now,
         agent=agent,
+        root=None if root is None else fixture.path(root),
     )
 
 

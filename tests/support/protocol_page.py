@@ -63,6 +63,7 @@ CODES = {
     "agent-count": "the folder has as many live agents as it may have",
     "agent-cwd": "an agent's directory is missing, no directory, a loop of links, or outside every workspace "
     "folder",
+    "agent-cycle": "an agent would be below itself, or agents of the settings are each other's parents",
     "agent-depth": "agents would be too deep below each other",
     "agent-exists": "a live agent has that name already, perhaps in another window",
     "agent-id": "an agent cannot have such a name; the message says which it can",
@@ -105,7 +106,8 @@ CODES = {
     "nothing-to-compact": "all messages are new, pinned or a summary already",
     "search-too-broad": "the search took too long; longer or rarer words find the same sooner",
     "session-exists": "there is a conversation of that name already",
-    "unknown-agent": "no live agent has that name; the message lists those that there are",
+    "unknown-agent": "no live agent has that name; the message lists those that there are, or says "
+    "which are to be started first",
     "unknown-compaction": "there is no such compaction to take back; the message lists those that there are",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",

@@ -1,19 +1,18 @@
 """Agents below a workspace folder: what each reads, what it may do, and who is above whom.
 
-patterns     patterns of names: is one within another, do they meet
 permissions  what an agent may do, which only narrows
 places       the directory that an agent works in
 agent        one agent: its snapshot, its conversation, what it was granted
 making       what a new agent has from its parent and the settings
+parents      whom a new agent is below, and what the settings say of it
 bases        directories as they are for no agent, which agents share
 pool         the live agents of a folder
 """
 
 from nexus_context.agents.agent import ROLES, Agent
 from nexus_context.agents.bases import Around
-from nexus_context.agents.making import MAX_DEPTH
 from nexus_context.agents.permissions import Permissions
 from nexus_context.agents.pool import MAX_AGENTS, AgentPool
-from nexus_context.layers.agents import MAIN
+from nexus_context.layers.agents import MAIN, MAX_DEPTH
 
 __all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPool", "Around", "Permissions"]

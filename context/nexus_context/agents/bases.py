@@ -6,10 +6,12 @@
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from nexus_context.files import PROMPT_LIMIT, exists, read_text, real_path
+from nexus_context.layers.walk import within
 from nexus_context.snapshot import Snapshot, load
 
 UNUSED_AT_MOST = 4
@@ -27,13 +29,16 @@ class Around(msgspec.Struct, frozen=True):
 class Bases:
     """The bases of one workspace folder, by directory. The folder's own is `main`.
 
-    `begun` counts those that were read without one before, whose revisions begin anew.
+    `roots` are all workspace folders; a directory is read as part of the one that it is in, first of `main`.
     """
 
-    def __init__(self, main: Snapshot, around: Around) -> None:
+    def __init__(
+        self, main: Snapshot, around: Around, roots: Sequence[str] = (), *, load_vocabulary: bool = True
+    ) -> None:
+        self.load_vocabulary = load_vocabulary
         self.main = main
         self.around = around
-        self.begun = 0
+        self.roots = tuple(roots) or (main.folder,)
         self._known: dict[str, Snapshot] = {}  # the one that was asked for last is the last
         self._outdated: set[str] = set()
         self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had until lately
@@ -52,8 +57,6 @@ class Bases:
         if path == self.main.folder:
             return self.main
         base = self._known.pop(path, None)
-        if base is None:
-            self.begun += 1
         if base is None or not trusted or path in self._outdated:
             base = self._loaded(path, base, None)
             self._outdated.discard(path)
@@ -98,7 +101,7 @@ class Bases:
         return {path for base in self._known.values() for path in base.layers.watch}
 
     def _changed(self, path: str, base: Snapshot, changed: Collection[str]) -> Snapshot:
-        touching = [each for each in changed if not marks_of((each,)).isdisjoint(base.layers.watch)]
+        touching = [each for each in changed if touches((each,), base)]
         # of a file on the disk more than its text can be another: where it leads, what is beside it
         typed = all(each in self._texts for each in touching)
         return self._loaded(path, base, touching if typed else None)
@@ -114,12 +117,40 @@ class Bases:
             environ=around.environ,
             previous=before or self._beside(),
             changed=changed,
+            root=self._root(path),
+            load_vocabulary=self.load_vocabulary,
         )
+
+    def _root(self, path: str) -> str:
+        """The workspace folder that a directory is in, as written and really; it itself if it is in none."""
+        real = real_path(path)
+        inner = sorted(self.roots, key=len, reverse=True)
+        holding = (root for root in (self.main.folder, *inner) if within(path, root))
+        return next((root for root in holding if within(real, real_path(root))), path)
 
     def _beside(self) -> Snapshot:
         """The workspace folder, for the files that another directory has in common with it."""
         layers = msgspec.structs.replace(self.main.layers, memory=self.main.layers.memory.of_files())
         return msgspec.structs.replace(self.main, layers=layers)
+
+
+def reads_the_same(seen: Snapshot, base: Snapshot) -> bool:
+    """Whether the files that an agent reads beside its directory's own are as they were when it was made."""
+    reads = seen.layers.memory.reads
+    for path in set(seen.layers.watch).difference(base.layers.watch):
+        if (read := reads.get(path)) is None:
+            if exists(path):
+                return False
+            continue
+        now = read_text(path, limit=PROMPT_LIMIT, previous=read)
+        if (now.status, now.text) != (read.status, read.text):
+            return False
+    return True
+
+
+def touches(changed: Collection[str], snapshot: Snapshot) -> bool:
+    """Whether some of these files matter to what is seen."""
+    return not marks_of(changed).isdisjoint(snapshot.layers.watch)
 
 
 def marks_of(changed: Iterable[str]) -> frozenset[str]:

@@ -3,7 +3,8 @@
 1. What is asked counts before `agents.<name>` of the settings, that before what the parent has.
 2. Its model is the one that it was asked to have, else the one that its parent was, else that of its own
    folder's settings, else its parent's.
-3. Permissions and tools only narrow (`permissions`, `patterns`).
+3. Permissions and tools only narrow (`permissions`). Where its directory cannot be read, and was not
+   before, nobody knows what it may do: nothing.
 4. It has no MCP server but those of its parent that a pattern of its `tools` names: `github.*`,
    `mcp__github__*` or `*`. Its own folder's servers are not started for it.
 """
@@ -16,19 +17,17 @@ import msgspec
 from nexus_context import parameters as model_parameters
 from nexus_context.agents import permissions
 from nexus_context.agents.agent import ROLES, Agent, Wanted
-from nexus_context.agents.patterns import NOTHING, matches, overlap
 from nexus_context.agents.permissions import Permissions
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import Effective
+from nexus_context.config.patterns import NOTHING, matches, overlap, servers_named
 from nexus_context.errors import RequestError
-from nexus_context.layers.agents import servers_named
+from nexus_context.layers.agents import MAX_DEPTH
 from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
 from nexus_context.prompt.contents import Contents
 from nexus_context.snapshot import Snapshot
-
-MAX_DEPTH = 5
-"""How many agents deep the children of a workspace folder go."""
 
 
 def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
@@ -91,7 +90,8 @@ def left(agent: Agent, base: Snapshot) -> Standing:
         raise ValueError("the workspace folder's own agent is granted nothing")
     narrow = permissions.left(parent.permissions, wanted.permissions or {})
     tools = parent.tools if wanted.tools is None else (*parent.tools, wanted.tools)
-    return _given(agent, parent, base, narrow, tools, parent.parameters)
+    parameters = {**parent.parameters, **_parameters(wanted, insist=False)}
+    return _given(agent, parent, base, narrow, tools, parameters)
 
 
 def _given(
@@ -103,7 +103,8 @@ def _given(
     parameters: dict[str, Any],
 ) -> Standing:
     wanted = agent.wanted
-    agent.permissions = permissions.narrowed(narrow, permissions.of(base.effective))
+    own = permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
+    agent.permissions = permissions.narrowed(narrow, own)
     agent.tools = tools
     agent.parameters = parameters
     above = () if wanted.system_prompt is not None else generations(parent.snapshot.contents)
@@ -162,9 +163,15 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
         "/permissions/level": may.level,
         "/permissions/allow": list(may.allow),
         "/permissions/deny": list(may.deny),
+        "/tools/disabled": _joined(parent.snapshot.effective, base.effective, "/tools/disabled"),
     }
     model = model_asked(agent) or base.effective.get("/provider/model") or parent.model
     return settings if model is None else {**settings, "/provider/model": model}
+
+
+def _joined(one: Effective, other: Effective, pointer: str) -> list[str]:
+    """The items of two lists of the settings, each once."""
+    return list(dict.fromkeys((*(other.get(pointer) or ()), *(one.get(pointer) or ()))))
 
 
 def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
@@ -185,10 +192,17 @@ def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
     return (*parent.tools, wanted.tools)
 
 
-def _parameters(wanted: Wanted) -> dict[str, Any]:
-    given = {name: value for name, value in (wanted.parameters or {}).items() if value is not None}
-    for name, value in given.items():
-        model_parameters.check(name, value, f"agent {wanted.id!r}")
+def _parameters(wanted: Wanted, *, insist: bool = True) -> dict[str, Any]:
+    """The model parameters that were asked for. RequestError for a wrong one; left out if not `insist`."""
+    given: dict[str, Any] = {}
+    for name, value in (wanted.parameters or {}).items():
+        try:
+            if value is not None:
+                model_parameters.check(name, value, f"agent {wanted.id!r}")
+                given[name] = value
+        except RequestError:
+            if insist:
+                raise
     return given
 
 

@@ -3,7 +3,7 @@
 1. Levels, widest first: yolo, trusted, sandboxed, worker. The narrowest of parent, folder and request counts.
 2. What one of them denies is denied.
 3. An empty `allow` allows everything. Of two lists what both allow stays; a pattern of which that cannot be
-   told is left out.
+   told is left out. The lists of an opened folder's own layers are one; each directory in it narrows that.
 4. A request that asks for more than the parent has is refused; a folder that says more is not heeded. Where
    the parent has less than when the agent was started, the agent has less, too.
 """
@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.agents.patterns import NOTHING, covered
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.merge import Effective
+from nexus_context.config.patterns import NOTHING, covered
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
+from nexus_context.layers.model import Layers
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -29,12 +30,29 @@ class Permissions(msgspec.Struct, frozen=True):
     deny: tuple[str, ...] = ()
 
 
+NONE = Permissions(LEVELS[0], NOTHING)
+"""Of who may do nothing."""
+
+
 def of(effective: Effective) -> Permissions:
     """The permissions that a folder's settings give."""
     get = effective.get
     return Permissions(
         get("/permissions/level"), tuple(get("/permissions/allow")), tuple(get("/permissions/deny"))
     )
+
+
+def of_directory(layers: Layers) -> Permissions:
+    """The permissions that the settings of a directory in an opened folder give to who works there."""
+    given = of(layers.effective)
+    inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
+    chain = layers.effective.provenance.get("/permissions/allow", ())
+    lists = [(entry.layer in inner, entry.value) for entry in chain if entry.document and not entry.ignored]
+    allow = tuple(dict.fromkeys(pattern for is_inner, one in lists if not is_inner for pattern in one))
+    for is_inner, one in lists:
+        if is_inner:
+            allow = _both(allow, one)
+    return msgspec.structs.replace(given, allow=allow)
 
 
 def narrowed(parent: Permissions, other: Permissions) -> Permissions:

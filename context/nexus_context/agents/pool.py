@@ -8,26 +8,28 @@
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import msgspec
 
-from nexus_context.agents import permissions
+from nexus_context.agents import parents, permissions
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.bases import Around, Bases, marks_of
-from nexus_context.agents.making import check_below, completed, granted, left
+from nexus_context.agents.bases import Around, Bases, marks_of, reads_the_same, touches
+from nexus_context.agents.making import check_below, granted, left
 from nexus_context.agents.places import directory
-from nexus_context.config import mend
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
-from nexus_context.layers.agents import MAIN, configured_directory
-from nexus_context.layers.bootstrap import agent_file
+from nexus_context.layers.agents import MAIN
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import Snapshot, load
 
 MAX_AGENTS = 64
 """How many agents of a workspace folder live at a time."""
+VIEWED_AT_MOST = 16
+"""How many agents that are only looked at are remembered."""
+UNNAMED = "agent"
+"""The name of an agent that is looked at without one."""
 
 
 class Asked(TypedDict, total=False):
@@ -41,6 +43,13 @@ class Asked(TypedDict, total=False):
     parameters: Mapping[str, Any] | None
 
 
+class _View(NamedTuple):
+    """An agent that was looked at, and what it depends on; None: that is not any more as it was."""
+
+    key: tuple[Any, ...] | None
+    agent: Agent
+
+
 class AgentPool:
     """The agents of one workspace folder. Safe for several threads: one change at a time.
 
@@ -48,21 +57,36 @@ class AgentPool:
     """
 
     def __init__(
-        self, folder: Snapshot, around: Around, *, roots: Sequence[str] = (), followed: bool = False
+        self,
+        folder: Snapshot,
+        around: Around,
+        *,
+        roots: Sequence[str] = (),
+        followed: bool = False,
+        load_vocabulary: bool = True,
     ) -> None:
         """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them.
 
         `followed`: somebody has a look at `watch`, and `refresh` is told whatever changes there.
+        `load_vocabulary`: see `snapshot.load`.
         """
-        self.roots = tuple(roots) or (folder.folder,)
         self.main = Agent(Wanted(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
-        self._bases = Bases(folder, around)
+        self._bases = Bases(folder, around, roots, load_vocabulary=load_vocabulary)
         self._followed = followed
         self._last: dict[str, int] = {}  # revisions of agents that were disposed of
-        self._view: tuple[Any, Agent] | None = None  # the last one that was looked at, and what it depends on
+        self._views: dict[str, _View] = {}  # those looked at, and those made above them, the last at the end
         self._lock = threading.RLock()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """All workspace folders. Others count from the next `refresh` on."""
+        return self._bases.roots
+
+    @roots.setter
+    def roots(self, roots: Sequence[str]) -> None:
+        self._bases.roots = tuple(roots)
 
     @property
     def around(self) -> Around:
@@ -84,13 +108,7 @@ class AgentPool:
         """The live agent of a name, or `main`. RequestError unknown-agent names those that there are."""
         found = self.main if agent_id == MAIN else self._agents.get(agent_id)
         if found is None:
-            meant = mend.meant(agent_id, self._agents)
-            known = ", ".join((MAIN, *self._agents))
-            hint = f" Did you mean {meant!r}?" if meant else ""
-            raise RequestError(
-                f"There is no agent {agent_id!r} in {self.main.folder}.{hint} Agents: {known}.",
-                code="unknown-agent",
-            )
+            raise parents.unknown(agent_id, self.main.snapshot, self._agents)
         return found
 
     def spawn(
@@ -105,10 +123,9 @@ class AgentPool:
 
         What is not given comes from `agents.<agent_id>` of the settings, then from the parent; without
         either an agent is a worker in its parent's directory. Raises RequestError for what cannot be:
-        agent-id, agent-exists, unknown-agent, agent-cwd, agent-role, agent-depth, agent-count,
+        agent-id, agent-exists, unknown-agent, agent-cycle, agent-cwd, agent-role, agent-depth, agent-count,
         agent-permissions, agent-tools, bad-parameter.
         """
-        wanted = Wanted(agent_id, cwd, role, task, **_named(asked))
         with self._lock:
             self._check_free(agent_id)
             if len(self._agents) >= MAX_AGENTS:
@@ -117,7 +134,12 @@ class AgentPool:
                     "one.",
                     code="agent-count",
                 )
-            agent = self._placed(wanted)
+            wanted = Wanted(agent_id, cwd, role, task, **_listed(asked))
+            wanted = parents.named(wanted, self.main.snapshot)
+            above = parents.unstarted(wanted, self.main.snapshot, self._agents)
+            if above:
+                raise parents.not_started(wanted, above, self.main.snapshot)
+            agent = self._placed(wanted, self.get(wanted.parent or MAIN))
             return self._joined(self._begun(agent, self._seen(agent)))
 
     def restore(self, wanted: Wanted) -> Agent:
@@ -143,22 +165,30 @@ class AgentPool:
         task: str | None = None,
         **asked: Unpack[Asked],
     ) -> Agent:
-        """The agent that `spawn` would start, which is not started. Its name may be another's, or none."""
-        wanted = Wanted(agent_id or "agent", cwd, role, task, **_named(asked))
+        """The agent that `spawn` would start, which is not started. Its name may be another's, or none.
+
+        Nor are the parents that the settings give it: those that do not live are as they would be. Raises
+        RequestError as `spawn` does.
+        """
         with self._lock:
-            agent = self._placed(wanted, trusted=self._followed)
-            base, above = agent.snapshot, agent.parent
-            seen = base.folder, base.revision, self._bases.begun
-            key = agent.wanted, above, above and above.snapshot.revision, seen
-            if self._view is None or self._view[0] != key:  # people look at one for a while
-                self._view = key, self._begun(agent, self._seen(agent))
-            return self._view[1]
+            name = agent_id or (UNNAMED if asked.get("parent") != UNNAMED else f"{UNNAMED}-2")
+            wanted = Wanted(name, cwd, role, task, **_listed(asked))
+            wanted = parents.named(wanted, self.main.snapshot)
+            if wanted.id == MAIN:
+                self._check_free(MAIN)
+            chain = (*parents.unstarted(wanted, self.main.snapshot, self._agents), wanted)
+            agent = self.get(chain[0].parent or MAIN)
+            for one in chain:
+                agent = self._viewed(one, agent)
+            while len(self._views) > VIEWED_AT_MOST:
+                del self._views[next(iter(self._views))]
+            return agent
 
     def watch(self) -> frozenset[str]:
         """The paths, existing or not, that matter to agents, and to those that were looked at lately."""
         with self._lock:
             paths = self._bases.watch()
-            for agent in self._agents.values():
+            for agent in self._in_use():
                 paths.update(agent.snapshot.layers.watch)
                 paths.update((agent.folder, os.path.join(agent.folder, CONFIG_DIRECTORY)))
             return frozenset(paths)
@@ -174,7 +204,7 @@ class AgentPool:
                 agent.parent.children.remove(agent_id)
             del self._agents[agent_id]
             self._last[agent_id] = agent.snapshot.revision
-            self._view = None
+            self._age_views()
             self._bases.keep(self._read())
             return (*gone, agent_id)
 
@@ -188,17 +218,20 @@ class AgentPool:
         whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
-            self._view = None
             self._bases.follow(folder, around or self.around)
             moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
             self._bases.outdate(changed)
-            lost = self._all_lost()
-            loaded = self._bases.again(self._read() - lost, changed)
+            lost, read = self._all_lost(), {agent.snapshot.folder for agent in self._agents.values()}
+            loaded = self._bases.again(read - lost, changed)
             lost |= self._all_lost()  # what came to lead elsewhere meanwhile was read there
             moved |= self._bases.take({path: now for path, now in loaded.items() if path not in lost})
-            return self._renewed(changed, lost, moved)
+            news = self._renewed(changed, lost, moved)
+            views = (view.agent.snapshot for view in self._views.values())
+            if moved or news or changed is None or any(touches(changed, seen) for seen in views):
+                self._age_views()
+            return news
 
     def _renewed(
         self, changed: Collection[str] | None, lost: Collection[str], moved: Collection[str]
@@ -250,25 +283,29 @@ class AgentPool:
             agent.parent.children.append(agent.id)
         return agent
 
-    def _placed(self, wanted: Wanted, *, trusted: bool = False) -> Agent:
+    def _viewed(self, wanted: Wanted, parent: Agent) -> Agent:
+        """The agent as it would be below this parent; the one made before where nothing of it changed."""
+        agent = self._placed(wanted, parent, trusted=self._followed)
+        base = agent.snapshot
+        key = agent.wanted, parent, base.folder, base.revision
+        view = self._views.pop(agent.id, None)
+        known = view is not None and view.key == key
+        if view is None or not known or not (self._followed or reads_the_same(view.agent.snapshot, base)):
+            view = _View(key, self._begun(agent, self._seen(agent)))
+        self._views[agent.id] = view
+        return view.agent
+
+    def _age_views(self) -> None:
+        """What is looked at next is made anew. Who follows changes has to follow the same files till then."""
+        self._views = {name: _View(None, view.agent) for name, view in self._views.items()}
+
+    def _placed(self, wanted: Wanted, parent: Agent, *, trusted: bool = False) -> Agent:
         """The agent with all that it was asked to be, and its directory as that is for no agent.
 
         `trusted`: as it was read last, unless `refresh` told otherwise.
         """
-        if agent_file(wanted.id) is None:
-            raise RequestError(
-                f"{wanted.id!r} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or `-`, the "
-                "first no `.` or `-`.",
-                code="agent-id",
-            )
-        effective = self.main.snapshot.effective
-        configured = (effective.get("/agents") or {}).get(wanted.id)
-        wanted = completed(wanted, configured)
-        parent = self.get(wanted.parent or MAIN)
+        wanted, given = parents.settled(wanted, self.main.snapshot, parent)
         check_below(wanted, parent)
-        given = wanted.folder
-        if given is None:
-            given = configured_directory(self.main.snapshot.layers, wanted.id) or parent.folder
         path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
         return Agent(wanted, parent=parent, snapshot=self._base(path, trusted=trusted))
 
@@ -292,6 +329,8 @@ class AgentPool:
             changed=(),
             agent=agent.id,
             standing=(granted if insist else left)(agent, base),
+            root=base.layers.root,
+            load_vocabulary=self._bases.load_vocabulary,
         )
 
     def _renew(self, agent: Agent) -> bool:
@@ -306,8 +345,11 @@ class AgentPool:
     def _seen_still(self, agent: Agent) -> Snapshot:
         """What an agent that was started earlier sees now; its `notice` says what has gone wrong since."""
         agent.notice = self._lost(agent)
-        if agent.notice is None and agent.snapshot.folder != agent.folder:  # it is there again
-            agent.snapshot = self._base(agent.folder)
+        if agent.snapshot.folder != agent.folder:  # it was not there when the agent was brought back
+            if agent.notice is None:
+                agent.snapshot = self._base(agent.folder)
+            else:
+                agent.notice += " Until then it has no tools: nobody knows what its settings allow."
         try:
             return self._seen(agent)
         except RequestError as error:
@@ -337,11 +379,14 @@ class AgentPool:
         return base
 
     def _read(self) -> set[str]:
-        """The directories that are read for agents."""
-        return {agent.snapshot.folder for agent in self._agents.values()}
+        """The directories that are read for agents, and for those that are looked at."""
+        return {agent.snapshot.folder for agent in self._in_use()}
+
+    def _in_use(self) -> tuple[Agent, ...]:
+        return (*self._agents.values(), *(view.agent for view in self._views.values()))
 
 
-def _named(asked: Asked) -> dict[str, Any]:
+def _listed(asked: Asked) -> dict[str, Any]:
     tools = asked.get("tools")
     return {**asked, "tools": None if tools is None else tuple(tools)}
 

@@ -15,7 +15,7 @@ class AgentPermissions(Section):
         default=[],
         description=(
             "Actions that are allowed, as patterns; ignored in a workspace file that allows more than the "
-            "global `permissions.allow`."
+            "global `permissions.allow`, or than the global file allows an agent of this name."
         ),
     )
     deny: list[Pattern] = Field(default=[], description="Actions that are refused, as patterns.")

@@ -43,6 +43,16 @@ _WORDS = {
     "array": "a list",
     "object": "an object",
 }
+_FORMS = {
+    r"^[!-~]+$": "is no name or pattern: take visible ASCII characters, at least one, and no spaces.",
+    r"^[^/\\]+$": "is no name of a file: take no directories, neither `/` nor a backslash.",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": (
+        "is no name of an environment variable: take letters, digits and `_`, the first no digit. The key "
+        "itself stands in that variable, not here."
+    ),
+    r"^https?://[^/?#\s]+[^\s]*$": "is no address: take http:// or https:// and a host, no spaces.",
+}
+"""What is said of a text that a pattern of the schemas does not fit."""
 _LARGE = 10**15
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?\Z")
 
@@ -216,8 +226,8 @@ def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]
     if len(value) < node.get("minLength", 0):
         findings.append(Finding("pattern", pointer, f"{_name(pointer)} must not be empty."))
     elif "pattern" in node and not _pattern(node["pattern"]).search(value):
-        message = f"{_name(pointer)} is not of the form {node['pattern']}: {node.get('description', '')}"
-        findings.append(Finding("pattern", pointer, message.rstrip(": ")))
+        message = f"{_name(pointer)} {_FORMS[node['pattern']]}"
+        findings.append(Finding("pattern", pointer, message))
 
 
 def _walk_number(value: float, node: Node, pointer: Pointer, findings: list[Finding]) -> None:

@@ -168,6 +168,8 @@ ignored there, with a warning that names the global file:
 - everything in `ledger`
 - a `permissions.level` wider than the global one (`yolo` > `trusted` > `sandboxed` > `worker`), agents' too
 - a `permissions.allow` that allows more than the list of the global file, agents' too; `deny` always counts
+- of an agent that the global file names: more in `permissions` or `tools` than it has there, another `role`
+  than `worker`, another `parent` than the agent that it is below
 
 `context.ancestor_depth` must be known before directories above are read, so it is ignored in their files.
 """

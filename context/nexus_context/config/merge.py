@@ -10,7 +10,7 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,11 +23,16 @@ BUILT_IN = "built-in"
 
 
 class ConfigLayer(msgspec.Struct, frozen=True):
-    """One layer's config.json, checked already. `dropped` lists the values that count as absent."""
+    """One layer's config.json, checked already. `dropped` lists the values that count as absent.
+
+    `depth` is what its `context.ancestor_depth` comes to: the opened folder's sets how far up ancestors are
+    read, one inside that folder or above it does not.
+    """
 
     name: str
     document: JsonDocument
     dropped: frozenset[Pointer] = frozenset()
+    depth: Literal["sets", "inside", "above"] = "above"
 
 
 class Provenance(msgspec.Struct, frozen=True, eq=False):
@@ -109,19 +114,50 @@ def merge(layers: Sequence[ConfigLayer]) -> Effective:
 def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> Effective:
     """The settings with some, by the JSON pointers of members of sections, as `layer` has them.
 
-    What has the same value already keeps its provenance; with nothing to replace it is the same object.
+    What has the same value already keeps its provenance; with nothing to replace it is the same object. What
+    other layers set there stays in the chain, and wins no more. So do the items of a list: one that `layer`
+    has, too, is told with that, every other under the list's own pointer.
     """
     different = {pointer: value for pointer, value in settings.items() if effective.get(pointer) != value}
     if not different:
         return effective
-    values = dict(effective.values)
+    values, provenance = dict(effective.values), dict(effective.provenance)
     inside = tuple(f"{pointer}/" for pointer in different)
-    provenance = {at: chain for at, chain in effective.provenance.items() if not at.startswith(inside)}
+    within = [place for place in provenance if place.startswith(inside)]
     for pointer, value in different.items():
         section, name = (str(step) for step in parse_pointer(pointer))
         values[section] = {**(values.get(section) or {}), name: value}
-        provenance[pointer] = (Provenance(layer, None, (section, name), value, wins=True),)
+        items = [provenance.pop(place) for place in within if place.startswith(f"{pointer}/")]
+        winner = Provenance(layer, None, (section, name), value, wins=True)
+        provenance |= _overruled(provenance.get(pointer, ()), items, pointer, winner)
     return Effective(values, provenance)
+
+
+def _overruled(
+    chain: Sequence[Provenance], inside: Iterable[Sequence[Provenance]], place: str, winner: Provenance
+) -> dict[str, tuple[Provenance, ...]]:
+    """The chains of a value, and of its items, that wins over what was set there and inside of it."""
+    items = winner.value if isinstance(winner.value, list) else []
+    chains: dict[str, list[Provenance]] = {place: [*chain]}
+    places: dict[Any, str] = {}
+    for index, item in enumerate(items):
+        chains[f"{place}/{index}"] = []
+        places.setdefault(_identity(item), f"{place}/{index}")
+    for entries in inside:
+        chains[places.get(_identity(entries[0].value), place)] += entries
+    order = {entry.layer: number for number, entry in enumerate(chain)}  # a list stands before its items
+    chains[place].sort(key=lambda entry: order.get(entry.layer, -1))
+    winners = [winner]
+    for index, item in enumerate(items):
+        winners.append(Provenance(winner.layer, None, (*winner.pointer, index), item, wins=True))
+    return {
+        at: (*(_overridden(entry) for entry in entries), own)
+        for (at, entries), own in zip(chains.items(), winners, strict=True)
+    }
+
+
+def _overridden(entry: Provenance) -> Provenance:
+    return msgspec.structs.replace(entry, wins=False) if entry.wins else entry
 
 
 def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,21 @@
    allows more. Where it has none everything is allowed, so that any list narrows. A list is kept or dropped
    as a whole: what of it is allowed globally counts anyway. `deny` is always kept, and lists only grow, so
    that nothing takes a refusal back.
-4. `context.ancestor_depth` in an ancestor: it must be known before ancestors are read.
+4. Of an agent that the global file names, what gives it more than it has there: a wider level; more in
+   `allow` than its own list, if it has one; more in `tools` than its list, and a list without items has
+   nothing; another `role` than its own but `worker`, another `parent` than the agent that it is below.
+   `null` takes a limit away, so that it is more, too. Where the global file gives it no `role` it is a
+   worker. Where it gives no `tools` the agent has its parent's and no MCP server: a list narrows the tools,
+   and must name no server.
+5. `context.ancestor_depth` everywhere but in the opened folder: it must be known before ancestors are read.
 
-Ignored values are dropped from their layer with a warning that says which file may set them.
+Ignored values are dropped from their layer with a warning that says which file may set them. Only of the
+depth in a file inside the opened folder, which is read for an agent there, nothing is said: who opens that
+directory by itself needs the value, so a warning would be noise. `effective` shows it as ignored.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,15 +28,32 @@ import msgspec
 from nexus_context.config import mend
 from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.check import describe
-from nexus_context.config.merge import ConfigLayer
+from nexus_context.config.merge import ConfigLayer, deep_merge
+from nexus_context.config.patterns import covered, servers_named
 from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument, Pointer
 
 LEVELS = ("worker", "sandboxed", "trusted", "yolo")  # narrowest first
 
+_WORKER = "worker"  # what an agent is that has no role
+
 _GLOBAL_ONLY = ("base_url", "headers", "api_key_env")
 
-_Permissions = list[tuple[Pointer, dict[str, Any]]]
+_DEPTH = ("context", "ancestor_depth")
+
+_VALUES = ("level", "role", "parent")  # shown with their value, others by their key
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """What the global file gives: to the folder, and to the agents that it names."""
+
+    level: str
+    allow: tuple[str, ...]
+    agents: dict[str, Any]
+
+
+_Found = Iterator[tuple[Pointer, Any, str]]
+"""Places, with the value there and why it is ignored."""
 
 
 def restrict(
@@ -37,20 +63,20 @@ def restrict(
 
     `global_path` is the absolute path of the global config.json, which need not exist.
     """
-    level, allowed = _global_level(layers), _globally_allowed(layers)
+    given = _Given(_global_level(layers), _globally_allowed(layers), _global_agents(layers))
     kept: list[ConfigLayer] = []
     problems: list[Problem] = []
     for layer in layers:
         found: list[tuple[Pointer, str]] = []
         if in_workspace(layer.name):
             found += _global_settings(layer.document.value, global_path)
-            places = _permissions(layer.document.value)
-            found += _wider_levels(places, level, global_path)
-            found += _more_allowed(places, allowed, global_path)
-        if layer.name.startswith("ancestor:"):
-            found += _depth(layer.document.value, global_path)
+            found += _wider(layer.document.value, given, global_path)
         dropped = layer.dropped | {pointer for pointer, _ in found}
-        kept.append(msgspec.structs.replace(layer, dropped=dropped) if found else layer)
+        if in_workspace(layer.name) and layer.depth != "sets" and _has_depth(layer.document.value):
+            dropped |= {_DEPTH}
+            if layer.depth == "above":
+                found.append((_DEPTH, _no_depth(global_path)))
+        kept.append(msgspec.structs.replace(layer, dropped=dropped) if dropped else layer)
         problems += [_problem(layer.document, pointer, message) for pointer, message in found]
     return tuple(kept), tuple(problems)
 
@@ -78,6 +104,11 @@ def _globally_allowed(layers: Sequence[ConfigLayer]) -> tuple[str, ...]:
     )
 
 
+def _global_agents(layers: Sequence[ConfigLayer]) -> dict[str, Any]:
+    named = [_object(layer.document.value, "agents") for layer in layers if not in_workspace(layer.name)]
+    return functools.reduce(deep_merge, named, {})
+
+
 def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     provider = _object(value, "provider")
     pointers: list[tuple[str, str]] = [("provider", key) for key in _GLOBAL_ONLY if key in provider]
@@ -89,62 +120,98 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     ]
 
 
-def _wider_levels(places: _Permissions, level: str, global_path: str) -> list[tuple[Pointer, str]]:
+def _wider(value: Any, given: _Given, global_path: str) -> list[tuple[Pointer, str]]:
+    """What is wider than the global file has it, and why it is ignored."""
+    permissions = _object(value, "permissions")
+    found = [*_wider_level(("permissions",), permissions, given.level, f'the global "{given.level}"')]
+    found += _more_allowed(("permissions",), permissions, given.allow, "the global file does not")
+    for name, agent in _object(value, "agents").items():
+        named = isinstance(agent, dict) and ("permissions" in agent or name in given.agents)
+        if named and not name.startswith(COMMENT_PREFIX):
+            found += _wider_agent(name, agent, given)
     return [
-        (
-            (*place, "level"),
-            f'"{found}" is ignored here: it is wider than the global "{level}". Set it in {global_path}.',
-        )
-        for place, permissions in places
-        if (found := permissions.get("level")) in LEVELS and LEVELS.index(found) > LEVELS.index(level)
+        (place, f"{_shown(place, one)} is ignored here: {why}. Set it in {global_path}.")
+        for place, one, why in found
     ]
+
+
+def _wider_agent(name: str, agent: dict[str, Any], given: _Given) -> _Found:
+    own, whose = _object(given.agents, name), f"the global agent {mend.quoted(name)}"
+    place = ("agents", name, "permissions")
+    permissions, granted = _object(agent, "permissions"), _object(own, "permissions")
+    level, said = granted.get("level"), f'the global "{given.level}"'
+    if level in LEVELS and LEVELS.index(level) <= LEVELS.index(given.level):
+        said = f'the "{level}" of {whose}'
+        if "level" in permissions and permissions["level"] is None:
+            yield (*place, "level"), None, f"it takes away {said}"
+    else:
+        level = given.level
+    yield from _wider_level(place, permissions, level, said)
+    more = [*_more_allowed(place, permissions, given.allow, "the global file does not")]
+    yield from more or _more_allowed(
+        place, permissions, _texts(granted.get("allow")), f"{whose} is not allowed"
+    )
+    if name in given.agents:
+        yield from _more_tools(("agents", name, "tools"), agent, own, whose)
+        yield from _other_place(("agents", name), agent, own, whose)
+
+
+def _wider_level(place: Pointer, permissions: dict[str, Any], limit: str, said: str) -> _Found:
+    level = permissions.get("level")
+    if level in LEVELS and LEVELS.index(level) > LEVELS.index(limit):
+        yield (*place, "level"), level, f"it is wider than {said}"
 
 
 def _more_allowed(
-    places: _Permissions, allowed: Sequence[str], global_path: str
-) -> list[tuple[Pointer, str]]:
-    found: list[tuple[Pointer, str]] = []
-    if not allowed:
-        return found
-    for place, permissions in places:
-        patterns = _texts(permissions.get("allow"))
-        more = next((pattern for pattern in patterns if not allowed_by(pattern, allowed)), None)
-        if more is not None:
-            message = (
-                f'"allow" is ignored here: it allows {mend.quoted(more)}, which the global file does not. '
-                f"Set it in {global_path}."
-            )
-            found.append(((*place, "allow"), message))
-    return found
+    place: Pointer, permissions: dict[str, Any], allowed: Sequence[str], without: str
+) -> _Found:
+    patterns = _texts(permissions.get("allow")) if allowed else []
+    more = next((pattern for pattern in patterns if not covered(pattern, allowed)), None)
+    if more is not None:
+        yield (*place, "allow"), patterns, f"it allows {mend.quoted(more)}, which {without}"
 
 
-def allowed_by(pattern: str, allowed: Sequence[str]) -> bool:
-    """Whether one of these patterns is the same, or ends in the only `*` and stands for all it can mean."""
-    return any(
-        pattern == wide or (wide.find("*") == len(wide) - 1 and pattern.startswith(wide[:-1]))
-        for wide in allowed
-    )
+def _more_tools(place: Pointer, agent: dict[str, Any], own: dict[str, Any], whose: str) -> _Found:
+    """More tools than the global agent has; a server has to be named there, too, to be granted."""
+    tools, listed = agent.get("tools"), isinstance(own.get("tools"), list)
+    named = _texts(own.get("tools")) if listed else ["*"]
+    servers = [server for tool in named for server in servers_named(tool)] if listed else []
+    if listed and "tools" in agent and tools is None:
+        yield place, None, f"null takes away the list of {whose}"
+    for tool in _texts(tools):
+        if not covered(tool, named) or not all(covered(one, servers) for one in servers_named(tool)):
+            server = f"{mend.quoted(tool)} can name an MCP server, and {whose} names none"
+            missing = f"it names {mend.quoted(tool)}, which {whose} does not have"
+            yield place, tools, missing if listed else server
+            return
 
 
-def _permissions(value: Any) -> _Permissions:
-    """Every object `permissions`, the folder's and its agents', with its place."""
-    places: _Permissions = [(("permissions",), _object(value, "permissions"))]
-    places += [
-        (("agents", name, "permissions"), _object(agent, "permissions"))
-        for name, agent in _object(value, "agents").items()
-        if isinstance(agent, dict) and "permissions" in agent and not name.startswith(COMMENT_PREFIX)
-    ]
-    return places
+def _other_place(place: Pointer, agent: dict[str, Any], own: dict[str, Any], whose: str) -> _Found:
+    """Another role, or another parent, than the global file gives; without a role the agent is a worker."""
+    role, parent = own.get("role") or _WORKER, own.get("parent")
+    other = agent.get("role")
+    if isinstance(other, str) and other not in (role, _WORKER):
+        manager = f'{whose} is a "{role}", and here it can only be made a "worker"'
+        yield (*place, "role"), other, f'it is more than {whose}, a "worker"' if role == _WORKER else manager
+    if isinstance(parent, str) and parent != "main" and agent.get("parent", parent) != parent:
+        why = f"{whose} is below {mend.quoted(parent)}, and never has more than that"
+        yield (*place, "parent"), agent["parent"], why
 
 
-def _depth(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
-    if "ancestor_depth" not in _object(value, "context"):
-        return []
-    message = (
+def _shown(place: Pointer, value: Any) -> str:
+    """A single value as it is, a list by its key."""
+    return mend.as_json(value if place[-1] in _VALUES else place[-1])
+
+
+def _has_depth(value: Any) -> bool:
+    return _DEPTH[1] in _object(value, _DEPTH[0])
+
+
+def _no_depth(global_path: str) -> str:
+    return (
         '"ancestor_depth" is ignored here: it must be known before this directory is looked at. '
         f"Set it in the folder's own config.json or in {global_path}."
     )
-    return [(("context", "ancestor_depth"), message)]
 
 
 def _object(value: Any, key: str) -> dict[str, Any]:
@@ -158,6 +225,6 @@ def _texts(value: Any) -> list[str]:
 
 def _problem(document: JsonDocument, pointer: Pointer, message: str) -> Problem:
     key = document.key_span(pointer)
-    span = document.span(pointer) if key is None or pointer[-1] == "level" else key
+    span = document.span(pointer) if key is None or pointer[-1] in _VALUES else key
     fix = mend.remove(document, pointer)
     return Problem(document.path, span, "config.scope", Severity.WARNING, message, fix)

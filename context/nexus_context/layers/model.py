@@ -36,12 +36,23 @@ class LayerFile(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One layer. `directory` is what it speaks for, `config_directory` its `.nexus3`."""
+    """One layer. `directory` is what it speaks for, `config_directory` its `.nexus3`.
+
+    `opened` is the opened folder that the directory is, or is in; None: it is in none. `strict`: each file
+    must belong to this user or root.
+    """
 
     name: str
     directory: str
     config_directory: str
     files: tuple[LayerFile, ...]
+    opened: str | None = None
+    strict: bool = False
+
+    @property
+    def tree(self) -> str:
+        """The directory that what the files of a workspace's layer name must be in."""
+        return self.opened or self.directory
 
     @property
     def in_workspace(self) -> bool:
@@ -106,6 +117,20 @@ class Remarks(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
+class AgentRemarks(msgspec.Struct, frozen=True):
+    """What is to be said of the agents of these settings, but for their directories.
+
+    `present` says of each merged document whether it is what is in its file now; `servers` are the names of
+    the MCP servers; `told` are the layers that are spoken of.
+    """
+
+    effective: Effective
+    present: tuple[bool, ...]
+    servers: tuple[str, ...]
+    told: frozenset[str]
+    problems: tuple[Problem, ...]
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What a load leaves for the next one: by path, and the merged settings. Nobody changes it later."""
 
@@ -120,6 +145,7 @@ class Memory(msgspec.Struct, frozen=True):
     skills: dict[str, ReadSkill] = {}
     remarks: dict[str, Remarks] = {}
     real_paths: dict[str, str] = {}
+    agents: AgentRemarks | None = None
 
     def of_files(self) -> "Memory":
         """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
@@ -135,10 +161,12 @@ class Layers(msgspec.Struct, frozen=True):
     far as possible; `good` their last values without an error; `texts` all texts by path. `watch` are all
     paths whose change matters, of files and directories that exist or not; one that ends with a separator
     stands for whatever is in that directory. `memory` saves work of the next load and means nothing else.
-    `skills` are those that count, in the order of the prompt.
+    `skills` are those that count, in the order of the prompt. `root` is the opened folder: `folder`, or one
+    that it is in. `links` are the paths of files by the real path that a symbolic link leads to.
     """
 
     folder: str
+    root: str
     layers: tuple[Layer, ...]
     skipped: tuple[Skipped, ...]
     effective: Effective
@@ -150,3 +178,4 @@ class Layers(msgspec.Struct, frozen=True):
     watch: tuple[str, ...]
     memory: Memory
     skills: tuple[LayerSkill, ...] = ()
+    links: dict[str, str] = {}

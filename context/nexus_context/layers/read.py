@@ -5,6 +5,7 @@
 3. A packaged default counts only where the global layer has no such file.
 4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own. Where
    it has none and nothing can have changed, the layers are the ones that were read before.
+5. A directory in an opened folder is read with all that the folder is read with: as deep as its settings say.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -13,6 +14,7 @@ import functools
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -27,7 +29,7 @@ from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
 from nexus_context.layers.unknown_model import unknown_model
-from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, ancestor_places, local_place
+from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, Walk
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
 DEFAULT_INSTRUCTIONS = "NEXUS.md"
@@ -41,7 +43,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     `home` is the global directory (`~/.nexus3`), `user_home` where the walk upwards ends. `overlays` maps
     absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
     absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
-    folder is read for.
+    folder is read for; `root` is the opened folder if that is another one, which the folder's path begins
+    with.
     """
 
     home: str
@@ -50,6 +53,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     which: Callable[[str], str | None] | None = None
     agent: str | None = None
+    root: str | None = None
 
 
 def read_layers(
@@ -79,15 +83,19 @@ def open_layers(
 
     `changed` are the only paths that can have changed since `previous`; None: any may have.
     """
-    reading = Reading(around.overlays, previous.memory if previous else None, changed)
-    if previous is not None and changed is not None and not changed and _as_read(previous, folder):
+    root = around.root or folder
+    memory = None if previous is None else previous.memory
+    if memory is not None and previous is not None and previous.root != root:  # what may be read is another
+        memory = memory.of_files()
+    reading = Reading(around.overlays, memory, changed)
+    if previous is not None and changed is not None and not changed and _as_read(previous, folder, root):
         definitions = _definitions(previous, around.agent)
         if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
             reading.resume(previous)
             reading.watch.update(definitions)
             return previous, reading
-    places, configs = _places(reading, folder, around)
-    effective = _settings(reading, places, configs, around.home)
+    places, configs = _places(reading, folder, root, around)
+    effective = _settings(reading, places, configs, root, around.home)
     reading.problems.extend(unknown_model(reading, effective))
     names = instruction_names(reading, effective)
     instructions = _instructions(reading, places, names, effective)
@@ -109,15 +117,19 @@ def open_layers(
             continue
         listed = [*own, *persona, *([_config_file(config)] if config else []), *mcp, *skill]
         config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
-        layers.append(Layer(place.name, place.directory, config_directory, tuple(listed)))
-    bare = Layers(folder, tuple(layers), (), effective, servers, (), {}, {}, {}, (), reading.memory(), skills)
+        layers.append(
+            Layer(place.name, place.directory, config_directory, tuple(listed), place.opened, place.strict)
+        )
+    every, kept = tuple(layers), reading.memory()
+    bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills)
     return with_reading(bare, reading), reading
 
 
-def _as_read(layers: Layers, folder: str) -> bool:
+def _as_read(layers: Layers, folder: str, root: str) -> bool:
     """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
     merged = layers.memory.merged
-    return layers.folder == folder and merged is not None and merged.effective is layers.effective
+    same = layers.folder == folder and layers.root == root
+    return same and merged is not None and merged.effective is layers.effective
 
 
 def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
@@ -131,7 +143,11 @@ def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
 
 def with_reading(layers: Layers, reading: Reading) -> Layers:
     """The layers with all that has been read for them so far."""
-    texts = {path: read.text for path, read in reading.reads.items() if read.text is not None}
+    texts = {
+        path: read.text
+        for path, read in reading.reads.items()
+        if read.text is not None and reading.refusals.get(path) is None  # nobody is to see those
+    }
     return msgspec.structs.replace(
         layers,
         skipped=tuple(reading.skipped),
@@ -141,37 +157,30 @@ def with_reading(layers: Layers, reading: Reading) -> Layers:
         good=reading.good,
         watch=tuple(sorted(path for path in reading.watch if not path.startswith(DEFAULTS_DIRECTORY))),
         memory=reading.memory(),
+        links=reading.links,
     )
 
 
-def _places(reading: Reading, folder: str, around: Surroundings) -> tuple[list[Place], list[JsonFile | None]]:
+def _places(
+    reading: Reading, folder: str, root: str, around: Surroundings
+) -> tuple[list[Place], list[JsonFile | None]]:
     """All places in layer order and the settings file of each."""
     home = around.home
-    own, skipped = local_place(folder, home, reading.real_path)
-    reading.skipped.extend(skipped)
-    local = [own] if own else []
+    walk = Walk(home=home, user_home=around.user_home, overlays=around.overlays, real_path=reading.real_path)
+    opened = walk.opened(folder, root)
     user = Place(GLOBAL, os.path.dirname(home), home)
     packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
-    local_configs = [_read_config(reading, place) for place in local]
+    opened_configs = [_read_config(reading, place) for place in opened]
+    own = walk.root_of(opened, root)
+    roots = [config for place, config in zip(opened, opened_configs, strict=True) if place is own]
     user_config = _read_config(reading, user)
     counts = user_config is not None and user_config.used is not None
     packaged_config = None if counts else _read_config(reading, packaged)
-    above, skipped = ancestor_places(
-        folder,
-        depth=_depth([*local_configs, user_config, packaged_config]),
-        home=home,
-        user_home=around.user_home,
-        overlays=around.overlays,
-        real_path=reading.real_path,
-    )
-    reading.skipped.extend(skipped)
-    places = [packaged, user, *above, *local]
-    configs = [
-        packaged_config,
-        user_config,
-        *(_read_config(reading, place) for place in above),
-        *local_configs,
-    ]
+    above = walk.above(root, _depth([*roots, user_config, packaged_config]))
+    reading.skipped.extend(walk.skipped)
+    places = [packaged, user, *above, *opened]
+    above_configs = [_read_config(reading, place) for place in above]
+    configs = [packaged_config, user_config, *above_configs, *opened_configs]
     for place in places[1:]:
         _watch_directories(reading, place)
     # what is refused today may be readable after a chmod
@@ -206,15 +215,27 @@ def _depth(configs: list[JsonFile | None]) -> int:
     return DEFAULT_DEPTH
 
 
-def _settings(reading: Reading, places: list[Place], configs: list[JsonFile | None], home: str) -> Effective:
-    read = [(place.name, config) for place, config in zip(places, configs, strict=True) if config is not None]
-    counting = tuple(ConfigLayer(name, config.used) for name, config in read if config.used is not None)
+def _settings(
+    reading: Reading, places: list[Place], configs: list[JsonFile | None], root: str, home: str
+) -> Effective:
+    read = [(place, config) for place, config in zip(places, configs, strict=True) if config is not None]
+    counting = tuple(
+        ConfigLayer(place.name, config.used, depth=_depth_of(place, root))
+        for place, config in read
+        if config.used is not None
+    )
     present = tuple(
-        ConfigLayer(name, reading.documents[config.path])
-        for name, config in read
+        ConfigLayer(place.name, reading.documents[config.path], depth=_depth_of(place, root))
+        for place, config in read
         if config.path in reading.documents
     )
     return reading.merge(counting, present, os.path.join(home, "config.json")).effective
+
+
+def _depth_of(place: Place, root: str) -> Literal["sets", "inside", "above"]:
+    if place.directory == root:
+        return "sets"
+    return "inside" if place.opened else "above"
 
 
 def _instructions(

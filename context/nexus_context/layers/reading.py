@@ -2,8 +2,10 @@
 
 1. A file is read at most once a load; every path that is asked for is watched from then on.
 2. A JSON file with an error is not used: its last good document is, if there was one.
-3. A file of a workspace is refused if it leads out of its layer's directory through a symbolic link, and, in
-   a directory where others could have put it, if it is not this user's or root's.
+3. A file of a workspace is refused if a symbolic link leads out of the opened folder, or of the layer's
+   directory above it, or to a hidden file, and, in a directory where others could have put it, if it is not
+   this user's or root's.
+4. What a symbolic link leads to counts as the file itself: it is watched, and so does its unsaved text.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -29,6 +31,7 @@ from nexus_context.files import (
 )
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.model import (
+    AgentRemarks,
     Checked,
     Layers,
     Listing,
@@ -43,6 +46,7 @@ from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import Place, within
 from nexus_context.skills import ReadSkill, read_skill
 
+GIT = ".git"
 UNSAVED: tuple[int, ...] = ()
 """Stamp of a text that comes from an editor."""
 
@@ -78,9 +82,11 @@ class Reading:
         self.listings: dict[str, Listing] = {}
         self.skills: dict[str, ReadSkill] = {}
         self.remarks: dict[str, Remarks] = {}
+        self.agents: AgentRemarks | None = None
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
+        self.links: dict[str, str] = {}
         unchanged = changed is not None and not changed
         self.real_paths = RealPaths(self.previous.real_paths if unchanged else {})
         self.real_path = self.real_paths.__getitem__
@@ -99,6 +105,7 @@ class Reading:
             self.skills,
             self.remarks,
             self.real_paths,
+            self.agents,
         )
 
     def resume(self, layers: Layers) -> None:
@@ -107,7 +114,8 @@ class Reading:
         self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
         self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
         self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
-        self.remarks = dict(known.remarks)
+        self.agents = known.agents
+        self.remarks, self.links = dict(known.remarks), dict(layers.links)
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
 
@@ -123,7 +131,13 @@ class Reading:
         self.watch.add(path)
         previous = self.previous.reads.get(path)
         overlay = self.overlays.get(path)
-        if previous is not None and self.changed is not None and path not in self.changed:
+        at: tuple[str, ...] = (path,)
+        if (real := self._real(path)) != path:
+            self.watch.add(real)
+            at = (path, real)
+            if overlay is None:
+                overlay, self.links[real] = self.overlays.get(real), path
+        if previous is not None and self.changed is not None and not any(one in self.changed for one in at):
             read = previous
         elif overlay is None:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
@@ -134,6 +148,12 @@ class Reading:
             read = unsaved(path, overlay, limit)
         self.reads[path] = read
         return read
+
+    def _real(self, path: str) -> str:
+        try:
+            return self.real_path(path)
+        except ValueError:  # no such path can exist, which reading it says
+            return path
 
     def is_there(self, place: Place, path: str, limit: int = PROMPT_LIMIT) -> bool:
         """Whether a layer has this file and it may be read; one that may not is reported as skipped."""
@@ -241,8 +261,13 @@ class Reading:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
         if unchanged and path in self.previous.refusals:
             return self.previous.refusals[path]
-        if not within(self.real_path(path), self.real_path(place.directory)):
-            return f"is a symbolic link that leads out of {place.directory}"
+        real, tree = self.real_path(path), self.real_path(place.tree)
+        if not within(real, tree):
+            return f"is a symbolic link that leads out of {place.tree}"
+        *directories, name = os.path.relpath(real, tree).split(os.sep)
+        # a repository must not bring the `.env` of its user into the prompt
+        if (name.startswith(".") and name != os.path.basename(path)) or GIT in directories:
+            return f"is a symbolic link to {name if GIT not in directories else GIT}, which is hidden"
         return trusted_read(read) if place.strict else None
 
 
@@ -254,7 +279,8 @@ def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
 
 def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool:
     return len(before) == len(now) and all(
-        a.name == b.name and a.document is b.document for a, b in zip(before, now, strict=True)
+        a.name == b.name and a.document is b.document and a.depth == b.depth
+        for a, b in zip(before, now, strict=True)
     )
 
 

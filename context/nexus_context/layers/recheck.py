@@ -29,6 +29,8 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
 
     `global_path` is the global `config.json`.
     """
+    if path in layers.links:  # it is read under another path, too
+        return None
     merged, before = layers.memory.merged, layers.memory.checked.get(path)
     known = layers.memory.reads.get(path)
     if merged is None or before is None or known is None or not _broken(before.problems):
@@ -45,7 +47,9 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     document = checked.document
     if not _broken(checked.problems):
         return None
-    present = _with(merged.present, at, document_of=ConfigLayer(merged.present[at].name, document))
+    present = _with(
+        merged.present, at, document_of=msgspec.structs.replace(merged.present[at], document=document)
+    )
     scope = restrict(present, global_path=global_path)[1]
     if _elsewhere(scope, path) != _elsewhere(merged.problems, path):
         return None

@@ -9,6 +9,8 @@
 5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined; for an
    ancestor, everywhere.
 6. Two ancestors of one name are told apart by the names above them: `ancestor:x`, `ancestor:a/x`.
+7. A directory in an opened folder has all those between them for ancestors, and the folder's own. Those that
+   belong to the folder's owner are trusted as it is, and their files may name what is anywhere in it.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -18,7 +20,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from nexus_context.files import exists, is_dir, shared_directory, trusted_directory
+from nexus_context.files import exists, is_dir, owned_alike, shared_directory, trusted_directory
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
 
 CONFIG_DIRECTORY = ".nexus3"
@@ -31,7 +33,8 @@ class Place(msgspec.Struct, frozen=True):
     """A directory that may be a layer.
 
     `config_directory` None: its `.nexus3` is not to be read. `strict`: each file must belong to this user or
-    root. `optional`: it is a layer only if it has an instruction file.
+    root. `optional`: it is a layer only if it has an instruction file. `opened` is the opened folder that the
+    directory is, or is in; None: it is in none.
     """
 
     name: str
@@ -39,32 +42,26 @@ class Place(msgspec.Struct, frozen=True):
     config_directory: str | None
     strict: bool = False
     optional: bool = False
+    opened: str | None = None
 
     @property
     def in_workspace(self) -> bool:
         """Whether the place comes with a workspace, not with the user or the installation."""
         return self.name not in (DEFAULTS, GLOBAL)
 
-
-def local_place(folder: str, home: str, real_path: RealPath) -> tuple[Place | None, list[Skipped]]:
-    """The folder's own place, None where the folder is the global directory."""
-    skipped: list[Skipped] = []
-    if real_path(folder) == real_path(home):
-        return None, [Skipped(folder, "is read already: it is the global layer")]
-    config = os.path.join(folder, CONFIG_DIRECTORY)
-    trusted = trusted_directory(folder) is None
-    usable = _config_directory(config, home, real_path, skipped, examine=trusted)
-    return Place(LOCAL, folder, usable, strict=trusted and shared_directory(folder)), skipped
+    @property
+    def tree(self) -> str:
+        """The directory that what its files name must be in."""
+        return self.opened or self.directory
 
 
-def examined(name: str, directory: str, path: str) -> bool:
-    """Whether a file that is read for the layer `name` of `directory` must belong to this user or root."""
-    if name == LOCAL:
-        # the folder itself is trusted by being opened, a shared directory in it is not
-        return shared_directory(os.path.dirname(path)) or (
-            shared_directory(directory) and trusted_directory(directory) is None
-        )
-    return name.startswith(ANCESTOR_PREFIX)
+def examined(path: str, *, strict: bool) -> bool:
+    """Whether a file that a workspace's layer names must belong to this user or root.
+
+    `strict`: the layer's own must. The folder itself is trusted by being opened, a shared directory in it is
+    not.
+    """
+    return strict or shared_directory(os.path.dirname(path))
 
 
 def global_directory(environ: Mapping[str, str]) -> str:
@@ -85,64 +82,95 @@ def user_home(environ: Mapping[str, str]) -> str:
     return given if os.path.isabs(given) else os.path.abspath(os.path.expanduser("~"))
 
 
-def ancestor_places(
-    folder: str,
-    *,
-    depth: int,
-    home: str,
-    user_home: str,
-    overlays: Mapping[str, str],
-    real_path: RealPath,
-) -> tuple[list[Place], list[Skipped]]:
-    """The directories above the folder that may be layers, farthest first; and what is not read."""
-    skipped: list[Skipped] = []
-    found: list[Place] = []
-    seen = {real_path(folder): "the folder itself", real_path(home): "the global layer"}
-    current = folder
-    for _ in range(depth):
-        parent = os.path.dirname(current)
-        if parent == current:  # the folder is the root
-            break
-        reason = _stop(current, parent, user_home, real_path)
-        if reason is not None:
-            skipped.append(Skipped(parent, reason))
-            break
-        current = parent
-        real = real_path(parent)
-        if real in seen:
-            skipped.append(Skipped(parent, f"is read already: it is {seen[real]}"))
-            continue
-        seen[real] = f"the ancestor {parent}"
-        name = _name(parent, {place.name for place in found})
-        found.append(_ancestor(name, parent, home, overlays, real_path, skipped))
-    return found[::-1], skipped
+class Walk:
+    """The way up from a directory: first within the opened folder, then above that. What is not read is said
+    in `skipped`.
+    """
 
+    def __init__(
+        self, *, home: str, user_home: str, overlays: Mapping[str, str], real_path: RealPath
+    ) -> None:
+        self.skipped: list[Skipped] = []
+        self._home = home
+        self._user_home = user_home
+        self._overlays = overlays
+        self._real_path = real_path
+        self._seen = {real_path(home): "the global layer"}
+        self._names: set[str] = set()
 
-def _name(directory: str, taken: set[str]) -> str:
-    """The directory's name, with as many of those above it as it takes to be the only one of its kind."""
-    above, shown = os.path.split(directory)
-    while ANCESTOR_PREFIX + shown in taken:
-        above, more = os.path.split(above)
-        if not more:
-            return ANCESTOR_PREFIX + directory
-        shown = f"{more}/{shown}"
-    return ANCESTOR_PREFIX + shown
+    def opened(self, folder: str, root: str) -> list[Place]:
+        """The places of a directory and of those above it up to the opened folder, farthest first.
 
+        `root` is the path of that, which the directory's begins with.
+        """
+        found = []
+        current, name = folder, LOCAL
+        while True:
+            if self._is_new(current, "the folder itself" if current == folder else f"the ancestor {current}"):
+                found.append(self._opened(name or self._name(current), current, root))
+            if current in (root, os.path.dirname(current)):
+                return found[::-1]
+            current, name = os.path.dirname(current), ""
 
-def _ancestor(
-    name: str,
-    directory: str,
-    home: str,
-    overlays: Mapping[str, str],
-    real_path: RealPath,
-    skipped: list[Skipped],
-) -> Place:
-    config = os.path.join(directory, CONFIG_DIRECTORY)
-    usable = _config_directory(config, home, real_path, skipped, examine=True)
-    present = usable is not None and (
-        is_dir(config) or any(path.startswith(config + os.sep) for path in overlays)
-    )
-    return Place(name, directory, usable, strict=True, optional=not present)
+    def above(self, root: str, depth: int) -> list[Place]:
+        """The places of so many directories above the opened folder, farthest first."""
+        found: list[Place] = []
+        current = root
+        for _ in range(depth):
+            parent = os.path.dirname(current)
+            if parent == current:  # the folder is the root of the file system
+                break
+            reason = _stop(current, parent, self._user_home, self._real_path)
+            if reason is not None:
+                self.skipped.append(Skipped(parent, reason))
+                break
+            current = parent
+            if self._is_new(parent, f"the ancestor {parent}"):
+                config = self._config_directory(parent, examine=True)
+                optional = not self._has(parent, config)
+                found.append(Place(self._name(parent), parent, config, strict=True, optional=optional))
+        return found[::-1]
+
+    def _is_new(self, directory: str, called: str) -> bool:
+        real = self._real_path(directory)
+        known = self._seen.setdefault(real, called)
+        if known != called:
+            self.skipped.append(Skipped(directory, f"is read already: it is {known}"))
+        return known == called
+
+    def _opened(self, name: str, directory: str, root: str) -> Place:
+        trusted = trusted_directory(directory) is None
+        strict = trusted and shared_directory(directory)
+        if not trusted and directory != root and not owned_alike(directory, root):  # others may write there
+            trusted = strict = True
+        config = self._config_directory(directory, examine=trusted)
+        optional = name != LOCAL and not self._has(directory, config)
+        return Place(name, directory, config, strict=strict, optional=optional, opened=root)
+
+    def root_of(self, opened: list[Place], root: str) -> Place | None:
+        """The place of the opened folder, which a link may have another path for."""
+        real = self._real_path(root)
+        return next((place for place in opened if self._real_path(place.directory) == real), None)
+
+    def _name(self, directory: str) -> str:
+        """The directory's name, with as many of those above it as it takes to be the only one of its kind."""
+        above, shown = os.path.split(directory)
+        while ANCESTOR_PREFIX + shown in self._names:
+            above, more = os.path.split(above)
+            shown = f"{more}/{shown}" if more else directory
+        self._names.add(ANCESTOR_PREFIX + shown)
+        return ANCESTOR_PREFIX + shown
+
+    def _config_directory(self, directory: str, *, examine: bool) -> str | None:
+        path = os.path.join(directory, CONFIG_DIRECTORY)
+        return _config_directory(path, self._home, self._real_path, self.skipped, examine=examine)
+
+    def _has(self, directory: str, config: str | None) -> bool:
+        """Whether there is a `.nexus3` that may be read, on the disk or in an editor."""
+        below = os.path.join(directory, CONFIG_DIRECTORY, "")
+        return config is not None and (
+            is_dir(config) or any(each.startswith(below) for each in self._overlays)
+        )
 
 
 def _config_directory(

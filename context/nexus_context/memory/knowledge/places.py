@@ -42,7 +42,7 @@ class Place(msgspec.Struct, frozen=True):
 
     `base` is absolute, of a glob what stands before the first wildcard; `pattern` are the rest's path
     components. Nothing outside `root`, a directory, is read; None: there is no such limit. `layer` and
-    `directory` are the layer that names it. `path` and `span` are where the entry stands.
+    `directory` are the layer that names it; `strict` as there. `path` and `span` are where the entry stands.
     """
 
     base: str
@@ -52,6 +52,7 @@ class Place(msgspec.Struct, frozen=True):
     directory: str
     path: str
     span: Span
+    strict: bool = False
 
     @property
     def in_workspace(self) -> bool:
@@ -150,7 +151,7 @@ def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> Place:
     root: str | None = layer.directory
     if not layer.in_workspace:
         root = base if once else None
-    return Place(base, once, root, layer.name, layer.directory, entry.path, entry.span)
+    return Place(base, once, root, layer.name, layer.directory, entry.path, entry.span, layer.strict)
 
 
 def _refusal(layer: Layer, place: Place) -> str | None:

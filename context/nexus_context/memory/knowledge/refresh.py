@@ -182,6 +182,6 @@ def _unusable(read: FileRead, place: Place) -> str | None:
         return ""
     if read.status != "loaded":
         return read.problems[0].message if read.problems else read.status
-    if place.in_workspace and examined(place.layer, place.directory, read.path):
+    if place.in_workspace and examined(read.path, strict=place.strict):
         return trusted_read(read)
     return None

@@ -1,11 +1,56 @@
 """Patterns of names such as `fs.read` or `network.*`, set beside each other."""
 
 import functools
-from collections.abc import Iterable, Sequence
+import itertools
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 NOTHING = ("[]",)
 """A list of patterns that nothing is named by, where an empty list would stand for everything."""
+
+_WILD = re.compile(r"[*?[]")
+
+
+class Patterns:
+    """Patterns that many others are set beside; looked at are only those that begin alike.
+
+    What stands before a pattern's first wildcard is its head: where no head begins the other, nothing can
+    match both.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._by_head: dict[str, list[str]] = {}
+        for pattern in dict.fromkeys(patterns):
+            self._by_head.setdefault(_head(pattern), []).append(pattern)
+        self._heads = sorted(self._by_head)
+        self._lengths = sorted({len(head) for head in self._heads})
+
+    def naming(self, name: str) -> str | None:
+        """One of the patterns that stands for a name; None if there is none."""
+        return next((one for one in self._beginning(name) if fnmatchcase(name, one)), None)
+
+    def cover(self, pattern: str) -> bool:
+        """Whether one of them surely stands for all that a pattern can mean, see `covered`."""
+        return covered(pattern, self._beginning(_head(pattern)))
+
+    def meet(self, pattern: str) -> bool:
+        """Whether some name can match a pattern and one of these, see `overlap`."""
+        head = _head(pattern)
+        if any(_inside(pattern, one) or overlap(pattern, one) for one in self._beginning(head)):
+            return True
+        if head == pattern:
+            return False
+        longer = self._heads[bisect_right(self._heads, head) :]
+        alike = itertools.takewhile(lambda one: one.startswith(head), longer)
+        return any(overlap(pattern, one) for beginning in alike for one in self._by_head[beginning])
+
+    def _beginning(self, text: str) -> Iterator[str]:
+        """The patterns whose head a text begins with, the shortest head first."""
+        for length in self._lengths:
+            if length <= len(text):
+                yield from self._by_head.get(text[:length], ())
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -35,10 +80,24 @@ def overlap(one: str, other: str) -> bool:
     return _meet(_plain(one), _plain(other))
 
 
+def servers_named(tool: str) -> list[str]:
+    """The patterns of MCP servers that a pattern of tools names: what stands before the tool's own name."""
+    if tool == "*":
+        return ["*"]
+    if tool.startswith("mcp__"):
+        return [tool.removeprefix("mcp__").partition("__")[0]]
+    server, dot, _ = tool.rpartition(".")
+    return [server] if dot else []
+
+
+def _head(pattern: str) -> str:
+    return _WILD.split(pattern, maxsplit=1)[0]
+
+
 def _plain(pattern: str) -> str:
     made, rest = "", pattern
     while rest:
-        end = rest.find("]", 2) if rest[0] == "[" else -1
+        end = rest.find("]", 3 if rest[1:2] == "!" else 2) if rest[0] == "[" else -1
         made += "?" if end > 0 else rest[0]
         rest = rest[end + 1 :] if end > 0 else rest[1:]
     return made
