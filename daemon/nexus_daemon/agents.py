@@ -8,6 +8,7 @@
 4. After each snapshot of the folder its agents are loaded again, in a thread; what comes meanwhile leads to
    one more time. Who asks for an agent waits for that.
 5. Clients are told who was started, changed and ended, and what is wrong in the files that agents read.
+6. Open documents that only an agent would read that does not live are checked, too (`drafts`).
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.records import LiveAgent, NewAgent
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
+from nexus_daemon.drafts import Draft, Drafts, Said
 
 if TYPE_CHECKING:
     from nexus_daemon.daemon import Client, Daemon
@@ -45,13 +47,18 @@ class _News(msgspec.Struct, frozen=True):
 
 
 class _Done(msgspec.Struct):
-    """What became of agents in a thread, for the loop to tell. `watched`: the paths that matter to them."""
+    """What became of agents in a thread, for the loop to tell.
+
+    `watched` are the paths that matter to them and to those that were looked at, `read` to live ones only.
+    """
 
     spawned: list[str] = []
     disposed: list[str] = []
     changed: list[str] = []
     watched: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
     live: tuple[Agent, ...] | None = None  # None: nothing has been done
+    said: Said = Said()
 
 
 async def live(daemon: "Daemon", folder: "Folder") -> "Agents":
@@ -70,15 +77,6 @@ async def opened(daemon: "Daemon", folder: "Folder") -> "Agents":
     return folder.agents
 
 
-async def find(daemon: "Daemon", folder: "Folder", name: str) -> Agent | None:
-    """The live agent of a name; None for a name that only clients know, and for the folder's own agent."""
-    if folder.agents is None:
-        book = await daemon.book(await folder.current(), folder)
-        if not await daemon.work(book.ledger.agents, book.workspace):
-            return None
-    return (await live(daemon, folder)).known(name)
-
-
 class Agents:
     """The agents of one folder. Lives on the event loop; only a job in a thread touches the pool.
 
@@ -90,7 +88,7 @@ class Agents:
         self._folder = folder
         self._book = book
         news = self._everything()
-        self._pool = AgentPool(news.snapshot, self._around(news), followed=True)
+        self._pool = AgentPool(news.snapshot, self._around(news), followed=True, load_vocabulary=False)
         self._live: dict[str, Agent] = {}
         self._numbers: dict[str, int] = {}  # in the ledger, of each that is followed
         self._version: int | None = None  # of the ledger, when it was followed
@@ -98,6 +96,9 @@ class Agents:
         self._news: _News | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._published: set[str] = set()  # agents that clients have diagnostics or open documents of
+        self._drafts = Drafts()
+        self._asked: Mapping[str, Draft] = {}  # what was looked for last
+        self._said = Said()
 
     def known(self, name: str) -> Agent | None:
         """The live agent of a name as far as is known now; None for the folder's own, too."""
@@ -112,9 +113,14 @@ class Agents:
         return tuple(self._live.values())
 
     def reading(self, path: str) -> Snapshot | None:
-        """What an agent sees that reads a file; None where none does."""
-        found = (agent.snapshot for agent in self._live.values() if path in agent.snapshot.layers.texts)
-        return next(found, None)
+        """What an agent sees that reads a file, or would see; None where none does."""
+        live = (agent.snapshot for agent in self._live.values())
+        return next((seen for seen in (*live, *self._said.views) if path in seen.layers.texts), None)
+
+    def check_draft(self, path: str) -> None:
+        """Look at an open document that only an agent would read, unless that was done."""
+        if path not in self._asked:
+            self.noticed(frozenset())
 
     async def current(self) -> None:
         """Wait until every change that was noticed so far is there, of files and of the ledger."""
@@ -148,7 +154,8 @@ class Agents:
             before = self._news.changed
             changed = None if changed is None or before is None else before | changed
         self._news = msgspec.structs.replace(news, changed=changed)
-        if self._live and self._refreshing is None:
+        concerned = self._live or self._asked or self._daemon.folders.drafts_of(self._folder)
+        if concerned and self._refreshing is None:
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
 
     async def follow(self) -> None:
@@ -166,6 +173,8 @@ class Agents:
         """The folder has gone: nobody shows any more what is wrong in the files of its agents."""
         for name in tuple(self._published):
             self._show(name, None)
+        self._said = Said()
+        self._show_drafts()
 
     async def close(self) -> None:
         """End what goes on for the agents. They stay in the ledger."""
@@ -191,6 +200,7 @@ class Agents:
         async with self._lock:
             await self._folder.reload.settled()
             news = self._taken()
+            asked = self._asked = self._daemon.folders.drafts_of(self._folder)
             done, followed = _Done(), False
 
             def work() -> T:
@@ -202,7 +212,7 @@ class Agents:
                     self._follow(done)
                     return job(done)
                 finally:
-                    self._sum_up(done)
+                    self._sum_up(done, asked, news)
 
             try:
                 return await self._daemon.work(work)
@@ -241,12 +251,16 @@ class Agents:
         if done.live is None or self._folder.reload.cancelled:
             return
         self._live = {agent.id: agent for agent in done.live}
-        if done.watched != self._folder.watched_by_agents:
-            self._folder.watched_by_agents = done.watched
+        for seen in (*(agent.snapshot for agent in done.live), *done.said.views):
+            self._daemon.vocabularies.wanted(self._folder, seen.contents.waits_for)
+        self._said = done.said
+        self._publish()  # first: who adopts a document shows what is said here
+        folder, before = self._folder, (self._folder.watched_by_agents, self._folder.read_by_agents)
+        folder.watched_by_agents, folder.read_by_agents = done.watched, done.read
+        if before != (done.watched, done.read):
             for client in self._daemon.clients:
                 client.adopt()
             self._daemon.watcher.refresh()
-        self._publish()
         told = {"disposed": done.disposed, "spawned": done.spawned, "changed": done.changed}
         for reason, names in told.items():
             for name in names:
@@ -262,15 +276,24 @@ class Agents:
             for name, agent in self._live.items()
             if agent.snapshot.problems or any(path in agent.snapshot.layers.texts for path in overlays)
         }
-        for name in self._published - says:
-            self._show(name, None)
+        gone = self._published - says
         for name in says:
             self._show(name, self._live[name].snapshot)
+        self._show_drafts()  # in between: what one of them says at a time is not taken back meanwhile
+        for name in gone:
+            self._show(name, None)
 
     def _show(self, name: str, snapshot: Snapshot | None) -> None:
         self._published.add(name) if snapshot is not None else self._published.discard(name)
         for client in tuple(self._daemon.clients):
             client.swap_agent(self._folder, name, snapshot, self._pool.around.overlays)
+
+    def _show_drafts(self) -> None:
+        """Show what is wrong in documents of agents that do not live, to whom they are open."""
+        for client in tuple(self._daemon.clients):
+            mine = [path for path in self._said.documents if self._daemon.folders.is_open(path, client)]
+            snapshot = self._said.snapshot(self._pool.main.snapshot, mine)
+            client.swap_agent(self._folder, "", snapshot, self._pool.around.overlays)
 
     # ------------------------------------------------------------ in a thread
 
@@ -346,5 +369,10 @@ class Agents:
             self._numbers.pop(gone, None)
             done.disposed.append(gone)
 
-    def _sum_up(self, done: _Done) -> None:
-        done.live, done.watched = self._pool.list(), self._pool.watch()
+    def _sum_up(self, done: _Done, asked: Mapping[str, Draft], news: _News | None) -> None:
+        changed = frozenset[str]() if news is None else news.changed
+        moved = bool(done.spawned or done.disposed)
+        done.said = self._drafts.look(self._pool, asked, changed, moved=moved)
+        done.watched = self._pool.watch() | done.said.watch
+        done.live = self._pool.list()
+        done.read = frozenset(path for agent in done.live for path in agent.snapshot.layers.watch)

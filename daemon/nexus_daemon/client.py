@@ -191,14 +191,18 @@ class Client:
         return wire.problems(convert.Locator(_NoTexts(), self.position_encoding), [problem])[0]
 
     def _adopt(self, path: str) -> None:
-        """Check a configuration file that is in no workspace folder as one of its own folder."""
-        directory, _ = os.path.split(path)
-        if os.path.basename(directory) != NEXUS_DIRECTORY:
-            return
-        if not any(folder.may_read(path) for folder in self.daemon.folders):
-            self.daemon.add_folder(
-                convert.path_to_uri(os.path.dirname(directory)), name="", listed=False, owner=self
-            )
+        """Check a configuration file that is in no workspace folder as one of its own folder.
+
+        One that only an agent would read is checked for that, too, by the folder that has the agent.
+        """
+        folders = self.daemon.folders
+        directory = os.path.dirname(path)
+        if os.path.basename(directory) == NEXUS_DIRECTORY and not any(one.may_read(path) for one in folders):
+            above = convert.path_to_uri(os.path.dirname(directory))
+            self.daemon.add_folder(above, name="", listed=False, owner=self)
+        drafting = folders.drafting(path)
+        if drafting is not None:
+            drafting.check_draft(self.daemon, path)
 
 
 def reason_of(path: str) -> str:

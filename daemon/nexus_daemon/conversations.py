@@ -173,7 +173,6 @@ class Conversations:
         conversation = self._by_name.setdefault(session, self.peek(session))
         self._by_name.move_to_end(session)
         conversation.users += 1
-        self._make_room()
         try:
             async with conversation.lock:
                 yield conversation
@@ -183,6 +182,7 @@ class Conversations:
             over = not (conversation.users or known)
             if over and self._by_name.get(session) is conversation:
                 del self._by_name[session]
+            self._make_room()
 
     def _make_room(self) -> None:
         idle = [name for name, one in self._by_name.items() if not one.users]

@@ -21,6 +21,7 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
 from nexus_daemon.git import WorkingTrees
 from nexus_daemon.ledger import Book, Change, Records
+from nexus_daemon.vocabularies import Vocabularies
 from nexus_daemon.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -71,8 +72,15 @@ class Daemon:
     def __init__(self, surroundings: Surroundings) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
         self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
-        self.watcher = Watcher(self._watched_paths, self.folders.changed, self.executor)
-        self.knowledge_watcher = Watcher(self._knowledge_paths, self._knowledge_changed, self.executor)
+        self.watcher = Watcher(
+            self._watched_paths, self.folders.changed, self.executor, reread=self.folders.reread
+        )
+        self.knowledge_watcher = Watcher(
+            self._knowledge_paths,
+            self._knowledge_changed,
+            self.executor,
+            reread=self._knowledge_changed,
+        )
         self.git = WorkingTrees(self.executor, surroundings.environ)
         self.clients: set[Client] = set()
         self.records = Records(
@@ -84,6 +92,7 @@ class Daemon:
         self._news: dict[Folder, _News] = {}
         self._telling: dict[Folder, asyncio.Task[None]] = {}
         self._jobs: set[asyncio.Future[Any]] = set()
+        self.vocabularies = Vocabularies(self.work)
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._noticed: str | None = None  # of the ledger, as it was told
@@ -217,6 +226,7 @@ class Daemon:
             news.timer.cancel()
         self._news.clear()
         looking = () if self._looking is None else (self._looking,)
+        self.vocabularies.end()
         for task in (*self._telling.values(), *self._jobs, *looking):
             task.cancel()
         await self.watcher.close()
@@ -240,6 +250,7 @@ class Daemon:
             self.watcher.refresh()
         if old is None or old.revision != new.revision:
             self.announce(folder, min(reasons, key=REASONS.index))
+        self.vocabularies.wanted(folder, new.contents.waits_for)
         if folder.agents is not None:
             folder.agents.noticed(folder.changed)
         self.watcher.start()

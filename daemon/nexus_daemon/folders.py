@@ -1,9 +1,11 @@
 """The folder table: folder URI → snapshot and conversations; the innermost folder of a URI."""
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,17 +13,21 @@ import msgspec
 
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
+from nexus_context.layers.model import DEFAULTS
+from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.prompt.environment import Environment
 from nexus_context.skills import SKILL_FILE
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert
 from nexus_daemon.conversations import Conversations
+from nexus_daemon.drafts import MOST_DRAFTS, Configured, Draft, begin, configured, draft_of
 from nexus_daemon.knowledge import Knowledge
 from nexus_daemon.ledger import Book
 from nexus_daemon.reload import Prepare, Reload
 
 if TYPE_CHECKING:  # most folders have no agents
     from nexus_daemon.agents import Agents
+    from nexus_daemon.daemon import Daemon
 
 KEYSTROKE_CHARACTERS = 200_000
 """Texts up to this length are checked again on the loop, which takes at most a few milliseconds."""
@@ -42,8 +48,10 @@ class Folder:
     `owners` are who brought it: true where they listed it, false where it is the folder of a lone file.
     `overlays` are the unsaved texts that the snapshot, or the one that is being made, was made with, and
     `changed` the only paths that can have changed for it; None: any. `agents` come with the first request
-    about one; `watched_by_agents` are the paths that matter to them beside the folder's own `watched`.
-    `knowledge` asks nothing of the disk before it is asked itself.
+    or document about one; `watched_by_agents` are the paths that matter to them beside the folder's own
+    `watched`, and to those that are only looked at; `read_by_agents` those that matter to live ones.
+    `configured` is where agents of the settings would work. `knowledge` asks nothing of the disk before it is
+    asked itself.
     """
 
     def __init__(self, uri: str, path: str, *, name: str) -> None:
@@ -54,12 +62,15 @@ class Folder:
         self.conversations = Conversations()
         self.book: Book | None = None  # once a session was asked for
         self.agents: Agents | None = None
+        self.configured = Configured()
         self.watched: frozenset[str] = frozenset()
         self.watched_by_agents: frozenset[str] = frozenset()
+        self.read_by_agents: frozenset[str] = frozenset()
         self.changed: frozenset[str] | None = None
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
         self.knowledge: Knowledge
+        self._beginning: asyncio.Task[None] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -83,9 +94,36 @@ class Folder:
     async def close(self) -> None:
         """The folder has gone, or the daemon ends: end what goes on for it."""
         self.reload.cancel()
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.wait([self._beginning])
         if self.agents is not None:
             await self.agents.close()
         await self.knowledge.close()
+
+    def check_draft(self, daemon: "Daemon", path: str) -> None:
+        """See to it that an open document is checked that only an agent would read (`FolderTable.drafting`).
+
+        The agents that this takes are made once: where they cannot be, the next document does not try again.
+        """
+        if self.agents is not None:
+            self.agents.check_draft(path)
+        elif self._beginning is None:
+            self._beginning = asyncio.get_running_loop().create_task(begin(daemon, self))
+
+    def drafts(self, path: str) -> Draft | None:
+        """What a document is to the folder, if it is one that only an agent would read."""
+        draft = draft_of(path)
+        snapshot = self.reload.snapshot
+        if draft is None:
+            read = snapshot is not None and path in snapshot.layers.texts
+            return None if read else self.configured.draft(path)
+        config = os.path.dirname(path)
+        if os.path.basename(config) == CONFIG_DIRECTORY and _contains(self.path, os.path.dirname(config)):
+            return draft
+        layers = () if snapshot is None else snapshot.layers.layers
+        has = any(one.config_directory == config and one.name != DEFAULTS for one in layers)
+        return draft if has else None
 
     def cares_about(self, path: str) -> bool:
         """Whether a change of `path` can change this folder's snapshot, or an agent's; any can before there
@@ -104,10 +142,25 @@ class Folder:
             if mine:
                 self.agents.noticed(mine)
 
+    def reread(self, paths: Collection[str]) -> None:
+        """The texts of these files may be others than were read."""
+        own = {path for path in paths if _watches(self.watched, path)}
+        for path in own:
+            self.reload.request("disk", path)  # after which agents are told, too
+        rest = frozenset(path for path in paths if path not in own and _watches(self.watched_by_agents, path))
+        if rest and self.agents is not None:
+            self.agents.noticed(rest)
+
     def may_read(self, path: str) -> bool:
-        """Whether the folder reads a configuration file; before its first snapshot by where it lies."""
+        """Whether the folder or a live agent reads a configuration file, or its name says whose it is.
+
+        Before the first snapshot where it lies counts.
+        """
+        draft = self.drafts(path)
+        if draft is not None and draft.kind:
+            return True
         if self.reload.snapshot is not None:
-            return self._watches(path)
+            return _watches(self.watched, path) or _watches(self.read_by_agents, path)
         return _contains(self.path, path) or _contains(os.path.dirname(os.path.dirname(path)), self.path)
 
     def _watches(self, path: str) -> bool:
@@ -135,6 +188,7 @@ class FolderTable:
     ) -> None:
         self.surroundings = surroundings
         self.overlays: dict[str, str] = {}
+        self._drafts: dict[str, None] = {}  # of the open documents those that are an agent's by their name
         self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
         self._on_swap = on_swap
@@ -218,12 +272,46 @@ class FolderTable:
             texts[owner] = text
         if texts:
             self.overlays[path] = next(reversed(texts.values()))
+            if draft_of(path) is not None:
+                self._drafts[path] = None
         else:
             del self._texts[path]
             self.overlays.pop(path, None)
+            self._drafts.pop(path, None)
+        drafting = self.drafting(path)
         for folder in self._folders.values():
             if folder.cares_about(path):
                 folder.reload.request(reason, path)
+            elif folder is drafting and folder.agents is not None:
+                folder.agents.noticed(frozenset((path,)))
+
+    def is_open(self, path: str, owner: object) -> bool:
+        """Whether an owner has brought a text of a file: it is open there."""
+        return owner in self._texts.get(path, ())
+
+    def drafting(self, path: str) -> Folder | None:
+        """The folder that is to check a document that only an agent would read; None: there is none.
+
+        Of several the one that it lies in, the innermost that a client listed; else one that names the agent.
+        """
+
+        def nearness(one: tuple[Folder, Draft]) -> tuple[bool, bool, bool, int]:
+            folder, draft = one
+            snapshot = folder.reload.snapshot
+            agents = () if snapshot is None else snapshot.effective.get("/agents") or ()
+            listed, named = any(folder.owners.values()), draft.agent in agents
+            return _contains(folder.path, path), listed, named, len(folder.path)
+
+        looked = ((folder, folder.drafts(path)) for folder in self._folders.values())
+        found = [(folder, draft) for folder, draft in looked if draft is not None]
+        return max(found, key=nearness)[0] if found else None
+
+    def drafts_of(self, folder: Folder) -> dict[str, Draft]:
+        """The open documents that a folder is to check as if an agent lived; at most MOST_DRAFTS."""
+        among = self.overlays if folder.configured.agents else self._drafts
+        found = ((path, folder.drafts(path)) for path in among)
+        mine = {path: draft for path, draft in found if draft is not None and self.drafting(path) is folder}
+        return dict(islice(mine.items(), MOST_DRAFTS))
 
     def drop_overlays(self, owner: object) -> None:
         """Drop every unsaved text of an owner."""
@@ -234,6 +322,11 @@ class FolderTable:
         """Files changed on disk, None: any may have. Rebuild the folders that read them."""
         for folder in self._folders.values():
             folder.changed_on_disk(paths)
+
+    def reread(self, paths: Collection[str]) -> None:
+        """Texts of files that folders have begun to read may be others by now."""
+        for folder in self._folders.values():
+            folder.reread(paths)
 
     def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
@@ -260,6 +353,7 @@ class FolderTable:
                 environ=around.environ,
                 previous=previous,
                 changed=changed,
+                load_vocabulary=False,
             )
 
         return prepare
@@ -268,6 +362,8 @@ class FolderTable:
         def swap(old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:
             if old is None or old.layers.watch != new.layers.watch:
                 folder.watched = frozenset(new.layers.watch)
+            if old is None or old.effective is not new.effective:
+                folder.configured = configured(new)
             self._on_swap(folder, old, new, reasons)
 
         return swap

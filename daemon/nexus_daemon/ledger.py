@@ -4,14 +4,21 @@
 2. Whatever is written is written in one thread, one thing after the other. Readers wait for nobody.
 3. What was written is told in the order in which it was, also where the request for it was cancelled. What
    other processes wrote is looked for while somebody listens, and told as theirs.
+4. Whether messages wait for `main` is looked for after each turn is written, so that the next need not look
+   where no other process has written since.
 """
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
+
+from nexus_context.errors import RequestError
+from nexus_context.layers.agents import MAIN
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
@@ -25,6 +32,8 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
     )
     from nexus_context.ledger.store import Ledger
     from nexus_context.memory.levels import Levels
+
+logger = logging.getLogger(__name__)
 
 Reason = Literal["created", "appended", "compacted", "undone", "cleared", "renamed", "deleted", "forked"]
 T = TypeVar("T")
@@ -65,6 +74,7 @@ class Records:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
         self._heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
+        self._quiet: dict[tuple[str, str], int] = {}
         self._making = threading.Lock()
 
     def submit(self, job: Callable[[], T]) -> "Future[T]":
@@ -112,6 +122,16 @@ class Records:
     def names(self, workspace: str) -> list[str]:
         """The sessions of a workspace, as far as they are known: no disk is read."""
         return sorted(self._heads.get(workspace, ()))
+
+    def waits(self, ledger: "Ledger", workspace: str, agent: str) -> bool:
+        """Whether a direct message waits for an agent; the ledger is asked only if it was written since."""
+        version = ledger.version()  # what is written while we look has another
+        if self._quiet.get((workspace, agent)) == version and ledger.persists:
+            return False
+        if ledger.inbox(workspace, agent, now=time.time(), limit=1):
+            return True
+        self._quiet[workspace, agent] = version
+        return False
 
     def look(self) -> None:
         """Tell what other processes wrote since the last look. In the writer's thread only.
@@ -205,6 +225,7 @@ class Book:
                 if not done.before.seq and done.session not in self._records.names(self.workspace):
                     self._wrote(done.session, "created", done.before)
                 self._wrote(done.session, "appended", done.head, before=done.before, turn=done.turn)
+            self._look_for_messages()
             return done
 
         return self._records.write(job)
@@ -263,7 +284,25 @@ class Book:
 
     def delivered(self, ids: Iterable[str]) -> None:
         """These direct messages wait no more."""
-        self._records.write(lambda: self.ledger.delivered(ids))
+
+        def job() -> None:
+            self.ledger.delivered(ids)
+            self._look_for_messages()
+
+        self._records.write(job)
+
+    def waits(self, agent: str) -> bool:
+        """Whether a direct message waits for an agent."""
+        return self._records.waits(self.ledger, self.workspace, agent)
+
+    def _look_for_messages(self) -> None:
+        """Look whether messages wait for `main`, while nobody waits for a turn."""
+        try:
+            self.waits(MAIN)
+        except RequestError:  # what was written is written; the next turn looks
+            pass
+        except Exception:  # as above
+            logger.exception("looking for messages failed; the next turn looks")
 
     def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
         def job() -> "Session":

@@ -6,7 +6,8 @@
 3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
    that the newer text asked for will.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
-5. Diagnostics are made once for a snapshot and a file, and taken over from the snapshot before where
+5. Of a file behind a symbolic link the open document shows what is wrong, too.
+6. Diagnostics are made once for a snapshot and a file, and taken over from the snapshot before where
    neither the file's problems nor its text changed: an edit costs what changed, not what there is.
 """
 
@@ -59,13 +60,15 @@ class _Reading:
         for problem in snapshot.problems:
             self._problems.setdefault(problem.path, []).append(problem)
         self.wrong = self._problems.keys()
-        self.paths = self._texts.keys() | self._problems.keys()
+        self._links = {real: path for real, path in snapshot.layers.links.items() if path in self._texts}
+        self.paths = self._texts.keys() | self._problems.keys() | self._links.keys()
         self._found: dict[str, Diagnostics] = {}
         if before is not None:
             self._found = {path: found for path, found in before._found.items() if self._same(before, path)}
 
     def found(self, path: str) -> Diagnostics:
         """The diagnostics of a file, by their JSON, in the order of its text."""
+        path = path if path in self._texts else self._links.get(path, path)
         problems = self._problems.get(path)
         if not problems:
             return NONE

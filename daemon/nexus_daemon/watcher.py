@@ -5,8 +5,9 @@
    not exist yet is covered by the nearest directory above it that does.
 3. A directory that is deleted and made again is another one to the kernel, often with the old inode: when
    a watched one comes or goes, or the set of them differs by device and inode, all are watched anew.
-4. The new watch stands before the old one ends, and the old one is given the time to say what it has seen.
-   So only what is covered by another directory than before is looked at again, not everything.
+4. The new watch stands before the old one ends, and the old one is given the turns to say what it has seen,
+   however long other threads make it wait. So not everything is looked at again: only what is covered by
+   another directory than before, and texts that changed shortly before somebody wanted them.
 5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
 6. What cannot be watched is tried again, less and less often; only the first failure is a warning.
 """
@@ -17,6 +18,7 @@ import os
 import stat
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -24,7 +26,8 @@ logger = logging.getLogger(__name__)
 STEP_MS = 20
 DEBOUNCE_MS = 80
 CHECK_MS = 5_000
-OVERLAP_S = 0.25  # longer than what has been seen waits to be told
+RECENT_S = 10.0  # longer than from reading a file to wanting it
+LAST_STEPS = 9  # of a watch that is about to end: longer than what has been seen waits to be told
 WATCHES_AT_MOST = 4  # at a time: one and those that are about to end
 END_S = 1.0
 RETRY_S = 1.0  # doubled after each failure
@@ -39,7 +42,8 @@ class Watcher:
     """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
 
     `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
-    paths that may have changed, or with None when anything may have.
+    paths that may have changed, or with None when anything may have. `reread` is called with paths that were
+    not wanted when they changed, in directories that were watched: of these only the text can be another.
     """
 
     def __init__(
@@ -47,13 +51,17 @@ class Watcher:
         wanted: Callable[[], Iterable[str]],
         changed: Callable[[set[str] | None], None],
         executor: Executor,
+        *,
+        reread: Callable[[set[str]], None],
     ) -> None:
         self._wanted = wanted
         self._changed = changed
+        self._reread = reread
         self._executor = executor
         self._task: asyncio.Task[None] | None = None
         self._asked = asyncio.Event()
         self._failures = 0
+        self._recent: dict[str, float] = {}  # when paths changed lately, and something in directories
         self._moved: set[str] = set()  # watched directories that came or went
         self._covering: Covering = {}  # as it is watched
         self._watch: _Watch | None = None
@@ -87,6 +95,8 @@ class Watcher:
             self._asked.clear()
             try:
                 await self._renew()
+            except _NotBegunError:  # why was said
+                continue
             except Exception as error:  # noqa: BLE001 - a file system that cannot be watched must not end the daemon
                 self._failed(error)
 
@@ -95,37 +105,41 @@ class Watcher:
         moved, self._moved = self._moved, set()
         try:
             wanted = tuple(self._wanted())
-            loop = asyncio.get_running_loop()
-            covering, news = await loop.run_in_executor(
-                self._executor, _looked, wanted, self._covering, moved
-            )
+            look = partial(_looked, wanted, self._covering, self._watch, moved)
+            look_up = asyncio.get_running_loop().run_in_executor
+            covering, unseen, added = await look_up(self._executor, look)
             directories = frozenset(covering.values())
-            if self._watch is not None and not moved and directories == self._watch.directories:
-                unseen: set[str] | None = news
-            else:
-                unseen = news if await self._begin(directories) else None
+            watch = self._watch
+            stood = watch is not None and not moved and directories == watch.directories
+            if not stood:
+                stood = await self._begin(directories)
         except BaseException:
             self._moved |= moved
             raise
         self._covering = covering
-        if covering and (unseen is None or unseen):
-            self._tell(unseen)
+        if covering and (unseen or not stood):
+            self._tell(self._changed, unseen if stood else None)
+        if stood and (late := added & self._recent.keys()):
+            self._tell(self._reread, late)
 
     async def _begin(self, directories: frozenset[Identity]) -> bool:
         """Watch these directories; whether there was a watch until now, which goes on for a while."""
         loop = asyncio.get_running_loop()
         while len(self._watches) >= WATCHES_AT_MOST:
             await asyncio.wait([next(iter(self._watches))])
+        awatch = await loop.run_in_executor(self._executor, _import_awatch)
         before, self._watch = self._watch, None
         if directories:
-            awatch = await loop.run_in_executor(self._executor, _import_awatch)
             self._watch = watch = _Watch(awatch, directories)
             task = loop.create_task(self._follow(watch))
             self._watches[task] = watch
             task.add_done_callback(self._watches.pop)
             await asyncio.sleep(0)  # it stands as soon as its generator has begun
+            if task.done() and before is not None:  # it does not; what is watched stays so
+                self._watch = before
+                raise _NotBegunError
         if before is not None:
-            loop.call_later(OVERLAP_S, before.stop.set)
+            before.stop.soon()
         return before is not None
 
     async def _follow(self, watch: "_Watch") -> None:
@@ -133,9 +147,11 @@ class Watcher:
         names = {path for path, _, _ in watch.directories}
         try:
             async for changes in watch.events:
-                self._failures = 0
+                if not watch.proven:
+                    watch.proven, self._failures = True, 0
                 if changes:
-                    self._tell({path for _, path in changes})
+                    self._note(path for _, path in changes)
+                    self._tell(self._changed, {path for _, path in changes})
                 # perhaps another directory under the old name, with the old inode
                 self._moved |= {path for kind, path in changes if kind != MODIFIED and path in names}
                 self.refresh()
@@ -143,8 +159,16 @@ class Watcher:
             if watch is self._watch:
                 self._watch = None
             else:  # what it has seen last is not known
-                self._tell(None)
+                self._tell(self._changed, None)
             self._failed(error)
+
+    def _note(self, paths: Iterable[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        for path in paths:
+            self._recent.pop(path, None)  # the oldest stand first
+            self._recent[path] = self._recent[os.path.join(os.path.dirname(path), "")] = now
+        while self._recent and now - next(iter(self._recent.values())) > RECENT_S:
+            del self._recent[next(iter(self._recent))]
 
     def _failed(self, error: Exception) -> None:
         level = logging.DEBUG if self._failures else logging.WARNING
@@ -153,19 +177,45 @@ class Watcher:
         logger.log(level, "watching files failed (%r); trying again and again", error)
         asyncio.get_running_loop().call_later(wait, self.refresh)
 
-    def _tell(self, paths: set[str] | None) -> None:
+    def _tell(self, listener: Callable[[Any], None], paths: set[str] | None) -> None:
         try:
-            self._changed(paths)
+            listener(paths)
         except Exception:  # a bug of a listener must not end the watch
             logger.exception("what follows from a change on disk failed")
 
 
+class _NotBegunError(Exception):
+    """A new watch failed in its first step; the old one goes on."""
+
+
+class _Stop:
+    """The end of a watch, for which its thread asks once a step."""
+
+    def __init__(self) -> None:
+        self._left: int | None = None
+
+    def set(self) -> None:
+        """End it now; what it has not told is lost."""
+        self._left = 0
+
+    def soon(self) -> None:
+        """End it when it has told what it has seen."""
+        self._left = LAST_STEPS if self._left is None else self._left
+
+    def is_set(self) -> bool:
+        if self._left:
+            self._left -= 1
+            return False
+        return self._left == 0
+
+
 class _Watch:
-    """One watch of a set of directories. `stop` ends it, and what it has not told by then is lost."""
+    """One watch of a set of directories."""
 
     def __init__(self, awatch: Any, directories: frozenset[Identity]) -> None:
         self.directories = directories
-        self.stop = asyncio.Event()
+        self.proven = False  # whether it has worked for a while
+        self.stop = _Stop()
         self.events: AsyncGenerator[Collection[tuple[int, str]], None] = awatch(
             *(path for path, _, _ in directories),
             watch_filter=None,
@@ -186,19 +236,21 @@ def _import_awatch() -> Any:
 
 
 def _looked(
-    paths: Collection[str], before: Covering, moved: Collection[str]
-) -> tuple[dict[str, Identity], set[str]]:
-    """What covers the paths, and those of them that may have changed unseen.
+    paths: Collection[str], before: Covering, watch: _Watch | None, moved: Collection[str]
+) -> tuple[dict[str, Identity], set[str], set[str]]:
+    """What covers the paths, those of them that may have changed unseen, and those that are new otherwise.
 
-    That are those which nobody wanted before, those with another directory, and those in, or below, a
-    directory that has `moved`.
+    Unseen is what happened where a directory was not watched, or is in, or is, one that has `moved`.
     """
     now = covering(paths)
-    news = {path for path, directory in now.items() if before.get(path) != directory}
+    news = {path: directory for path, directory in now.items() if before.get(path) != directory}
+    watched = frozenset[Identity]() if watch is None else watch.directories
+    added = {path for path, directory in news.items() if path not in before and directory in watched}
+    unseen = news.keys() - added
     for gone in moved:
         below = gone.rstrip(os.sep) + os.sep
-        news |= {path for path, (at, _, _) in now.items() if at == gone or at.startswith(below)}
-    return now, news
+        unseen |= {path for path, (at, _, _) in now.items() if at == gone or at.startswith(below)}
+    return now, unseen, added - unseen
 
 
 def covering(paths: Iterable[str]) -> dict[str, Identity]:

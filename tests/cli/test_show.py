@@ -64,6 +64,38 @@ def test_the_prompt_is_what_the_formats_hold(tree: Fixture, capsys: pytest.Captu
     assert (openai["model"], openai["temperature"]) == ("gpt-4o", 0.5)
 
 
+@pytest.mark.parametrize("more", [[], ["--source"]])
+def test_a_message(tree: Fixture, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
+    """After the prompt what changes from turn to turn, as the formats for programs have it."""
+    before = check(tree, capsys, *more)
+    shown = check(tree, capsys, *more, "--message", "Why?\nHow?")
+    prompt, head, last = shown.partition("\n── last user message (")
+    assert (prompt, head) == (before, head)
+    said, time, *rest = last.splitlines()
+    assert (said[-8:], time[:9], rest) == (" tokens)", "Current t", ["", "Why?", "How?"])
+    neutral = json.loads(check(tree, capsys, "--format", "json", "--message", "Why?\nHow?"))
+    spent = sum(row["tokens"] for row in neutral["usage"]["rows"] if row["category"] == "event")
+    assert f"{spent} tokens)" == said
+
+
+def test_a_message_tells_the_branch(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    """By what reading files says: a command line does not know which folders are trusted."""
+    git = Path(tree.path("/home/a/.git"))
+    (git / "objects").mkdir(parents=True)
+    (git / "refs").mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/topic\n")
+    (git / "config").write_text("[core]\n\tfsmonitor = touch ran\n")
+    told = "Git: on branch topic"
+    assert f"\n{told}\n\nWhy?\n" in check(tree, capsys, "--message", "Why?")
+    for form in ("json", "openai", "anthropic"):
+        assert told in check(tree, capsys, "--format", form, "--message", "Why?")
+        assert told not in check(tree, capsys, "--format", form)
+    assert "git state" in check(tree, capsys, "--tokens", "--message", "Why?")
+    Path(tree.path("/home/a/.nexus3/config.json")).write_text('{"context": {"git": false}}')
+    assert told not in check(tree, capsys, "--message", "Why?")
+    assert not list(Path(tree.root).rglob("ran"))
+
+
 def test_tokens(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     shown = check(tree, capsys, "--tokens")
     usage: Any = json.loads(check(tree, capsys, "--format", "json"))["usage"]

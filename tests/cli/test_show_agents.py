@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from nexus_daemon.cli import main
@@ -105,4 +106,78 @@ def test_an_agent_below_another_of_the_settings(tree: Fixture, capsys: pytest.Ca
     assert shown.startswith("## Parent Agent Configuration (api)\nSource: /home/a/api/AGENTS.md")
     assert 'Report to "api" only.' in shown
     config.write_text('{"agents": {"one": {"parent": "two"}, "two": {"parent": "one"}}}')
-    assert "There is no agent 'two'" in check(tree, capsys, "--agent", "two", code=1)
+    said = (
+        "nexus show: Agent 'two' would be below itself: two → one → two. Correct `parent` in /home/a/.nexus3/"
+    )
+    assert said in check(tree, capsys, "--agent", "two", code=1)
+
+
+def test_the_same_agent_elsewhere(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--folder", "{root}/home/a", "--role", "manager", "--task", "Find\nit.", "--diff", "api"]
+    shown = check(tree, capsys, "--agent", "api", *asked).splitlines()
+    name = "api with --folder /home/a --role manager --task"
+    assert [line for line in shown if line.startswith("Only ")] == [f"Only {name} sees:", "Only api sees:"]
+    assert {"--- api", f"+++ {name}"} <= set(shown)
+    one = check(tree, capsys, "--agent", "api", "--role", "worker", "--diff", "api")
+    assert one == "api with --role worker and api see the same.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--agent", "main", "--role", "worker"], "--agent main is the folder as it is: leave out --role"),
+        (
+            ["--agent", "main", "--folder", "x", "--task", "y"],
+            "leave out --folder, --task, or name another",
+        ),
+        (["--diff", "api", "--format", "json"], "--diff compares two prompts: leave out --format."),
+        (
+            ["--diff", "api", "--tokens", "--source"],
+            "--diff compares two prompts: leave out --tokens, --source.",
+        ),
+        (
+            [
+                "--diff",
+                "api",
+                "--layers",
+                "--message",
+                "x",
+                "--skill",
+                "y",
+                "--budget",
+                "9",
+                "--strategy",
+                "smart",
+            ],
+            "leave out --layers, --message, --skill, --budget, --strategy.",
+        ),
+        (
+            ["--diff", "api", "--messages", "x", "--conversation", "1", "--no-folder"],
+            "leave out --messages, --conversation, --no-folder.",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    shown = check(tree, capsys, *arguments, code=2)
+    assert shown.startswith("nexus show: ")
+    assert said in shown
+
+
+def test_main_is_the_folder(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tree, capsys, "--agent", "main") == check(tree, capsys)
+    assert "+++ main" in check(tree, capsys, "--agent", "main", "--diff", "api", "--model", "gpt-4o")
+
+
+def test_a_turn_of_an_agent_is_named_as_by_a_daemon(
+    tree: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def named(*arguments: str) -> tuple[object, ...]:
+        made = msgspec.json.decode(check(tree, capsys, *arguments, "--format", "json"))
+        return made["session"], made.get("agent"), made["role"]
+
+    assert named() == ("main", None, "unified")
+    assert named("--agent", "main") == named()
+    assert named("--agent", "api") == ("agent:api", "api", "worker")
+    assert named("--role", "manager") == ("agent:agent", "agent", "manager")

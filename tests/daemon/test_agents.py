@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,85 +15,14 @@ import pytest
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import daemon as daemons
 from nexus_daemon.daemon import WORKERS, Daemon
+from support.asking import API, FILES, Asking, again, check, ended, eventually, write
 from support.desk import TIMEOUT_S, Desk, tell_story
-from support.talk import Message, Talk, call
+from support.talk import Message, call
 
-API = "/a/api/.nexus3/config.json"
-FILES = {
-    "/a/.nexus3/config.json": (
-        '{"provider": {"model": "gpt-4o"}, "permissions": {"level": "trusted"},'
-        ' "tools": {"disabled": ["rm"]}}'
-    ),
-    "/a/api/AGENTS.md": "Rules of the api.\n",
-    API: '{"permissions": {"level": "sandboxed"}, "parameters": {"top_p": 0.5}}',
-    "/a/web/AGENTS.md": "Rules of the web.\n",
-    "/outside/AGENTS.md": "Rules of others.\n",
-}
 ONLY_READS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 READ = {"name": "fs.read", "description": "Read.", **ONLY_READS}
 LOOK = {"name": "net.look", "description": "Look.", **ONLY_READS}
 NOTHING_ELSE = ("role", "task", "parent", "systemPrompt", "model", "tools", "permissions", "parameters")
-
-
-class Asking:
-    """A client with a counter of its requests; `folder` is /a unless a request says so."""
-
-    def __init__(self, desk: Desk, talk: Talk, first: int = 100) -> None:
-        self.desk, self.talk, self.last = desk, talk, first
-
-    async def __call__(self, method: str, **params: object) -> Any:
-        reply = await self.reply(method, **params)
-        assert "error" not in reply, reply
-        return reply["result"]
-
-    async def reply(self, method: str, **params: object) -> Message:
-        self.last += 1
-        await self.desk.ask(self.talk, self.last, f"nexus/{method}", **params)
-        return await self.desk.reply(self.talk, self.last)
-
-    async def refused(self, method: str, **params: object) -> tuple[str, str]:
-        error = (await self.reply(method, **params))["error"]
-        return error["data"]["code"], error["message"]
-
-    async def ids(self) -> list[str]:
-        return [one["agentId"] for one in (await self("agent/list"))["agents"]]
-
-    def told(self) -> list[tuple[str, str]]:
-        said = (one for one in self.talk.writer.messages() if one.get("method") == "nexus/agent/didChange")
-        return [(one["params"]["agentId"], one["params"]["reason"]) for one in said]
-
-
-def check(tmp_path: Path, story: Callable[[Desk, Asking], Any]) -> None:
-    """Tell a story about a daemon with a client in the folder /a."""
-
-    async def told(desk: Desk) -> None:
-        for path, text in FILES.items():
-            write(desk, path, text)
-        await story(desk, Asking(desk, await desk.client()))
-
-    tell_story(tmp_path, told)
-
-
-def write(desk: Desk, path: str, text: str) -> None:
-    file = Path(desk.tree.path(path))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-async def eventually(probe: Callable[[], Any]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not probe():
-            await asyncio.sleep(0.005)
-
-
-async def again(desk: Desk) -> tuple[Desk, Asking]:
-    """Another daemon on the same home and ledger, with a client in the same folder."""
-    other = Desk(desk.tree)
-    return other, Asking(other, await other.client())
-
-
-async def ended(desk: Desk) -> None:
-    await asyncio.wait_for(desk.daemon.close(), TIMEOUT_S)
 
 
 # ---------------------------------------------------------------- started, looked at, asked
@@ -137,6 +66,21 @@ def test_an_agent_is_started_listed_and_ended(tmp_path: Path) -> None:
         assert await ask("agent/dispose", agentId="api") == {"disposed": ["db", "api"]}
         assert await ask.ids() == []
         assert ask.told() == [("api", "spawned"), ("db", "spawned"), ("db", "disposed"), ("api", "disposed")]
+
+    check(tmp_path, story)
+
+
+def test_who_has_nothing_left_is_allowed_what_no_name_fits(tmp_path: Path) -> None:
+    """An empty list would stand for everything."""
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        write(desk, API, '{"permissions": {"allow": ["net.*"]}}')
+        await ask("agent/spawn", agentId="fs", cwd="web", permissions=["fs.*"])
+        await ask("agent/spawn", agentId="api", cwd="api", parent="fs")
+        for name, allowed, offered in (("main", [], 2), ("fs", ["fs.*"], 1), ("api", ["[]"], 0)):
+            assert (await ask("agent/get", agentId=name))["permissions"]["allow"] == allowed
+            turn = {"agent": name, "message": "x", "options": {"additionalTools": [READ, LOOK]}}
+            assert len((await ask("context/assemble", **turn))["tools"]) == offered
 
     check(tmp_path, story)
 
@@ -333,7 +277,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "wider patterns": ({"parent": "hand", "permissions": ["net.*"]}, "agent-permissions", 'within "fs.*"'),
     "no permission": ({"permissions": {"may": 1}}, "agent-permissions", "level, allow or deny"),
     "other tools": ({"parent": "hand", "tools": ["net.*"]}, "agent-tools", "Choose among those"),
-    "no name of a tool": ({"tools": ["fs.*", ""]}, "agent-tools", "'new': Item 2 of \"tools\" is not"),
+    "no name of a tool": ({"tools": ["fs.*", ""]}, "agent-tools", "'new': Item 2 of \"tools\" is no name"),
     "no parameter": ({"parameters": {"heat": 1}}, "bad-parameter", "heat"),
 }
 
@@ -617,7 +561,7 @@ def test_agents_are_there_when_a_daemon_starts_anew(tmp_path: Path) -> None:
         after = {name: await there("agent/get", agentId=name) for name in before}
         assert after["web"] == before["web"]
         assert after["gone"].pop("notice").startswith(desk.tree.path("/a/api"))
-        assert after["gone"]["permissions"]["level"] == "trusted"  # of its parent: its own settings are gone
+        assert after["gone"]["permissions"]["level"] == "worker"  # who knows what its own settings allow
         for name in ("gone", "below"):
             for figure in ("usage", "permissions"):
                 del before[name][figure], after[name][figure]

@@ -173,7 +173,7 @@ def test_what_the_watcher_tells_is_looked_at(tmp_path: Path) -> None:
 def test_with_a_watcher_it_follows_the_disk(tmp_path: Path) -> None:
     async def story(folder: Folder) -> None:
         base = folder.knowledge
-        folder.watcher = Watcher(base.watched, base.changed, folder.executor)
+        folder.watcher = Watcher(base.watched, base.changed, folder.executor, reread=base.changed)
         folder.watcher.start()
         base.configure(folder.layers("docs"))
         folder.write("docs/a.md", "red")

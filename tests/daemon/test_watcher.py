@@ -1,15 +1,18 @@
 """The watcher: which directories it watches, and that no change is lost between two watches."""
 
 import asyncio
+import ctypes
 import os
 import shutil
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nexus_daemon import watcher
 from nexus_daemon.watcher import Watcher, covering
 
 TIMEOUT_S = 10.0
@@ -58,10 +61,15 @@ class Watched:
         self.told: list[set[str] | None] = []
         self._news = asyncio.Event()
         self.executor = ThreadPoolExecutor(2)
-        self.watcher = Watcher(lambda: self.wanted, self._changed, self.executor)
+        self.reread: list[set[str]] = []
+        self.watcher = Watcher(lambda: self.wanted, self._changed, self.executor, reread=self._reread)
 
     def _changed(self, paths: set[str] | None) -> None:
         self.told.append(paths)
+        self._news.set()
+
+    def _reread(self, paths: set[str]) -> None:
+        self.reread.append(paths)
         self._news.set()
 
     async def until(self, done: Callable[[], bool]) -> None:
@@ -156,11 +164,28 @@ def test_only_what_was_not_watched_is_looked_at_again(tmp_path: Path) -> None:
     one, beside, two = (tmp_path / name for name in ("one/file", "one/beside", "two/file"))
 
     async def story(watched: Watched) -> None:
-        for more in (beside, two):
-            watched.wanted = {*watched.wanted, str(more)}
-            watched.watcher.refresh()
-            await watched.until(lambda more=more: watched.has(more))  # type: ignore[misc]
-        assert watched.told == [{str(beside)}, {str(two)}]
+        watched.wanted = {str(one), str(beside)}
+        watched.watcher.refresh()
+        watched.wanted = {str(one), str(beside), str(two)}
+        watched.watcher.refresh()
+        await watched.until(lambda: watched.has(two))
+        assert (watched.reread, watched.told) == ([], [{str(two)}])
+
+    watch({str(one)}, story)
+
+
+def test_what_changed_before_it_was_wanted_is_read_again(tmp_path: Path) -> None:
+    """Between the moment when a file is read and the one when it is known to matter."""
+    one, two, below = tmp_path / "one", tmp_path / "two", tmp_path / "three"
+
+    async def story(watched: Watched) -> None:
+        for file in (two, below):
+            file.write_text("1")
+            await watched.until(lambda file=file: watched.has(file))  # type: ignore[misc]
+        watched.wanted = {str(one), str(two), f"{tmp_path}{os.sep}", str(tmp_path / "other")}
+        watched.watcher.refresh()
+        await watched.until(lambda: bool(watched.reread))
+        assert watched.reread == [{str(two), f"{tmp_path}{os.sep}"}]
 
     watch({str(one)}, story)
 
@@ -180,6 +205,78 @@ def test_no_change_is_lost_while_the_watch_is_another(tmp_path: Path) -> None:
             await watched.until(lambda: watched.has(file))
 
     watch({str(file)}, story)
+
+
+HOLD_S = 0.35
+"""Longer than a watch takes to tell what it has seen."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="holds the interpreter by a call of the C library")
+def test_no_change_is_lost_while_other_threads_keep_the_interpreter(tmp_path: Path) -> None:
+    """As a C extension does that is being loaded."""
+    sleep = ctypes.PyDLL(None).usleep
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        begin = watched.watcher._begin
+
+        async def held(directories: Any) -> bool:
+            file.write_text(str(directories))
+            stood = await begin(directories)
+            threading.Thread(target=sleep, args=(int(HOLD_S * 1e6),)).start()
+            return stood
+
+        watched.watcher._begin = held  # type: ignore[method-assign]
+        for number in range(3):
+            (tmp_path / str(number)).mkdir()
+            watched.wanted = {*watched.wanted, str(tmp_path / str(number) / "file")}
+            watched.told.clear()
+            watched.watcher.refresh()
+            await watched.until(lambda: watched.has(file))
+
+    watch({str(file)}, story)
+
+
+def test_a_watch_that_cannot_begin_leaves_the_one_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where the kernel gives no more: what is watched is not given up for what cannot be."""
+    monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 0.05)
+    caplog.set_level("DEBUG", "nexus_daemon")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
+    failing = threading.Event()
+    real = watcher._import_awatch()
+
+    def awatch(*paths: str, **options: Any) -> Any:
+        if failing.is_set():
+            raise OSError(28, "no more watches")
+        return real(*paths, **options)
+
+    async def begun(*paths: str, **options: Any) -> Any:
+        async for changes in awatch(*paths, **options):
+            yield changes
+
+    monkeypatch.setattr("nexus_daemon.watcher._import_awatch", lambda: begun)
+
+    async def story(watched: Watched) -> None:
+        failing.set()
+        watched.wanted = {str(one), str(two)}
+        watched.watcher.refresh()
+        async with asyncio.timeout(TIMEOUT_S):
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+        one.write_text("1")
+        await watched.until(lambda: watched.has(one))
+        assert None not in watched.told
+        failing.clear()
+        await watched.until(lambda: watched.has(two))
+        two.write_text("1")
+        await watched.until(lambda: watched.has(two))
+        assert sum(record.levelname == "WARNING" for record in caplog.records) == 1
+
+    watch({str(one)}, story)
 
 
 def test_few_watches_at_a_time(tmp_path: Path) -> None:

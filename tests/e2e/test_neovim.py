@@ -145,7 +145,7 @@ def test_session(tmp_path: Path) -> None:
                 {
                     "layer": "local",
                     "uri": f"file://{{company}}/{AUTH}/.nexus3/config.json",
-                    "range": {"start": {"line": 13, "character": 19}, "end": {"line": 13, "character": 22}},
+                    "range": {"start": {"line": 14, "character": 19}, "end": {"line": 14, "character": 22}},
                     "value": 0.7,
                     "wins": True,
                 }
@@ -240,9 +240,12 @@ def check_pages(pages: dict[str, Any], requests: dict[str, Any]) -> None:
         "ancestor:company config loaded config.json",
         "ancestor:company mcp loaded mcp.json",
         "ancestor:company skill loaded SKILL.md",
+        "ancestor:company skill excluded SKILL.md",
         "ancestor:backend instructions loaded AGENTS.md",
         "ancestor:backend config loaded config.json",
         "ancestor:backend mcp missing mcp.json",
+        "ancestor:backend skill loaded SKILL.md",
+        "ancestor:backend skill excluded SKILL.md",
         "local instructions loaded NEXUS.md",
         "local context loaded CONTEXT.md",
         "local config loaded config.json",
@@ -269,7 +272,7 @@ def check_usage(usage: dict[str, Any]) -> None:
     assert sum(row["tokens"] for row in change["usage"]["rows"]) == total
     assert usage["global"] == change["usage"]
     assert usage["after"] == usage["rule"] == f"nexus {total / 1000:.1f}k/1M {percent:.1f} %"
-    assert re.fullmatch(r"nexus ≈?(\d{3}|1\.\dk)/1M 0\.1 %", usage["before"])
+    assert re.fullmatch(r"nexus ≈?(\d{3}|1(\.\d)?k)/1M 0\.1 %", usage["before"])
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -172,11 +172,8 @@ def test_a_change_from_its_plan_to_its_review(tmp_path: Path) -> None:
         tmp_path,
         """
 spawn auth
-  There is no agent 'backend' in company. Agents: main.
-
-spawn backend
-  backend: manager below main, in backend
-  Plan the next release of the backend.
+  Agent 'auth' is to be below 'backend', which is defined in company/.nexus3/config.json and \
+is not started. Start it first.
 
 view auth as worker below backend
   backend/auth-service/.nexus3/NEXUS.md
@@ -185,7 +182,12 @@ view auth as worker below backend
   backend/auth-service/.nexus3/CONTEXT.md
   backend/AGENTS.md
   .nexus3/SOUL.md
+  docs/glossary.md
   .nexus3/NEXUS.md
+
+spawn backend
+  backend: manager below main, in backend
+  Plan the next release of the backend.
 
 spawn auth
   auth: worker below backend, in backend/auth-service
@@ -198,6 +200,7 @@ read auth
   backend/auth-service/.nexus3/CONTEXT.md
   backend/AGENTS.md
   .nexus3/SOUL.md
+  docs/glossary.md
   .nexus3/NEXUS.md
 
 spawn reviewer
@@ -211,6 +214,7 @@ read reviewer
   backend/auth-service/.nexus3/CONTEXT.md
   backend/AGENTS.md
   .nexus3/SOUL.md
+  docs/glossary.md
   .nexus3/NEXUS.md
 
 send reviewer to backend: Line 41 compares session tokens with ==.
@@ -241,10 +245,32 @@ turn reviewer: Is it mended?
   worker, sandboxed, gpt-4.1
   history: backend 0, auth 39, reviewer 31
 
+spawn oncall
+  oncall: unified below main, in backend
+  Find out why log-ins fail, and end it.
+
+read oncall
+  backend/AGENTS.md
+  backend/.nexus3/AGENT.oncall.md
+  .nexus3/SOUL.md
+  docs/glossary.md
+  .nexus3/NEXUS.md
+
+view planner as manager below oncall
+  .nexus3/AGENT.md
+  backend/AGENTS.md
+  .nexus3/SOUL.md
+  docs/glossary.md
+  .nexus3/NEXUS.md
+
+send oncall to auth: Log-ins fail since the last release.
+  waits for auth: Log-ins fail since the last release.
+
 dispose auth
   reviewer auth
 
 list
   backend: manager below main, in backend
+  oncall: unified below main, in backend
 """,
     )

@@ -59,7 +59,8 @@ function said(chain: readonly Provenance[], place: (uri: string) => string): str
 }
 
 function at(one: Provenance, place: (uri: string) => string): string {
-  return one.layer === "built-in" ? "default" : `${one.layer}: ${place(one.uri)}:${one.range.start.line + 1}`;
+  if (one.layer === "built-in") return "default";
+  return one.layer === "agent" ? "agent" : `${one.layer}: ${place(one.uri)}:${one.range.start.line + 1}`;
 }
 
 function isTree(value: Json): value is Json[] | { [key: string]: Json } {

@@ -167,7 +167,7 @@ function definition(known: Known, at: vscode.Position): vscode.Location[] {
   }
   if (!("effective" in known)) return [];
   return chainAt(known.effective, at)
-    .filter((one) => one.wins && one.layer !== "built-in")
+    .filter((one) => one.wins && isInFile(one))
     .map(location);
 }
 
@@ -196,9 +196,14 @@ function promptHover({ fragments }: Preview, at: vscode.Position): vscode.Hover 
 function chainLine(one: Provenance): string {
   const value = `\`${JSON.stringify(one.value).replaceAll("`", "'")}\``;
   const fate = one.wins ? "**in force**" : one.ignored ? "may not be set there" : "overridden";
-  const where =
-    one.layer === "built-in" ? "default" : `[${placeName(one.uri)}:${one.range.start.line + 1}](${linkOf(one)})`;
+  const file = `[${placeName(one.uri)}:${one.range.start.line + 1}](${linkOf(one)})`;
+  const where = isInFile(one) ? file : one.layer === "agent" ? "granted" : "default";
   return `${value} · ${one.layer} · ${where} · ${fate}`;
+}
+
+/** Whether a value stands in a file: not what is the default, nor what an agent was granted. */
+function isInFile({ layer }: Provenance): boolean {
+  return layer !== "built-in" && layer !== "agent";
 }
 
 /** A link where a section says its source, and at its first line. */

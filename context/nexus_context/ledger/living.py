@@ -3,6 +3,7 @@
 1. A name is one agent's at a time; who comes second is refused, in whichever process.
 2. An agent is kept below a parent that is kept, or below the folder's own agent; it goes with its parent.
 3. What was said to an agent and by it is a session like any other, and stays.
+4. The name of an agent stays known when it has ended.
 """
 
 import apsw
@@ -26,6 +27,11 @@ WITH RECURSIVE gone (number, depth) AS (
 SELECT agent.name FROM gone JOIN agent USING (number) ORDER BY gone.depth DESC, agent.number
 """
 _NUMBER = "SELECT number FROM agent WHERE workspace = ? AND name = ?"
+_KNOWN = "INSERT OR IGNORE INTO agent_name (workspace, folded, name) VALUES (?, ?, ?)"
+NAMES = """
+SELECT agent_name.name, agent.number IS NOT NULL FROM agent_name LEFT JOIN agent USING (workspace, name)
+WHERE agent_name.workspace = ? AND agent_name.folded = ? ORDER BY agent_name.name
+"""
 _INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -35,6 +41,11 @@ def listed(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
         LiveAgent(number, name, parent, started, optional_value(wanted))
         for number, name, parent, started, wanted in connection.execute(_LISTED, (workspace,))
     ]
+
+
+def names(connection: apsw.Connection, workspace: str, name: str) -> dict[str, bool]:
+    """The names of agents, also of those that have ended, that are this one but for its case: which live."""
+    return {each: bool(lives) for each, lives in connection.execute(NAMES, (workspace, name.casefold()))}
 
 
 def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
@@ -60,7 +71,9 @@ def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
             code="agent-count",
         )
     connection.execute(_INSERT, (workspace, agent.name, parent, now(), optional_json(agent.wanted)))
-    return int(connection.last_insert_rowid())
+    number = int(connection.last_insert_rowid())
+    connection.execute(_KNOWN, (workspace, agent.name.casefold(), agent.name))
+    return number
 
 
 def end(connection: apsw.Connection, workspace: str, name: str) -> list[str]:

@@ -9,7 +9,7 @@ import apsw
 
 from nexus_context.files import PROMPT_LIMIT, read_text
 
-VERSION = 2
+VERSION = 3
 """The newest version that this program knows."""
 
 APPLICATION = 0x4E58554C  # "NXUL": what tells a ledger from another program's database
@@ -25,6 +25,7 @@ def migrate(connection: apsw.Connection) -> bool:
     """Bring a ledger to VERSION; whether there was something to do. Another process may do so meanwhile."""
     if version_of(connection) >= VERSION:
         return False
+    connection.create_scalar_function("casefold", _casefold, 1)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(version_of(connection) + 1, VERSION + 1):
@@ -37,6 +38,11 @@ def migrate(connection: apsw.Connection) -> bool:
             connection.execute("ROLLBACK")
         raise
     return True
+
+
+def _casefold(*given: object) -> str:
+    """What steps may call `casefold`: a text without its case, as the program folds names."""
+    return str(given[0]).casefold()
 
 
 def _step(version: int) -> str:

@@ -169,6 +169,10 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             return living.listed(connection, workspace)
 
+    def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
+        with self._connections.reading() as connection:
+            return living.names(connection, workspace, name)
+
     def start_agent(self, workspace: str, agent: NewAgent) -> int:
         with self._connections.writing() as connection:
             return living.start(connection, workspace, agent)

@@ -155,6 +155,12 @@ class Ledger(Protocol):
         """The agents that live in a workspace, in the order in which they were started."""
         ...
 
+    def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
+        """The names that agents have had in a workspace and that differ from `name` at most in upper and
+        lower case, each with whether its agent lives. Costs one look-up.
+        """
+        ...
+
     def start_agent(self, workspace: str, agent: NewAgent) -> int:
         """Keep an agent; its number. `agent-exists`, `unknown-agent` (its parent) or `agent-count`."""
         ...

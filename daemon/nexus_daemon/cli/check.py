@@ -1,4 +1,4 @@
-"""Check every configuration file that a folder's assistant reads. For people, scripts and CI.
+"""Check every configuration file that a folder's assistant and its agents read. For people, scripts and CI.
 
 Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict.
 """
@@ -6,15 +6,15 @@ Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from nexus_context.errors import Problem, Severity
+from nexus_context.errors import Problem, RequestError, Severity
 from nexus_context.frames import format_frame
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
-from nexus_daemon.cli import reports
+from nexus_daemon.cli import check_agents, reports
 from nexus_daemon.cli.surroundings import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
@@ -36,6 +36,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--level", choices=tuple(LEVELS), default="warning", help="least severity shown (default: warning)"
     )
+    command.add_argument(
+        "--agent", metavar="NAME", help="only what this agent sees; main: the folder itself (default: all)"
+    )
     command.add_argument("--strict", action="store_true", help="warnings fail, too")
 
 
@@ -43,21 +46,32 @@ def run(options: argparse.Namespace) -> int:
     path = absolute(options.path)
     folder = folder_of(path)
     if folder is None:
-        sys.stderr.write(f"nexus check: {options.path} does not exist.\n")
-        return 2
-    snapshot = read(folder)
+        return _wrong(f"{options.path} does not exist.")
+    try:
+        looked = check_agents.look(read(folder), surroundings(), only=options.agent)
+    except RequestError as error:
+        return _wrong(str(error))
+    snapshot = looked.snapshot
     if not path.is_dir() and not is_read(snapshot, path):
-        sys.stderr.write(
-            f"nexus check: {options.path} is no file that the folder {folder} reads: nothing was checked. "
-            "Name a folder, or one of the files that `nexus show --layers` lists.\n"
+        return _wrong(
+            f"{options.path} is no file that the folder {folder} reads: nothing was checked. "
+            "Name a folder, or one of the files that `nexus show --layers` lists."
         )
-        return 2
+    for note in looked.notes:
+        sys.stderr.write(f"nexus check: {note}\n")
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     shown = sorted(visible, key=_place)
-    report: Callable[[Snapshot, Sequence[Problem]], str] = reports.FORMATS.get(options.format, _text)
-    sys.stdout.write(report(snapshot, shown))
+    if options.format == "text":
+        sys.stdout.write(_text(snapshot, shown, looked.readers))
+    else:
+        sys.stdout.write(reports.FORMATS[options.format](snapshot, shown))
     worst = Severity.WARNING if options.strict else Severity.ERROR
     return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
+
+
+def _wrong(said: str) -> int:
+    sys.stderr.write(f"nexus check: {said}\n")
+    return 2
 
 
 def absolute(path: str) -> Path:
@@ -66,18 +80,36 @@ def absolute(path: str) -> Path:
 
 
 def folder_of(path: Path) -> Path | None:
-    """The folder that a path speaks of: itself, or the one whose configuration file or directory it is."""
+    """The folder that a path speaks of: itself, or the one whose configuration file or directory it is.
+
+    What lies deeper in a directory of configuration (`.claude/skills/tests`) is the folder's around it where
+    that reads something there, and else a folder of its own: people have whole projects in such directories.
+    """
     if not path.exists():
         return None
     folder = path if path.is_dir() else path.parent
-    return folder.parent if folder.name in DOT_DIRECTORIES else folder
+    if folder.name in DOT_DIRECTORIES:
+        return folder.parent
+    around = [above.parent for above in reversed(folder.parents) if above.name in DOT_DIRECTORIES]
+    return next((above for above in around if _reads_in(above, folder)), folder)
+
+
+def _reads_in(folder: Path, directory: Path) -> bool:
+    """Whether some file beneath a directory is one of a folder's."""
+    found = files_of(read(folder))
+    return any(Path(path).is_relative_to(directory) for path in found)
 
 
 def is_read(snapshot: Snapshot, path: Path) -> bool:
     """Whether a file is one of those that the folder's context is made of, or should be."""
+    return str(path) in files_of(snapshot)
+
+
+def files_of(snapshot: Snapshot) -> set[str]:
+    """The files that the folder's context is made of, or should be."""
     layers = snapshot.layers
     paths = {file.path for layer in layers.layers for file in layer.files}
-    return str(path) in paths.union(layers.texts, (problem.path for problem in snapshot.problems))
+    return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
 
 
 def read(folder: Path) -> Snapshot:
@@ -99,13 +131,14 @@ def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
     return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
 
-def _text(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
+def _text(snapshot: Snapshot, shown: Sequence[Problem], readers: str) -> str:
     parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in shown]
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
     ]
-    return "".join(parts) + f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}.\n"
+    read = f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}"
+    return "".join(parts) + (f"{read}, {readers}.\n" if readers else f"{read}.\n")
 
 
 def _counted(snapshot: Snapshot) -> str:

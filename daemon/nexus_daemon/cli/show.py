@@ -1,7 +1,7 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
-With --messages, what it would be sent of a conversation, what is cut and why. With --agent, the same for an
-agent that the folder could start.
+With --message, the last user message, too, which says what is true at the moment. With --messages, what it
+would be sent of a conversation, what is cut and why. With --agent, the same for an agent of the folder's.
 """
 
 import argparse
@@ -15,12 +15,16 @@ from typing import Any
 import msgspec
 
 from nexus_context import assembly
+from nexus_context.assembly.costs import fragment_tokens
+from nexus_context.assembly.git import GitState, find
+from nexus_context.assembly.git import read as read_git
 from nexus_context.config import mend
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
 from nexus_context.manager import ContextManager
+from nexus_context.prompt.render import Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_daemon import protocol
@@ -52,7 +56,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--layers", action="store_true", help="a table of the layers, their files and skipped places"
     )
-    command.add_argument("--message", help="assemble with this message of the user's")
+    command.add_argument(
+        "--message",
+        metavar="TEXT",
+        help="with this message of the user's, and what the model is told with it",
+    )
     command.add_argument(
         "--skill", action="append", default=[], metavar="NAME", help="activate this skill; may be repeated"
     )
@@ -90,15 +98,16 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
-    if folder is None:
-        sys.stderr.write(f"nexus show: {options.path} does not exist.\n")
+    wrong = show_agents.wrong_usage(options) if folder else f"{options.path} does not exist."
+    if folder is None or wrong is not None:
+        sys.stderr.write(f"nexus show: {wrong}\n")
         return 2
     snapshot = read(folder)
     try:
         snapshot, other = show_agents.seen(snapshot, options)
         _warn(snapshot, options)
         if other is not None:
-            return show_agents.print_difference(snapshot, other, options.model)
+            return show_agents.print_difference(snapshot, other, options)
         if options.messages is not None:
             return _show_messages(snapshot, folder, options)
         if options.conversation is not None or options.no_folder:
@@ -108,10 +117,12 @@ def run(options: argparse.Namespace) -> int:
             _print_json(_assembled(snapshot, folder, options))
         elif options.tokens or options.layers:
             return _print_tables(snapshot, options)
-        elif options.source:
-            sys.stdout.write(_with_sources(snapshot))
         else:
-            sys.stdout.write(_context(snapshot, options).prompt.text + "\n")
+            made = _context(snapshot, options)
+            shown = made.prompt.text + "\n"
+            if options.source:
+                shown = _with_sources(snapshot, made.prompt, options.model)
+            sys.stdout.write(shown + _last_message(made))
     except RequestError as error:
         said = str(error)
         if error.code == "no-model":
@@ -135,7 +146,9 @@ def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
     errors = sum(problem.severity is Severity.ERROR for problem in snapshot.problems)
     if errors:
         noun = "error" if errors == 1 else "errors"
-        where = "" if options.path == "." else f" {shlex.quote(options.path)}"
+        tried = options.folder is not None or options.role is not None  # no agent that the folder has
+        path = snapshot.folder if tried else options.path
+        where = "" if path == "." else f" {shlex.quote(path)}"
         sys.stderr.write(f"nexus show: {errors} {noun} in this folder's files: run nexus check{where}\n")
     if options.model and not assembly.model_of(snapshot, options.model)[0].known:
         near = mend.meant(options.model.rpartition("/")[2], model_names())
@@ -192,6 +205,8 @@ def _context(
         manager.add(conversation.messages)
     request = assembly.Request(
         message=Message("user", options.message) if options.message else None,
+        git=_git(snapshot) if options.message else None,
+        session=show_agents.session_of(snapshot),
         format=form,
         options=assembly.Options(
             model=options.model,
@@ -204,6 +219,23 @@ def _context(
     return assembly.assemble(snapshot, manager, request, now=datetime.now().astimezone())
 
 
+def _git(snapshot: Snapshot) -> GitState | None:
+    """What the daemon tells of a folder that nobody said to be trusted: files are read, git is not run."""
+    if not snapshot.effective.get("/context/git"):
+        return None
+    repository = find(snapshot.folder)
+    return None if repository is None else read_git(repository)
+
+
+def _last_message(made: assembly.AssembledContext) -> str:
+    """The last user message below a line of its own, as sources have them; nothing where there is none."""
+    if made.current_message is None:
+        return ""
+    mark = "" if made.usage.exact else "≈"
+    tokens = made.usage.by_category().get("event", 0)
+    return f"\n── last user message ({mark}{tokens:,} tokens)\n{text_of(made.current_message)}\n"
+
+
 def _assembled(
     snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
 ) -> Any:
@@ -211,7 +243,7 @@ def _assembled(
     made = _context(snapshot, options, form, conversation)
     if made.request is not None:
         return made.request
-    params = protocol.AssembleParams(workspace_folder=folder.as_uri())
+    params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
     locate = Locator(snapshot.layers, "utf-16")
     return wire.assembled(
         made, snapshot, params, folder.as_uri(), locate, metadata=made.metadata, parent_turn=None
@@ -228,17 +260,19 @@ def _print_json(value: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _with_sources(snapshot: Snapshot) -> str:
+def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
     """The prompt, each part after a line that says where it comes from."""
-    preview = context.preview(snapshot, Locator(snapshot.layers, "utf-32"))
+    locate = Locator(snapshot.layers, "utf-32")
+    _, counter = assembly.model_of(snapshot, model)
+    mark = "" if counter.exact else "≈"
     parts = []
-    prompt = context.prompt_now(snapshot)
-    for fragment, shown in zip(prompt.fragments, preview.fragments, strict=True):
+    for fragment, tokens in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         place = "made by Nexus"
-        if fragment.path is not None and shown.source is not None:
-            first, last = shown.source.range.start.line + 1, shown.source.range.end.line + 1
+        if fragment.path is not None:
+            lines = locate.range(fragment.path, fragment.source)
+            first, last = lines.start.line + 1, lines.end.line + 1
             place = f"{fragment.path}:{first}" + (f"-{last}" if last > first else "")
-        parts.append(f"── {place} ({shown.tokens} tokens)\n")
+        parts.append(f"── {place} ({mark}{tokens:,} tokens)\n")
         text = prompt.text[fragment.span.start : fragment.span.end]
         parts.append(text if text.endswith("\n") else text + "\n")
     return "".join(parts)

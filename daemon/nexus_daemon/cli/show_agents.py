@@ -2,8 +2,8 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,18 +16,34 @@ from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.surroundings import surroundings
+from nexus_daemon.requests import acting
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-UNNAMED = "agent"
+_DESCRIBING = ("folder", "role", "task")
+_NOT_COMPARED = (
+    "format",
+    "tokens",
+    "source",
+    "layers",
+    "message",
+    "skill",
+    "budget",
+    "strategy",
+    "messages",
+    "conversation",
+    "no_folder",
+)
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """The options of `nexus show` that are about agents."""
     group = command.add_argument_group("an agent that the folder could start")
     group.add_argument(
-        "--agent", metavar="NAME", help="of `agents` in config.json, or with a file AGENT.<NAME>.md"
+        "--agent",
+        metavar="NAME",
+        help="of `agents` in config.json, below its parents there, or with a file AGENT.<NAME>.md",
     )
     group.add_argument("--role", choices=ROLES, help="its role (default: the configured one, else worker)")
     group.add_argument("--folder", metavar="PATH", help="the directory it works in, in or beneath the folder")
@@ -35,8 +51,20 @@ def arguments(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--diff",
         metavar="OTHER",
-        help="what it sees that OTHER does not, and the reverse; OTHER: another agent, or main",
+        help="what it sees that OTHER does not, and the reverse; OTHER: main, or an agent of the folder",
     )
+
+
+def wrong_usage(options: argparse.Namespace) -> str | None:
+    """What is wrong with options that do not go together, and what to do; None where nothing is."""
+    described = ", ".join(f"--{name}" for name in _DESCRIBING if getattr(options, name) is not None)
+    if options.agent == MAIN and described:
+        return f"--agent {MAIN} is the folder as it is: leave out {described}, or name another agent."
+    given = (name for name in _NOT_COMPARED if getattr(options, name) not in (None, False, [], "text"))
+    ignored = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    if options.diff is not None and ignored:
+        return f"--diff compares two prompts: leave out {ignored}."
+    return None
 
 
 def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
@@ -51,8 +79,7 @@ def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snaps
     pool = AgentPool(folder, Around(around.nexus_home, around.user_home, {}, around.environ))
     shown = folder
     if any(given) and options.agent != MAIN:
-        described = any(given[1:])
-        shown = _agent(pool, options.agent or UNNAMED, options, described=described)
+        shown = _agent(pool, options.agent, options, described=any(given[1:]))
     if options.diff is None:
         return shown, None
     bare = argparse.Namespace(role=None, folder=None, task=None)
@@ -60,7 +87,12 @@ def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snaps
     return shown, other
 
 
-def print_difference(shown: Snapshot, other: Snapshot, model: str | None) -> int:
+def session_of(shown: Snapshot) -> str:
+    """The name of the conversation that a turn would be part of."""
+    return MAIN if shown.agent is None else acting.SESSION + shown.agent
+
+
+def print_difference(shown: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:
     """Print what each has that the other has not, then the two prompts line by line; the exit code."""
     from difflib import unified_diff  # only here, and slow to import
 
@@ -69,8 +101,8 @@ def print_difference(shown: Snapshot, other: Snapshot, model: str | None) -> int
     from nexus_daemon.cli import tables
 
     out = tables.console()
-    one, two = _parts(shown, model), _parts(other, model)
-    names = _names(shown, other)
+    one, two = _parts(shown, options.model), _parts(other, options.model)
+    names = _names(shown, other, options)
     lines = [
         *_listed(f"Only {names[0]} sees:", [one[key] for key in one if key not in two], "green"),
         *_listed(f"Only {names[1]} sees:", [two[key] for key in two if key not in one], "red"),
@@ -100,39 +132,29 @@ class _Part(msgspec.Struct):
         return f"{'' if self.exact else '≈'}{self.tokens:,}"
 
 
-def _agent(pool: AgentPool, name: str, options: argparse.Namespace, *, described: bool) -> Snapshot:
+def _agent(pool: AgentPool, name: str | None, options: argparse.Namespace, *, described: bool) -> Snapshot:
     folder = None if options.folder is None else os.fspath(absolute(options.folder))
-    configured = pool.main.snapshot.effective.get("/agents") or {}
-    _start_parents(pool, name, configured)
     agent = pool.view_as(name, folder, options.role, options.task).snapshot
+    configured = pool.main.snapshot.effective.get("/agents") or {}
     files = (file.path for layer in agent.layers.layers for file in layer.files)
-    defined = any(os.path.basename(path) == agent_file(name) for path in files)
-    if name not in configured and not defined and not described:
-        known = f"Agents of config.json: {', '.join(configured)}." if configured else ""
+    if name is None or name in configured or described:
+        return agent
+    if not any(os.path.basename(path) == agent_file(name) for path in files):
+        known = f" Agents of config.json: {', '.join(configured)}." if configured else ""
         raise RequestError(
             f"There is no agent {name!r}: config.json has none of that name, and there is no "
-            f"{agent_file(name)}. {known} Say what it would be with --folder, --role or --task.".replace(
-                "  ", " "
-            ),
+            f"{agent_file(name)}.{known} Say what it would be with --folder, --role or --task.",
             code="unknown-agent",
         )
     return agent
 
 
-def _start_parents(pool: AgentPool, name: str, configured: Mapping[str, Any]) -> None:
-    """Start the agents that the settings put above one: in this process's own pool only."""
-    above: list[str] = []
-    parent = (configured.get(name) or {}).get("parent")
-    while isinstance(parent, str) and parent in configured and parent not in (*above, name):
-        above.insert(0, parent)
-        parent = configured[parent].get("parent")
-    for one in above:
-        if one not in pool:
-            pool.spawn(one)
-
-
-def _names(shown: Snapshot, other: Snapshot) -> tuple[str, str]:
+def _names(shown: Snapshot, other: Snapshot, options: argparse.Namespace) -> tuple[str, str]:
     one, two = shown.agent or MAIN, other.agent or MAIN
+    if one == two and one != MAIN:
+        given = [(name, getattr(options, name)) for name in _DESCRIBING if getattr(options, name) is not None]
+        said = (f"--{name}" if name == "task" else f"--{name} {value}" for name, value in given)
+        one = " ".join((one, *(("with", *said) if given else ())))
     return one, two
 
 

@@ -91,7 +91,7 @@ def open_transcript(name: str, wanted: str | None) -> Opened | None:
 
 
 def with_prompt(snapshot: Snapshot, text: str, model: str | None) -> Snapshot:
-    """The folder with another system prompt; `model` becomes its setting, so that none is rendered again."""
+    """The folder with another system prompt; `model` becomes its setting."""
     whole = Span(0, len(text))
     title = "system prompt of the transcript"
     fragments = (Fragment("transcript", None, title, whole, None, whole),) if text else ()
@@ -99,7 +99,7 @@ def with_prompt(snapshot: Snapshot, text: str, model: str | None) -> Snapshot:
     effective = snapshot.effective
     changed = msgspec.structs.replace(effective, values=deep_merge(effective.values, values))
     layers = msgspec.structs.replace(snapshot.layers, effective=changed)
-    return msgspec.structs.replace(snapshot, layers=layers, prompt=Prompt(text, fragments))
+    return msgspec.structs.replace(snapshot, layers=layers, prompt=Prompt(text, fragments), given=True)
 
 
 def print_sent(opened: Opened, made: assembly.AssembledContext, target: float, counter: TokenCounter) -> None:

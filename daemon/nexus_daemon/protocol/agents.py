@@ -28,7 +28,8 @@ class ViewAs(Wire, frozen=True, kw_only=True):
     cwd: str | None = None  # the directory it would work in, as a path or a URI
     role: str | None = None  # `manager`, `worker` (default) or `unified`
     task: str | None = None  # what it would do
-    parent: str | None = None  # the live agent that it would be below; none: the folder's own
+    # the agent that it would be below, a live one or one of the settings; none: as for a spawn
+    parent: str | None = None
     agent_id: str | None = None  # its name, which may be a live agent's; none: `agent`
     system_prompt: str | None = None  # in place of what its directory and its parents say
     model: str | None = None  # the model of its requests
@@ -59,12 +60,17 @@ class AgentInfo(Sparse, frozen=True, kw_only=True):
 
 
 class AgentDetails(AgentInfo, frozen=True, kw_only=True):
-    """A live agent, and what it was granted."""
+    """A live agent, and what it was granted.
+
+    `permissions.allow` are patterns that names of tools and permissions are compared with. An empty list
+    stands for everything. Where nothing is left, as the agent's directory or who started it allows nothing
+    of what its parent does, the list is `["[]"]`: the pattern `[]` fits no name.
+    """
 
     model: str | None = None  # the model of its requests
     system_prompt: str | None = None  # the one that it was started with
     tools: list[str] | None = None  # the patterns that name its tools; absent: any
-    permissions: dict[str, Any]  # `level`, `allow` (empty: everything) and `deny`
+    permissions: dict[str, Any]  # `level`, `allow` (empty: everything; `["[]"]`: nothing) and `deny`
     parameters: dict[str, Any]  # model parameters, its parents' among them
     children: list[str]  # the agents below it
 

@@ -10,7 +10,7 @@ class Provenance(Sparse, frozen=True):
 
     # the layer that sets the value; `built-in` for a default, `agent` for what an agent was granted
     layer: str
-    uri: str  # its file
+    uri: str  # its file; the agent's directory for what that was granted, which stands in no file
     range: Range  # the value in the file; empty for what stands in none
     value: Any  # the value as it stands there
     wins: bool  # whether it is, or is part of, the value in force

@@ -63,8 +63,12 @@ class AssembleOptions(Wire, frozen=True):
 class AssembleParams(AskedParams, frozen=True):
     """A folder, who is asked and the turn to assemble.
 
-    The messages that wait for the agent are delivered with the turn. An `agent` that does not live (see
+    The messages that wait for the agent are delivered with the turn; those for `main` where none is named,
+    except in the conversation of a live agent: a turn there is that agent's. An `agent` that never lived (see
     `nexus/agent/spawn`) is a name that only clients know: its turn is the folder's own, with its messages.
+    The name of an agent that has ended is none of these, nor is one that differs from an agent's only in
+    upper and lower case: that is the error `unknown-agent`, and so is a turn in the conversation of an agent
+    that has ended, unless `agent` is given, as `main` for the folder's own.
     """
 
     # what the user says: text, a list of parts or a whole message

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nexus_daemon.folders import Folder
     from nexus_daemon.ledger import Book
 
+ANOTHER_NAME = "Start it again, or write in another name."
 MOST_LISTED = 200
 """Messages of one list."""
 
@@ -82,15 +83,19 @@ async def agent_dispose(client: "Client", params: protocol.AgentParams) -> proto
 async def agent_message(client: "Client", params: protocol.AgentMessageParams) -> protocol.AgentMessageResult:
     """Leave a message for an agent of the folder.
 
-    It waits until a turn of that agent is assembled: a `nexus/context/assemble` with its name as `agent`, and
-    with a `message` or an `event`. There it stands before what the user says, the highest priority first.
-    When the conversation goes on, with an append to that session, it is delivered: no later turn has it.
-    Until then each turn of that agent is given it again, whatever the user says, in case the model did not
-    answer. What there was no room for waits for the next turn, and so does what is beyond 20 messages.
+    It waits until a turn of that agent is assembled: a `nexus/context/assemble` with its name as `agent`, or
+    in its conversation, and with a `message` or an `event`. A turn that names no agent is for `main`, in any
+    other conversation of the folder. There it stands before what the user says, the highest priority first.
+    When the conversation goes on, with an append to that session, it is delivered: no later turn has it, in
+    no other conversation either. Until then each turn of that agent is given it again, whatever the user
+    says, in case the model did not answer. What there was no room for waits for the next turn, and so does
+    what is beyond 20 messages. An agent that has ended writes no messages; those for it wait until one of its
+    name is started. A name that differs from an agent's in upper and lower case only is refused.
     """
     book = await _book(client, params)
     folder = client.daemon.folders.at(params.workspace_folder)
-    if await acting.find(client, folder, params.source) is not None:
+    await acting.check_spelling(client, folder, params.target)
+    if await acting.find(client, folder, params.source, remedy=ANOTHER_NAME) is not None:
         (await acting.live(client, folder)).check_message(params.source, params.target)
     return protocol.AgentMessageResult(await client.daemon.work(_send, book, params))
 

@@ -135,10 +135,12 @@ def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
 def _provenance(
     pointer: str, entry: merge.Provenance, layers: Layers, locate: Locator
 ) -> protocol.Provenance:
+    granted = entry.document is None and entry.layer != merge.BUILT_IN
+    path = layers.folder if granted else entry.path
     return protocol.Provenance(
         layer=entry.layer,
-        uri=locate.uri(entry.path),
-        range=locate.range(entry.path, _present_span(entry, layers)),
+        uri=locate.uri(path),
+        range=locate.range(path, _present_span(entry, layers)),
         value=shown_setting(entry.value, parse_pointer(pointer)),
         wins=entry.wins,
         ignored=entry.ignored,

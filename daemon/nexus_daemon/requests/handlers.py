@@ -102,9 +102,9 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     client that is asked may end the waiting with an error.
 
     A turn is put together with what is remembered: before what the user says stand messages that wait for the
-    `agent`, the newest messages of the conversation where its history does not show them, and passages of
-    the files of `memory.knowledge` that belong to the message. They take what room is left, and are left out
-    first.
+    `agent`, without one for `main`, the newest messages of the conversation where its history does not show
+    them, and passages of the files of `memory.knowledge` that belong to the message. They take what room is
+    left, and are left out first.
 
     With the time, the turn is told the state of git in the folder (`context.git`): its branch, and where the
     client trusts the folder the changed files, as far as git says so at once.
@@ -112,7 +112,7 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     What does not fit is cut from the history for this request. An unknown format, a parameter that does not
     exist or is out of range, and a body that would not fit the model are errors.
     """
-    async with using_own(client, params) as used:
+    async with using_own(client, params, turn=True) as used:
         params = msgspec.structs.replace(params, session=used.conversation.session)
         request = turns.request_of(params)
         passages, git = await asyncio.gather(_passages(client, used, request), _git(client, used, request))

@@ -3,7 +3,8 @@
 1. Only a turn asks: a request with a user's message, or an event. Looking at a conversation costs nothing.
 2. Nothing is read that the history shows anyway: mostly that is all of L1.
 3. A message of an agent is delivered when the conversation goes on after a turn was assembled that has it
-   (`following.append`). Until then each request gets it again, whatever it says, if it has not expired.
+   (`following.append`). Until then each request gets it again, whatever it says, if it has not expired. A
+   turn that is for nobody else is for `main`, in whichever conversation of the folder.
 4. What fails is said in `metadata.memory.failures`, and the turn is assembled without it.
 
 Everything here may block on the disk: for worker threads, while the conversation is locked.
@@ -19,7 +20,9 @@ import msgspec
 from nexus_context.assembly import Request
 from nexus_context.assembly.event import takes_memory
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.errors import RequestError
 from nexus_context.files import read_text
+from nexus_context.layers.agents import MAIN
 from nexus_context.memory.item import Item
 from nexus_context.memory.settings import MemorySettings, settings_of
 from nexus_context.snapshot import Snapshot
@@ -56,7 +59,7 @@ def gathered(
     book: Book,
     request: Request,
     *,
-    agent: str | None,
+    agent: str,
     passages: "Sequence[Passage]",
 ) -> Found:
     """Ask all sources for one turn. The conversation has been followed up to now."""
@@ -64,7 +67,7 @@ def gathered(
         return NOTHING
     settings = settings_of(snapshot.effective.get("/memory") or {})
     newest = not _shows_newest(conversation, settings.l1_messages)
-    if agent is None and not passages and not newest:
+    if agent == MAIN and not passages and not newest and not _waits(book, agent):
         return NOTHING
     from nexus_context.memory import sources  # what it imports takes 30 ms
 
@@ -88,11 +91,11 @@ def gathered(
     return Found(asked=True, items=items, failures=tuple(failures))
 
 
-def given_out(conversation: Conversation, agent: str | None, sent: Sequence[str]) -> None:
+def given_out(conversation: Conversation, agent: str, sent: Sequence[str]) -> None:
     """These messages are in the agent's turn: when the conversation goes on, they wait no more."""
-    if agent is not None and sent:
+    if sent:
         conversation.given_out[agent] = tuple(sent)
-    elif agent is not None:
+    else:
         conversation.given_out.pop(agent, None)
 
 
@@ -141,6 +144,14 @@ class _Inbox:
         return direct.items(
             direct.inbox(ledger, query.workspace, query.agent, now=query.now, node=query.node)
         )
+
+
+def _waits(book: Book, agent: str) -> bool:
+    """Whether messages wait for an agent, or that cannot be said: then who asks for them says why."""
+    try:
+        return book.waits(agent)
+    except RequestError:
+        return True
 
 
 def _shows_newest(conversation: Conversation, most: int) -> bool:

@@ -23,6 +23,7 @@ import msgspec
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
 from nexus_context.conversation.message import Message
+from nexus_context.layers.agents import MAIN
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
@@ -62,8 +63,9 @@ def assemble(
     now = datetime.now().astimezone()
     request = request_of(params, git, {} if agent is None else agent.parameters)
     following.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
+    whose = params.agent or (MAIN if agent is None else agent.id)
     gathered = partial(
-        remembered.gathered, snapshot, conversation, book, request, agent=params.agent, passages=passages
+        remembered.gathered, snapshot, conversation, book, request, agent=whose, passages=passages
     )
     found = gathered()
     if request.message is not None:
@@ -87,7 +89,7 @@ def assemble(
     known["cached"] = cached
     memory = context.metadata.get("memory", {})
     if found.asked:
-        remembered.given_out(conversation, params.agent, memory.get("messages", ()))
+        remembered.given_out(conversation, whose, memory.get("messages", ()))
     if found.failures:
         known["memory"] = memory | {"failures": list(found.failures)}
     known["contextJson"] = _record(snapshot, context)

@@ -143,6 +143,7 @@ def snapshot_of_nothing(around: Surroundings) -> Snapshot:
         environment=around.environment,
         overlays={},
         environ=around.environ,
+        load_vocabulary=False,
     )
 
 

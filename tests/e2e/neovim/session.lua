@@ -70,7 +70,7 @@ end
 --- What is in a buffer and not on the disk counts.
 local function edit_unsaved()
   local buffer = vim.fn.bufnr(folder .. '/.nexus3/config.json')
-  observe.replace_line(buffer, 14, '    "temperature": 0.7')
+  observe.replace_line(buffer, 15, '    "temperature": 0.7')
   local effective = observe.request('nexus/config/effective', { workspaceFolder = folder_uri })
   vim.cmd.edit({ bang = true, args = { vim.api.nvim_buf_get_name(buffer) } })
   local reloaded = observe.request('nexus/config/effective', { workspaceFolder = folder_uri })

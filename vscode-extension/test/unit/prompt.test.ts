@@ -85,11 +85,12 @@ const set = (layer: string, wins: boolean, ignored = false): Provenance => ({
 test("the settings in force say who set them, line by line", () => {
   const effective: EffectiveConfig = {
     revision: 1,
-    config: { provider: { name: "openai", "a/b~c": [1, { d: null }], none: {} } },
+    config: { provider: { name: "openai", model: "o3", "a/b~c": [1, { d: null }], none: {} } },
     provenance: {
       "/provider/name": [set("global", false), set("local", true)],
       "/provider/a~1b~0c/1/d": [set("built-in", true)],
       "/provider/none": [set("local", false, true)],
+      "/provider/model": [set("local", false), { ...set("agent", true), value: "o3" }],
     },
     mcpServers: [
       { name: "t", type: "stdio", origin: "local", uri: "file:///mcp.json", range: range(0, 0, 1, 0), enabled: false },
@@ -100,6 +101,7 @@ test("the settings in force say who set them, line by line", () => {
     "{",
     '  "provider": {',
     '    "name": "openai",  // local: local/config.json:3; not global',
+    '    "model": "o3",  // agent; not local',
     '    "a/b~c": [',
     "      1,",
     "      {",
@@ -114,7 +116,7 @@ test("the settings in force say who set them, line by line", () => {
     "//   t (stdio) from local, off: mcp.json:1",
     "",
   ]);
-  expect([...setBy.keys()]).toEqual([3, 7, 10]);
+  expect([...setBy.keys()]).toEqual([3, 4, 8, 11]);
 });
 
 const CONTEXT = {

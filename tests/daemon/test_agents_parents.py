@@ -1,0 +1,81 @@
+"""Agents of the settings in the daemon, looked at and started while their parents do not live."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.asking import FILES, Asking, eventually, write
+from support.desk import CONFIG, TIMEOUT_S, Desk, tell_story
+
+SETTINGS = """{"provider": {"model": "gpt-4o"}, "agents": {
+  "lead": {"cwd": "api", "role": "manager"},
+  "hand": {"cwd": "web", "parent": "lead", "task": "Mend it."},
+  "one": {"parent": "two"}, "two": {"parent": "one"}}}"""
+
+
+def check(tmp_path: Path, story: Callable[[Desk, Asking], Any]) -> None:
+    """Tell a story about a daemon with a client in the folder /a, whose settings name agents."""
+
+    async def told(desk: Desk) -> None:
+        for path, text in {**FILES, CONFIG: SETTINGS}.items():
+            write(desk, path, text)
+        await story(desk, Asking(desk, await desk.client()))
+
+    tell_story(tmp_path, told)
+
+
+def test_an_agent_is_looked_at_before_its_parents_are_started(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        seen = await ask("context/preview", viewAs={"agentId": "hand"})
+        for words in ("Rules of the web.", "Rules of the api.", "Mend it.", 'Report to "lead" only.'):
+            assert words in seen["text"]
+        assert (await ask.ids(), ask.told()) == ([], [])
+        below = await ask("context/preview", viewAs={"parent": "lead"})
+        assert 'Report to "lead" only.' in below["text"]
+        code, said = await ask.refused("agent/spawn", agentId="hand")
+        assert (code, said.endswith(" and is not started. Start it first.")) == ("unknown-agent", True)
+        assert f"below 'lead', which is defined in {desk.tree.path(CONFIG)} and" in said
+        await ask("agent/spawn", agentId="lead")
+        await ask("agent/spawn", agentId="hand")
+        assert await ask("context/preview", agent="hand") == seen
+
+    check(tmp_path, story)
+
+
+@pytest.mark.parametrize("path", ["/a/api/AGENTS.md", "/a/api/.nexus3/AGENT.lead.md"])
+def test_what_is_looked_at_follows_the_files_of_its_parents(tmp_path: Path, path: str) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        async def seen() -> bool:
+            return "Other rules." in (await ask("context/preview", viewAs={"agentId": "hand"}))["text"]
+
+        write(desk, path, "Old rules.\n")
+        assert not await seen()
+        file, watched = Path(desk.tree.path(path)), desk.daemon.watcher._watches
+        await eventually(
+            lambda: any(one == str(file.parent) for each in watched.values() for one, *_ in each.directories)
+        )
+        write(desk, path, "Other rules.\n")
+        async with asyncio.timeout(TIMEOUT_S):
+            while not await seen():
+                await asyncio.sleep(0.005)
+
+    check(tmp_path, story)
+
+
+def test_who_cannot_be_started_cannot_be_looked_at(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        for view, code in (
+            ({"agentId": "main"}, "agent-exists"),
+            ({"agentId": "x", "parent": "x"}, "agent-cycle"),
+            ({"agentId": "one"}, "agent-cycle"),
+            ({"agentId": "x", "parent": "nobody"}, "unknown-agent"),
+        ):
+            assert await ask.refused("agent/spawn", **view) == await ask.refused(
+                "context/preview", viewAs=view
+            )
+            assert (await ask.refused("context/preview", viewAs=view))[0] == code
+
+    check(tmp_path, story)

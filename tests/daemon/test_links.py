@@ -1,0 +1,52 @@
+"""Files behind symbolic links in an editor: the open document is the file, whichever name it has."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from support.desk import TIMEOUT_S, Desk, tell_story, until
+
+PREVIEW = "nexus/context/preview"
+BROKEN = "Read @docs/missing.md first.\n"
+
+
+def test_what_is_typed_in_the_file_behind_a_link_counts(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        rules = Path(desk.tree.path("/a/CLAUDE.md"))
+        rules.write_text("Old rules.\n")
+        Path(desk.tree.path("/a/NEXUS.md")).unlink()
+        os.symlink("CLAUDE.md", desk.tree.path("/a/AGENTS.md"))
+        talk = await desk.client()
+        assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
+        desk.open(talk, "/a/CLAUDE.md", BROKEN)
+        await until(lambda: desk.shown(talk, "/a/CLAUDE.md") or [])
+        assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
+        assert "Old rules." not in (await desk.ask(talk, 2, PREVIEW))["text"]
+        desk.close(talk, "/a/CLAUDE.md")
+        assert "Old rules." in (await desk.ask(talk, 3, PREVIEW))["text"]
+        assert desk.shown(talk, "/a/CLAUDE.md") == []
+
+    tell_story(tmp_path, story)
+
+
+def test_a_change_on_disk_of_the_file_behind_a_link_is_noticed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        rules = Path(desk.tree.path("/docs/rules.md"))
+        rules.parent.mkdir()
+        rules.write_text("Old rules.\n")
+        os.mkdir(desk.tree.path("/home/.nexus3"))
+        os.symlink(str(rules), desk.tree.path("/home/.nexus3/SOUL.md"))
+        talk = await desk.client()
+        assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
+        watches = desk.daemon.watcher._watches
+        at = str(rules.parent)
+        await until(
+            lambda: [one for one in watches.values() if any(at == path for path, *_ in one.directories)]
+        )
+        rules.write_text("New rules.\n")
+        number = 1
+        async with asyncio.timeout(TIMEOUT_S):
+            while "New rules." not in (await desk.ask(talk, number := number + 1, PREVIEW))["text"]:
+                await asyncio.sleep(0.01)
+
+    tell_story(tmp_path, story)
