@@ -34,6 +34,7 @@ DEFAULTS = EXAMPLES.parent / "context" / "nexus_context" / "defaults"
 WIDTH = 104
 QUESTION = "May a session token be compared with == in auth/sessions.py?"
 AGENTS = ("backend", "auth", "reviewer")  # of company/.nexus3/config.json, each below the one before
+ALONE = "oncall"  # another one of it, unified, below nobody
 OWN_WORDS = "task, role, environment, headings"
 SEVERITIES = {1: ("error", "bold red"), 2: ("warning", "yellow"), 3: ("info", "blue"), 4: ("hint", "dim")}
 
@@ -226,8 +227,17 @@ def show_agents(console: Console, editor: Editor) -> None:
     changed = difference(seen[names.index("auth")]["text"], viewed["text"])
     title = "What would auth read as a manager? Viewed, not started"
     console.print(Panel(changed, title=title, **look("cyan")))
+    show_alone(console, editor, company, {file for prompt in seen for file in by_file(prompt)})
     *below, _ = editor.request("nexus/agent/dispose", {**company, "agentId": "backend"})["disposed"]
     console.print(f"backend has ended, and with it what was below: {', '.join(below)}.\n")
+
+
+def show_alone(console: Console, editor: Editor, company: Message, others: set[str]) -> None:
+    """What a unified agent would read, and which of it nobody else does."""
+    read = by_file(editor.request("nexus/context/preview", {**company, "viewAs": {"agentId": ALONE}}))
+    own = ", ".join(f"{file} ({tokens})" for file, tokens in read.items() if file not in others)
+    total = sum(read.values())
+    console.print(f"[bold]{ALONE}[/], a unified agent, would read {total} tokens. Only it reads {own}.")
 
 
 def readers(agents: list[Message], tokens: list[dict[str, int]]) -> Table:
@@ -270,8 +280,8 @@ def by_file(prompt: Message) -> dict[str, int]:
 
 def nearness(file: str) -> tuple[bool, int]:
     """The user's files first, then directory by directory; last, what no file says."""
-    parts = file.split("/")
-    depth = parts.index(".nexus3") if ".nexus3" in parts else len(parts) - 1
+    way = FOLDER.relative_to(COMPANY).parts
+    depth = next((depth for depth, step in enumerate(file.split("/")) if step not in way), 0)
     return file == OWN_WORDS, -1 if file.startswith("~") else depth
 
 

@@ -15,6 +15,7 @@ _TITLES = {
     "mcp": ("Invalid MCP server in", "Fix the MCP server and try again."),
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
+_REMARK = ("About", "")  # what is no fault needs no remedy
 
 
 class ConfigError(NexusError):
@@ -39,16 +40,18 @@ def format_frame(problem: Problem, text: str | None) -> str:
     Lines and columns count from 1, columns in code points. Secrets in the message and the shown lines are
     covered, characters that could steer a terminal are replaced. No line end at the end.
     """
-    title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
-    kind = "Error" if problem.severity == Severity.ERROR else "Warning"
-    head = f"Configuration {kind}: {title} {_harmless(problem.path)}"
+    title, remedy = _REMARK
+    if problem.severity <= Severity.WARNING:
+        title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
+    head = f"Configuration {problem.severity.name.capitalize()}: {title} {_harmless(problem.path)}"
     message = _harmless(redact(problem.message))
+    end = ["", remedy] if remedy else []
     if text is None:
-        return f"{head}\n\n  {message}\n\n{remedy}"
+        return "\n".join([head, "", f"  {message}", *end])
     index = LineIndex(text)
     line, column = index.position(problem.span.start)
     place = f"  Line {line + 1}, Column {column + 1}: {message}"
-    return "\n".join([head, "", place, "", *_excerpt(index, line, column), "", remedy])
+    return "\n".join([head, "", place, "", *_excerpt(index, line, column), *end])
 
 
 def _excerpt(index: LineIndex, line: int, column: int) -> list[str]:
