@@ -165,8 +165,9 @@ class Watcher:
     def _note(self, paths: Iterable[str]) -> None:
         now = asyncio.get_running_loop().time()
         for path in paths:
-            self._recent.pop(path, None)  # the oldest stand first
-            self._recent[path] = self._recent[os.path.join(os.path.dirname(path), "")] = now
+            for one in (path, os.path.join(os.path.dirname(path), "")):
+                self._recent.pop(one, None)  # the oldest stand first
+                self._recent[one] = now
         while self._recent and now - next(iter(self._recent.values())) > RECENT_S:
             del self._recent[next(iter(self._recent))]
 

@@ -190,6 +190,19 @@ def test_what_changed_before_it_was_wanted_is_read_again(tmp_path: Path) -> None
     watch({str(one)}, story)
 
 
+def test_what_changed_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory in which files come and go all day takes no more and more memory."""
+    monkeypatch.setattr("nexus_daemon.watcher.RECENT_S", 0.0)
+
+    async def story(watched: Watched) -> None:
+        for number in range(100):
+            watched.watcher._note([str(tmp_path / str(number))])
+            await asyncio.sleep(0)
+        assert len(watched.watcher._recent) <= 4
+
+    watch({str(tmp_path / "file")}, story)
+
+
 def test_no_change_is_lost_while_the_watch_is_another(tmp_path: Path) -> None:
     file = tmp_path / "file"
 
