@@ -38,7 +38,7 @@ test("a turn is sent with the folder's context, and lands in the ledger", async 
   const context = await other.request("nexus/context/assemble", {
     workspaceFolder: uriOf(folder),
     session: "other",
-    options: { model: "parrot", maxContextTokens: 200_000 },
+    options: { model: "parrot", maxContextTokens: 200_000, memoryTools: true },
   });
   const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
   expect(sent[0]?.text).toBe(context.systemPrompt);
