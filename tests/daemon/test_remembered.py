@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon.daemon import Daemon
-from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story
+from support.asking import eventually, write
+from support.desk import CONFIG, Desk, published, tell_story
 from support.talk import Talk
 
 LOCKED = '{"memory": {"knowledge": {"paths": ["docs", "../outside"]}}, "provider": {"model": "gpt-4o"}}'
@@ -44,18 +44,6 @@ async def code_of(desk: Desk, talk: Talk, number: int, method: str, **params: ob
 
 def user(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
-
-
-def write(desk: Desk, path: str, text: str) -> None:
-    file = Path(desk.tree.path(path))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-async def eventually(probe: Callable[[], Any]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not probe():
-            await asyncio.sleep(0.005)
 
 
 def test_passages_stand_before_the_message_with_their_place(tmp_path: Path) -> None:
