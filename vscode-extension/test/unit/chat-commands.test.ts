@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { NexusError } from "../../src/nexus";
-import { Desk, FOLDER, row } from "./chat-daemon";
+import { FOLDER, row } from "./chat-daemon";
+import { Desk } from "./chat-desk";
 import * as mock from "./vscode";
 
 let desk: Desk;

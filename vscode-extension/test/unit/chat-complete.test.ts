@@ -1,7 +1,8 @@
 import { beforeEach, expect, it } from "vitest";
 import { complete, Models } from "../../src/chat/complete";
 import type { ModelCompleteParams } from "../../src/protocol";
-import { Desk, FakeModel, FOLDER } from "./chat-daemon";
+import { FOLDER } from "./chat-daemon";
+import { Desk, FakeModel } from "./chat-desk";
 import * as mock from "./vscode";
 
 let desk: Desk;
