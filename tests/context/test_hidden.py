@@ -69,6 +69,7 @@ def test_selectors_that_spell_nothing(data: bytes) -> None:
 
 
 ORDER = "People see the text around it in another order than models read it. Remove it."
+ACTED_ON = "Terminals act on it instead of showing it, models read it. Remove it."
 UNSEEN = "People do not see it, models do. Remove it."
 
 
@@ -105,6 +106,26 @@ UNSEEN = "People do not see it, models do. Remove it."
         ("שלום\na\u200f", [("\u200f", f"Hidden text, U+200F RIGHT-TO-LEFT MARK: {ORDER}")]),
         ("שלום\u202e", [("\u202e", f"Hidden text, U+202E RIGHT-TO-LEFT OVERRIDE: {ORDER}")]),
         ("a\ufe0f", [("\ufe0f", f"Hidden text, U+FE0F VARIATION SELECTOR-16: {UNSEEN}")]),
+        ("ig\u00adnore", [("\u00ad", f"Hidden text, U+00AD SOFT HYPHEN: {UNSEEN}")]),
+        ("a\u034fb", [("\u034f", f"Hidden text, U+034F COMBINING GRAPHEME JOINER: {UNSEEN}")]),
+        ("a\u3164b", [("\u3164", f"Hidden text, U+3164 HANGUL FILLER: {UNSEEN}")]),
+        ("a\uffa0b", [("\uffa0", f"Hidden text, U+FFA0 HALFWIDTH HANGUL FILLER: {UNSEEN}")]),
+        ("a\u115fb", [("\u115f", f"Hidden text, U+115F HANGUL CHOSEONG FILLER: {UNSEEN}")]),
+        ("ក\u17b4", [("\u17b4", f"Hidden text, U+17B4 KHMER VOWEL INHERENT AQ: {UNSEEN}")]),
+        (
+            "a\u2800\u2800b",
+            [("\u2800\u2800", f"Hidden text, U+2800 BRAILLE PATTERN BLANK (2 times): {UNSEEN}")],
+        ),
+        ("\U0001d173x", [("\U0001d173", f"Hidden text, U+1D173 MUSICAL SYMBOL BEGIN BEAM: {UNSEEN}")]),
+        ("\U0001bca0x", [("\U0001bca0", f"Hidden text, U+1BCA0 SHORTHAND FORMAT LETTER OVERLAP: {UNSEEN}")]),
+        (
+            "\U00013430x",
+            [("\U00013430", f"Hidden text, U+13430 EGYPTIAN HIEROGLYPH VERTICAL JOINER: {UNSEEN}")],
+        ),
+        ("Be\x1b[8mkind", [("\x1b", f"Hidden text, U+001B ESCAPE: {ACTED_ON}")]),
+        ("rm\b\bls", [("\b\b", f"Hidden text, U+0008 BACKSPACE (2 times): {ACTED_ON}")]),
+        ("ä\x9b8m", [("\x9b", f"Hidden text, U+009B control character: {ACTED_ON}")]),
+        ("a\u180bb", [("\u180b", f"Hidden text, U+180B MONGOLIAN FREE VARIATION SELECTOR ONE: {UNSEEN}")]),
     ],
 )
 def test_hidden(text: str, expected: list[tuple[str, str]]) -> None:
@@ -147,7 +168,23 @@ def test_only_what_is_not_needed_is_marked(text: str, run: str) -> None:
         "ភាសា\u200bខ្មែរ ไทย\u200bไทย",
         "שלום (abc)\u200f! عربي\u061c 12",
         "葛\U000e0100城 ≨\ufe00 羽\ufe00",
-        "soft\u00adhyphen, no\u00a0break",
+        "no\u00a0break, thin\u2009space, tab\t, page\x0c, line\u2028separator",
+        "\u115fᅡᆨ ᄀ\u1160ᆨ 한국어 ㄱㄴㄷ",
+        "⠓⠑⠇⠇⠕\u2800⠺⠕⠗⠇⠙ ⣿\u2800\u2800⣿",
+        "\U0001d15f\U0001d173\U0001d160",
+        "\U0001bc1b\U0001bca0\U0001bc5b",
+        "\U00013153\U00013430\U00013154",
+        "ᠠ\u180b ᠭ\u180d",
+        "בָּ\u034fב e\u0301\u034f",
+        "Zażółć gęślą jaźń, Ελληνικά, Кириллица, Հայերեն, ქართული",
+        "தமிழ் తెలుగు ಕನ್ನಡ മലയാളം සිංහල বাংলা ગુજરાતી ਪੰਜਾਬੀ",
+        "العربية فارسی اردو עברית ‏(abc)‏",
+        "မြန်မာ ລາວ བོད་ཡིག አማርኛ",
+        "→ ✓ ✗ … — „“ «» ½ ² € ∑ ∞ ┌─┐ █",
+        "🇩🇪🇯🇵 👨‍💻 🫱🏻‍🫲🏿 ☎️ ✈︎",
+        "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𓀀𓁐 𠮷野家",
+        "C:\\dir `code` <b>bold</b> &nbsp;",
+        "\r\n\u0085",
     ],
 )
 def test_what_writing_needs(text: str) -> None:

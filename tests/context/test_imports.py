@@ -43,7 +43,7 @@ def check(root: Path, text: str, expected: str, problems: dict[str, str] | None 
     found = {
         snapshot.layers.texts[problem.path][problem.span.start : problem.span.end]: problem.code
         for problem in snapshot.problems
-        if problem.code.startswith("prompt.")
+        if problem.code.startswith("prompt.import-")
     }
     assert found == {token: f"prompt.import-{code}" for token, code in (problems or {}).items()}
     return fixture

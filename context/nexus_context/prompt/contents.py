@@ -30,6 +30,7 @@ from nexus_context.prompt import size
 from nexus_context.prompt.blocks import Block, Generation, Section, Standing, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
+from nexus_context.prompt.hidden_markup import hidden_markup
 from nexus_context.prompt.imports import (
     Import,
     Imports,
@@ -152,6 +153,7 @@ def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:
 def _text_problems(path: str, text: str) -> Iterator[Problem]:
     yield from _secret_problems(path, text)
     yield from hidden_text(path, text)
+    yield from hidden_markup(path, text)
 
 
 def _secret_problems(path: str, text: str) -> Iterator[Problem]:

@@ -1,10 +1,13 @@
 """Hidden text: characters that people do not see and models read, a way to give a model orders unnoticed.
 
-1. Hidden are tag characters, bidirectional controls, zero-width characters and variation selectors. A run of
-   them is one problem, and its mend takes the run away.
-2. Not hidden is what writing needs: one variation selector after an emoji or an ideograph; a joiner between
-   emoji, or after a letter of Arabic, Indic and the like; the tags of the three flags that have them; a
-   zero-width space within Thai, Khmer and their neighbours; a direction mark near right-to-left letters.
+1. Hidden are tag characters, bidirectional controls, characters without width or ink (joiners, fillers, soft
+   hyphens, blank braille, the controls of notations), variation selectors and control characters such as ESC
+   and backspace. A run of them is one problem, and its fix takes the run away.
+2. Not hidden is what writing needs: one variation selector after an emoji, an ideograph or a Mongolian
+   letter; a joiner between emoji, or after a letter of Arabic, Indic and the like; the tags of the three
+   flags that have them; a zero-width space within Thai, Khmer and their neighbours; a direction mark near
+   right-to-left letters; a filler beside a Hangul jamo; blank braille and the controls of a notation beside
+   its own signs.
 3. Tag characters spell ASCII, variation selectors bytes: what they say is shown.
 4. A byte order mark at the start is none of this: `files` speaks of it.
 """
@@ -22,12 +25,24 @@ MOST_SHOWN = 200  # code points of a message in tag characters
 MOST_NAMES = 3  # of code points in one run
 NEAR = 200  # code points on the same line in which a right-to-left letter explains a direction mark
 
-_ZERO_WIDTH = "\u180e\u200b-\u200d\u2060-\u2064\ufeff\ufff9-\ufffb"
+_ZERO_WIDTH = "\u00ad\u034f\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u3164\ufeff\uffa0\ufff0-\ufffb"
+_CONTROLS = "\x01-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f"  # a NUL has a problem of its own: `files`
 _MARKS = "\u061c\u200e\u200f"
 _BIDI = f"{_MARKS}\u202a-\u202e\u2066-\u206f"
+_FREE_SELECTORS = "\u180b-\u180d\u180f"  # of Mongolian letters
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-_HIDDEN = _ZERO_WIDTH + _BIDI + _SELECTORS + _TAGS
+
+# characters without ink of a script or notation, and the signs beside which it needs them
+_NEIGHBOURS = {
+    "\u115f\u1160": "\u1100-\u115e\u1161-\u11ff\ua960-\ua97c\ud7b0-\ud7fb",  # Hangul fillers, jamo
+    "\u2800": "\u2801-\u28ff",  # braille
+    "\U00013430-\U0001343f": "\U00013000-\U0001342f",  # hieroglyphs
+    "\U0001bca0-\U0001bca3": "\U0001bc00-\U0001bc9f",  # shorthand
+    "\U0001d173-\U0001d17a": "\U0001d100-\U0001d172\U0001d17b-\U0001d1ff",  # music
+}
+_INKLESS = "".join(_NEIGHBOURS)
+_HIDDEN = _ZERO_WIDTH + _CONTROLS + _BIDI + _FREE_SELECTORS + _SELECTORS + _INKLESS + _TAGS
 
 _PICTURES = "\u00a9\u00ae\u203c-\u205f\u2070-\u3299\U0001f000-\U0001faff"
 _IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -44,7 +59,7 @@ _RIGHT_TO_LEFT = (
 # a character and the one that may follow it
 _PAIRS = (
     rf"[#*0-9{_PICTURES}][\ufe0e\ufe0f]|[{_VARIED}][\ufe00-\ufe02]|[{_IDEOGRAPHS}][\U000e0100-\U000e01ef]"
-    rf"|[{_JOINED}][\u200c\u200d]"
+    rf"|[{_JOINED}][\u200c\u200d]|[\u1820-\u18aa][{_FREE_SELECTORS}]|[\u0300-\u034e\u0350-\u036f\u0591-\u05c7]\u034f"
 )
 # pairs that stand alone, which are most, are passed over without leaving the regex; it must begin with a set
 _RUN = rf"[{_HIDDEN}](?:(?<!{_PAIRS.replace('|', ')(?<!')})[{_HIDDEN}]*|[{_HIDDEN}]+)"
@@ -54,7 +69,7 @@ _FLAGS = "\U0001f3f4(?:{})\U000e007f".format(
 
 
 def hidden_text(path: str, text: str) -> Iterator[Problem]:
-    """A warning for each run of hidden characters of a file, with the mend that removes it."""
+    """A warning for each run of hidden characters of a file, with the fix that removes it."""
     for span in _runs(text):
         fix = Fix("Remove the hidden text", (Edit(span, ""),))
         message = _message(text[span.start : span.end])
@@ -64,7 +79,8 @@ def hidden_text(path: str, text: str) -> Iterator[Problem]:
 @functools.lru_cache(maxsize=64)
 def _runs(text: str) -> tuple[Span, ...]:
     """Remembered: all files but the one that is edited are the same on every keystroke."""
-    if text.isascii() or not _compiled(f"[{_HIDDEN}]").search(text):
+    suspects = _CONTROLS if text.isascii() else _HIDDEN
+    if not _compiled(f"[{suspects}]").search(text):
         return ()
     found: list[Span] = []
     for match in _compiled(_RUN).finditer(text):
@@ -102,6 +118,12 @@ def _needed(text: str, start: int, end: int) -> bool:
         return _is_one_of(_PICTURES, base) and _is_one_of(_PICTURES, after)
     if run == "\u200b":
         return _is_one_of(_UNSPACED, before) and _is_one_of(_UNSPACED, after)
+    if _compiled(f"[{_INKLESS}]").match(run):
+        return any(
+            not _compiled(f"[^{inkless}]").search(run)
+            and (_is_one_of(signs, before) or _is_one_of(signs, after))
+            for inkless, signs in _NEIGHBOURS.items()
+        )
     if len(run) <= 2 and not _compiled(f"[^{_MARKS}]").search(run):
         low = max(start - NEAR, text.rfind("\n", max(start - NEAR, 0), start) + 1, 0)
         high = text.find("\n", end, end + NEAR)
@@ -118,6 +140,8 @@ def _message(run: str) -> str:
     said = _said(run)
     if said:
         seen = f"People do not see it, models can read {mend.as_json(said)}"
+    elif _compiled(f"[{_CONTROLS}]").search(run):
+        seen = "Terminals act on it instead of showing it, models read it"
     elif _compiled(f"[{_BIDI}]").search(run):
         seen = "People see the text around it in another order than models read it"
     else:
@@ -146,6 +170,14 @@ def _selected(selector: str) -> int:
     return code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16
 
 
+_CONTROL_NAMES = {
+    **{chr(code): "control character" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    "\b": "BACKSPACE",
+    "\x1b": "ESCAPE",
+    "\x7f": "DELETE",
+}
+
+
 def _names(run: str) -> str:
     """The run's code points, each with its name, in the order in which they first appear."""
     # unicodedata is needed for a run only
@@ -156,7 +188,7 @@ def _names(run: str) -> str:
     for char in dict.fromkeys(run):
         if not 0xE0000 <= ord(char) <= 0xE007F:
             count = run.count(char)
-            shown = f"U+{ord(char):04X} {name(char, 'unassigned')}"
+            shown = f"U+{ord(char):04X} {name(char, _CONTROL_NAMES.get(char, 'unassigned'))}"
             names.append(f"{shown} ({count} times)" if count > 1 else shown)
     more = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
