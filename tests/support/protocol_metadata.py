@@ -103,6 +103,13 @@ METADATA = [
         "names of the skills whose text is in the system prompt",
     ),
     Field(
+        "attachments",
+        "array of object",
+        "null",
+        "what became of each of the request's `attachments`: `uri`, `label` (that of its row), `status`: "
+        "`sent`, `shortened`, `in-prompt`, `no-room` or `unreadable`",
+    ),
+    Field(
         "memory",
         "object",
         "null",

@@ -9,11 +9,18 @@ from nexus_context.conversation.compaction.summarizer import shortened
 from nexus_context.errors import Span
 from nexus_context.prompt import texts
 
-Source = Literal["message", "memory", "event", "knowledge"]
+Source = Literal["instructions", "message", "memory", "event", "knowledge"]
 ORDER: tuple[Source, ...] = Source.__args__  # type: ignore[attr-defined]
-"""The order in which items stand: messages of agents and L1, what happened, then knowledge (SPEC §9)."""
+"""The order in which items stand: what the editor attached, messages of agents and L1, what happened, then
+knowledge (SPEC §9)."""
 
-BASE: Mapping[Source, float] = {"message": 3.0, "memory": 2.0, "knowledge": 1.0, "event": 0.0}
+BASE: Mapping[Source, float] = {
+    "instructions": 4.0,
+    "message": 3.0,
+    "memory": 2.0,
+    "knowledge": 1.0,
+    "event": 0.0,
+}
 """Where the priorities of a source begin; within it they reach up to, but not including, 1 more.
 
 A direct message outlives what else is remembered, whatever its own priority.

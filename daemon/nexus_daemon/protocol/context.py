@@ -60,6 +60,14 @@ class AssembleOptions(Wire, frozen=True):
     memory_tools: bool = False
 
 
+class Attachment(Wire, frozen=True):
+    """An instruction file that an editor attaches to a turn by itself."""
+
+    uri: str  # where it is; any scheme
+    # what it says; null: the unsaved text of the open document, else the file on disk
+    text: str | None = None
+
+
 class AssembleParams(AskedParams, frozen=True):
     """A folder, who is asked and the turn to assemble.
 
@@ -76,6 +84,9 @@ class AssembleParams(AskedParams, frozen=True):
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
     format: str = "neutral"  # `neutral`, or with a body to send: `openai`, `anthropic`
     options: AssembleOptions | None = None  # what is different for this one request
+    # instruction files that the editor attaches by itself. Those that the prompt has are left out; the others
+    # stand before the message, once in each request, and are never part of the conversation
+    attachments: list[Attachment] = []
 
 
 class ParameterValue(Wire, frozen=True):

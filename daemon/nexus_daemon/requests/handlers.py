@@ -32,6 +32,8 @@ from nexus_daemon.requests.agents import (
     agent_spawn,
     memory_query,
 )
+from nexus_daemon.requests.attachments import NONE as NO_ATTACHMENTS
+from nexus_daemon.requests.attachments import Attachments, read_attachments
 from nexus_daemon.requests.sessions import (
     reload_prompt,
     session_append,
@@ -115,7 +117,11 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     async with using_own(client, params, turn=True) as used:
         params = msgspec.structs.replace(params, session=used.conversation.session)
         request = turns.request_of(params)
-        passages, git = await asyncio.gather(_passages(client, used, request), _git(client, used, request))
+        passages, git, attachments = await asyncio.gather(
+            _passages(client, used, request),
+            _git(client, used, request),
+            _attachments(client, used, params.attachments),
+        )
         steps = turns.assemble(
             used.snapshot,
             used.conversation,
@@ -124,6 +130,7 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
             used.folder.uri,
             used.locate,
             passages=passages,
+            attachments=attachments,
             git=git,
             agent=used.agent,
         )
@@ -218,6 +225,16 @@ async def _git(client: "Client", used: jobs.Used, request: assembly.Request) -> 
     if not told or not used.snapshot.effective.get("/context/git"):
         return None
     return await client.daemon.git.state(used.snapshot.folder, trusted=client.trusted)
+
+
+async def _attachments(
+    client: "Client", used: jobs.Used, attached: Sequence[protocol.Attachment]
+) -> Attachments:
+    """What the editor attached and the prompt does not have."""
+    if not attached:
+        return NO_ATTACHMENTS
+    overlays = dict(client.daemon.folders.overlays)
+    return await client.daemon.work(read_attachments, used.snapshot, attached, overlays)
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

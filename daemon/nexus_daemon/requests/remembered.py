@@ -49,6 +49,10 @@ class Found(msgspec.Struct, frozen=True):
     items: Sequence[Item] = ()
     failures: tuple[str, ...] = ()
 
+    def behind(self, items: Sequence[Item]) -> "Found":
+        """The same behind items that the request itself brought."""
+        return msgspec.structs.replace(self, items=(*items, *self.items)) if items else self
+
 
 NOTHING = Found()
 

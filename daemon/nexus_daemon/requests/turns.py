@@ -32,6 +32,8 @@ from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.ledger import Book
 from nexus_daemon.requests import remembered, wire
+from nexus_daemon.requests.attachments import NONE as NO_ATTACHMENTS
+from nexus_daemon.requests.attachments import Attachments, report_attachments
 from nexus_daemon.requests.compacting import Steps, compact_if_it_helps
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def assemble(
     locate: Locator,
     *,
     passages: "Sequence[Passage]" = (),
+    attachments: Attachments = NO_ATTACHMENTS,
     git: "GitState | None" = None,
     agent: "Agent | None" = None,
 ) -> Steps[tuple[protocol.Assembled, bool]]:
@@ -67,7 +70,7 @@ def assemble(
     gathered = partial(
         remembered.gathered, snapshot, conversation, book, request, agent=whose, passages=passages
     )
-    found = gathered()
+    found = gathered().behind(attachments.items)
     if request.message is not None:
         following.pick(snapshot, conversation, request.options)
     context, cached = _assembled(snapshot, conversation, request, found, now)
@@ -79,7 +82,7 @@ def assemble(
             snapshot, conversation, book, context, now
         )
         if conversation.manager.revision != before:
-            found = gathered()
+            found = gathered().behind(attachments.items)
             context, cached = _assembled(snapshot, conversation, request, found, now)
         if compacted:
             conversation.futile = context.metadata.get("compactionReason") == "token_limit"
@@ -90,6 +93,8 @@ def assemble(
     memory = context.metadata.get("memory", {})
     if found.asked:
         remembered.given_out(conversation, whose, memory.get("messages", ()))
+    if attachments.statuses:
+        known["attachments"] = report_attachments(attachments, memory)
     if found.failures:
         known["memory"] = memory | {"failures": list(found.failures)}
     known["contextJson"] = _record(snapshot, context)

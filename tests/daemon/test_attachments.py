@@ -1,0 +1,111 @@
+"""Instruction files that an editor attaches by itself: sent once, as rows of their own, never kept."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.assembly.memory import LEAST
+from support.asking import write
+from support.desk import Desk, tell_story
+from support.talk import Talk
+
+NEXUS = "/a/NEXUS.md"
+COPILOT = "/a/.github/copilot-instructions.md"
+COPILOT_LABEL = ".github/copilot-instructions.md"
+
+
+async def check(
+    desk: Desk, talk: Talk, number: int, attachments: list[dict[str, Any]], statuses: dict[str, str]
+) -> Any:
+    """Assemble a turn: what became of each attachment by its label; all rows sum to the total."""
+    context = await desk.ask(talk, number, "nexus/context/assemble", message="hi", attachments=attachments)
+    reports = context["metadata"].get("attachments", [])
+    assert {report["label"]: report["status"] for report in reports} == statuses
+    usage = context["usage"]
+    assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
+    return context
+
+
+def labels(context: Any) -> list[str]:
+    return [row["label"] for row in context["usage"]["rows"] if row["category"] == "memory"]
+
+
+def test_a_file_that_the_prompt_has_is_not_sent_again(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, NEXUS, "Be brief.\n")
+        write(desk, "/a/copy.md", "Be brief.\n")
+        Path(desk.tree.path("/a/CLAUDE.md")).symlink_to("NEXUS.md")
+        talk = await desk.client()
+        attached = [{"uri": desk.uri(path)} for path in (NEXUS, "/a/CLAUDE.md", "/a/copy.md")]
+        statuses = {"NEXUS.md": "in-prompt", "CLAUDE.md": "in-prompt", "copy.md": "in-prompt"}
+        context = await check(desk, talk, 1, attached, statuses)
+        assert labels(context) == []
+        bare = await check(desk, talk, 2, [], {})
+        assert context["usage"]["total"] == bare["usage"]["total"]
+
+    tell_story(tmp_path, story)
+
+
+def test_another_file_has_a_row_and_is_in_no_conversation(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, COPILOT, "Use tabs.\n")
+        talk = await desk.client()
+        statuses = {COPILOT_LABEL: "sent"}
+        for number in (1, 2):  # each request has it once
+            context = await check(desk, talk, number, [{"uri": desk.uri(COPILOT)}], statuses)
+            assert labels(context) == [COPILOT_LABEL]
+            (row,) = [row for row in context["usage"]["rows"] if row["category"] == "memory"]
+            assert row["source"]["uri"] == desk.uri(COPILOT)
+            assert str(context["currentMessage"]["content"]).count("Use tabs.") == 1
+            assert "Use tabs." not in str([context["history"], context["systemPrompt"]])
+        said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+        await desk.ask(talk, 3, "nexus/session/append", messages=said)
+        kept = await desk.ask(talk, 4, "nexus/session/messages")
+        assert "Use tabs." not in str(kept)
+
+    tell_story(tmp_path, story)
+
+
+def test_unsaved_text_and_files_of_other_schemes(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, COPILOT, "Saved.\n")
+        talk = await desk.client()
+        unsaved = {"uri": desk.uri(COPILOT), "text": "Unsaved."}
+        statuses = {COPILOT_LABEL: "sent"}
+        context = await check(desk, talk, 1, [unsaved], statuses)
+        assert "Unsaved." in str(context["currentMessage"])
+        assert "Saved." not in str(context["currentMessage"])
+        uri = "vscode-userdata:/User/mine.instructions.md"
+        await check(desk, talk, 2, [{"uri": uri, "text": "Mine."}], {uri: "sent"})
+        await check(desk, talk, 3, [{"uri": uri}], {uri: "unreadable"})
+
+    tell_story(tmp_path, story)
+
+
+@pytest.mark.parametrize("path", ["/a/gone.md", "/a/.github"])
+def test_what_cannot_be_read_is_reported(tmp_path: Path, path: str) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, COPILOT, "Use tabs.\n")
+        talk = await desk.client()
+        label = path.removeprefix("/a/")
+        context = await check(desk, talk, 1, [{"uri": desk.uri(path)}], {label: "unreadable"})
+        assert labels(context) == []
+
+    tell_story(tmp_path, story)
+
+
+def test_one_that_is_too_long_gives_way(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, COPILOT, "Use tabs. " * 30_000)
+        talk = await desk.client()
+        attachments = [{"uri": desk.uri(COPILOT)}]
+        bare = (await check(desk, talk, 1, [], {}))["usage"]
+        full = bare["total"] + bare["reserved"] + LEAST // 2
+        for number, (window, status) in enumerate(((20_000, "shortened"), (full, "no-room")), start=2):
+            params = {"message": "hi", "attachments": attachments, "options": {"maxContextTokens": window}}
+            context = await desk.ask(talk, number, "nexus/context/assemble", **params)
+            assert [report["status"] for report in context["metadata"]["attachments"]] == [status]
+            assert not context["usage"]["over"]
+
+    tell_story(tmp_path, story)
