@@ -57,6 +57,21 @@ function linkOf(source: NonNullable<UsageRow["source"]>): string {
   return `${uri}#L${source.range.start.line + 1}`;
 }
 
+/** What a reader is told of an instruction file that VS Code attached and that is not sent whole. */
+const ATTACHMENT_NOTES: Readonly<Record<string, string>> = {
+  shortened: "VS Code attached this instruction file; it is too long, and is sent shortened.",
+  "no-room": "VS Code attached this instruction file; there is no room for it, and it is not sent.",
+  unreadable: "VS Code attached this instruction file; it cannot be read, and is not sent.",
+};
+
+/** What became of instruction files that VS Code attached, where they are not sent whole. One line each. */
+export function attachmentNotes({ metadata }: AssembledContext): string[] {
+  return (metadata.attachments ?? []).flatMap(({ label, status }) => {
+    const note = ATTACHMENT_NOTES[status];
+    return note === undefined ? [] : [`${plain(label)}: ${note}`];
+  });
+}
+
 /** What was compacted for a request, left out of it, or is time to be compacted. One line each. */
 export function contextNotes(context: AssembledContext): string[] {
   const { truncated, truncation, compaction, shouldCompact, compactionReason, wantedPercent } = context.metadata;

@@ -4,7 +4,7 @@
  * 1. What is sent is what the daemon assembled for the model that the user picked, nothing else.
  * 2. The turn is written behind the very turn that the model was shown (`parentTurn`): where another window went
  *    on meanwhile, the daemon makes a fork, and the chat goes on there.
- * 3. The ledger has what was sent as the user's message, attachments included, and what the model said. A
+ * 3. The ledger has what was sent as the user's message, with what the user attached, and what the model said. A
  *    cancelled or failed answer is written as far as it came, marked `partial`. Where the model said nothing,
  *    nothing is written: the user still has the message in the chat.
  * 4. An agent's turn is a turn of the agent's own session; the chat thread stays where it is.
@@ -14,12 +14,13 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Nexus } from "../nexus";
-import type { Appended, AssembledContext, Json, Message, ToolCall } from "../protocol";
+import type { Appended, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { type Answer, answerOf, type Tool } from "./ask";
+import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
 import type { Told } from "./follow";
 import { abilitiesOf, modelOf } from "./lm";
-import { contextNotes, plain } from "./markdown";
+import { attachmentNotes, contextNotes, plain } from "./markdown";
 import type { Mark } from "./place";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
@@ -54,13 +55,18 @@ export interface Taken {
 export async function takeTurn(nexus: Nexus, recorder: Recorder, turn: Turn): Promise<Taken> {
   const { request, stream } = turn;
   await caughtUp(recorder, turn);
-  const attached = await messageWith(promptOf(turn), request.references, request.model.maxInputTokens);
+  const { user, instructions } = splitReferences(request.references);
+  const attached = await messageWith(promptOf(turn), user, request.model.maxInputTokens);
   for (const used of attached.used) {
     stream.reference(used);
   }
   note(stream, attached.notes.map(plain));
-  const [context, files] = await Promise.all([assembled(nexus, turn, attached), filesOf(nexus, turn)]);
+  const [context, files] = await Promise.all([
+    assembled(nexus, turn, attached, await attachmentsOf(instructions)),
+    filesOf(nexus, turn),
+  ]);
   showSources(turn, context, files);
+  note(stream, attachmentNotes(context));
   showNotes(turn, context);
   const answer = await answered(nexus, turn, context);
   const failure = answer.end === "failed" ? explain(answer.error, request.model.name) : undefined;
@@ -78,7 +84,7 @@ function promptOf(turn: Turn): string {
 }
 
 /** The conversation's context for the turn, for the model that the user picked. */
-function assembled(nexus: Nexus, turn: Turn, attached: Attached): Promise<AssembledContext> {
+function assembled(nexus: Nexus, turn: Turn, attached: Attached, attachments: Attachment[]): Promise<AssembledContext> {
   const { model } = turn.request;
   const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
   return nexus.request(
@@ -88,6 +94,7 @@ function assembled(nexus: Nexus, turn: Turn, attached: Attached): Promise<Assemb
       session: turn.session,
       ...(turn.agent === undefined ? {} : { agent: turn.agent }),
       message: attached.content,
+      ...(attachments.length === 0 ? {} : { attachments }),
       format: "openai",
       options: { ...windowOf(model), memoryTools: wantsTools && abilitiesOf(model).tools },
     },
@@ -212,15 +219,23 @@ async function filesOf(nexus: Nexus, turn: Turn): Promise<ReadonlySet<string>> {
 
 /** The files that went into the prompt, as references: the layers' own, and others of the workspace. */
 function showSources(turn: Turn, context: AssembledContext, files: ReadonlySet<string>): void {
-  const sources = context.usage.rows.flatMap((row) =>
-    row.category === "system" && row.source !== undefined ? [row.source.uri] : [],
-  );
+  const { attachments = [] } = context.metadata;
+  const sources = [
+    ...context.usage.rows.flatMap((row) =>
+      row.category === "system" && row.source !== undefined ? [row.source.uri] : [],
+    ),
+    ...attachments.filter(isSent).map((attachment) => attachment.uri),
+  ];
   for (const source of new Set(sources)) {
     const uri = vscode.Uri.parse(source);
     if (files.has(source) || vscode.workspace.getWorkspaceFolder(uri) !== undefined) {
       turn.stream.reference(uri);
     }
   }
+}
+
+function isSent({ status }: { status: string }): boolean {
+  return status === "sent" || status === "shortened";
 }
 
 /** The daemon compacts what is due before a turn: what that did, and the way back. Else, where it would help, a button. */

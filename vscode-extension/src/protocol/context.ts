@@ -62,6 +62,12 @@ export interface CacheReport {
   broke?: { category: string; label: string; tokens: number; costUsd?: number; source?: Location };
 }
 
+/** An instruction file that the editor attaches to a turn by itself; without text the daemon reads it. */
+export interface Attachment {
+  uri: string;
+  text?: string | null;
+}
+
 export interface Metadata {
   tokens: Record<string, number>;
   stablePrefixTokens: number;
@@ -86,6 +92,11 @@ export interface Metadata {
   repairs?: { kind: string; text: string; index?: number; toolCallId?: string; given?: string; sent?: string }[];
   unsent?: string[];
   activeSkills: string[];
+  attachments?: {
+    uri: string;
+    label: string;
+    status: "sent" | "shortened" | "in-prompt" | "no-room" | "unreadable";
+  }[];
   memory?: {
     included: string[];
     dropped: string[];

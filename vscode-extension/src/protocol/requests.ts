@@ -3,6 +3,7 @@ import type { AgentDetails, AgentInfo, AgentMessage, SpawnParams } from "./agent
 import type {
   AssembledContext,
   AssembleOptions,
+  Attachment,
   EffectiveConfig,
   Layers,
   Preview,
@@ -22,6 +23,7 @@ export interface Requests {
       event?: Record<string, Json> | null;
       format?: "neutral" | "openai" | "anthropic";
       options?: AssembleOptions | null;
+      attachments?: Attachment[];
     };
     result: AssembledContext;
   };

@@ -321,6 +321,41 @@ describe("attachments", () => {
     expect(desk.daemon.said("main")[0]?.content).toBe("`src`:\n\n```\na.ts\nlib/\n```\n\n?");
   });
 
+  it("leaves the editor's own instruction files to the daemon, and drops its index", async () => {
+    const root = (path: string) => ({ id: `vscode.instructions.file.root__${FOLDER}/${path}`, value: file(path) });
+    desk.daemon.metadata = {
+      attachments: [
+        { uri: `${FOLDER}/AGENTS.md`, label: "AGENTS.md", status: "in-prompt" },
+        { uri: `${FOLDER}/.github/copilot-instructions.md`, label: ".github/copilot-instructions.md", status: "sent" },
+        { uri: `${FOLDER}/long.instructions.md`, label: "long.instructions.md", status: "no-room" },
+      ],
+    };
+    const references = [
+      root("AGENTS.md"),
+      { id: `vscode.instructions.file.reference__${FOLDER}/style.md`, value: file("style.md") },
+      { id: "vscode.customizations.index", value: "<instructions>…</instructions>", modelDescription: "index" },
+    ];
+    const answer = await desk.thread().ask("hi", { references });
+    expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)).toMatchObject({
+      message: "hi",
+      attachments: [{ uri: `${FOLDER}/AGENTS.md` }, { uri: `${FOLDER}/style.md` }],
+    });
+    expect(desk.daemon.said("main")[0]).toEqual({ role: "user", content: "hi", meta: { client: "vscode" } });
+    expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`, `${FOLDER}/.github/copilot-instructions.md`]);
+    expect(answer.text).toContain("long.instructions.md: VS Code attached this instruction file; there is no room");
+    expect(answer.text).not.toContain("copilot");
+  });
+
+  it("sends the text of the editor's files that the daemon cannot read", async () => {
+    const uri = mock.Uri.parse("vscode-userdata:/User/prompts/mine.instructions.md");
+    Object.assign(mock.workspace, { openTextDocument: async () => ({ getText: () => "Mine." }) });
+    const references = [{ id: `vscode.instructions.file.root__${uri}`, value: uri }];
+    await desk.thread().ask("hi", { references });
+    expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)?.attachments).toEqual([
+      { uri: uri.toString(), text: "Mine." },
+    ]);
+  });
+
   it("sends images as parts to the daemon", async () => {
     const picture = { mimeType: "image/png", data: async () => new Uint8Array([1, 2, 3]) };
     await desk.thread().ask("what is it?", { references: [{ id: "i", value: picture }] });
