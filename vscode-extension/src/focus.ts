@@ -4,6 +4,7 @@
  * 1. The folder is that of the active editor, else the last one, else the first of the workspace. One that was chosen
  *    stays until an editor of another folder becomes active. Folders that are not on the disk do not count.
  * 2. Each folder remembers its conversation and its agent; the conversation outlives the window.
+ * 3. A conversation that the user picked is told apart from one that merely is in focus, until a chat went on in it.
  */
 import * as vscode from "vscode";
 import type { Focus } from "./nexus";
@@ -14,6 +15,7 @@ const KEY = "nexus.session:";
 export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
   const changed = new vscode.EventEmitter<void>();
   const agents = new Map<string, string>();
+  const picks = new Map<string, string>();
   let folder = folderOfEditor() ?? firstFolder();
 
   function look(next: vscode.Uri | undefined): void {
@@ -43,6 +45,17 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
       if (!folder || session === this.session) return;
       void memory.update(KEY + folder.toString(), session === MAIN ? undefined : session);
       changed.fire();
+    },
+    pickSession(session) {
+      if (!folder) return;
+      picks.set(folder.toString(), session);
+      this.setSession(session);
+    },
+    takePick() {
+      const key = folder?.toString() ?? "";
+      const picked = picks.get(key);
+      picks.delete(key);
+      return picked !== undefined && picked === this.session;
     },
     setAgent(agent) {
       if (!folder || agent === this.agent) return;

@@ -44,6 +44,10 @@ export interface Focus {
   readonly onDidChange: vscode.Event<void>;
   setFolder(folder: vscode.Uri): void;
   setSession(session: string): void;
+  /** The user picked this conversation, though it may be in focus already: the next new chat goes on in it. */
+  pickSession(session: string): void;
+  /** Whether the conversation in focus was picked since this was last called for it. */
+  takePick(): boolean;
   setAgent(agent: string | undefined): void;
 }
 

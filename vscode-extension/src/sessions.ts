@@ -153,7 +153,7 @@ async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
 function focusOn(tools: Tools, place: Place, session: string): void {
   tools.focus.setFolder(place.folder);
   tools.focus.setAgent(undefined);
-  tools.focus.setSession(session);
+  tools.focus.pickSession(session);
 }
 
 function isFocused({ focus }: Tools, place: Place, session: string): boolean {

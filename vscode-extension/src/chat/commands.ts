@@ -124,20 +124,21 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   const { request, context: history, stream, token } = call;
   const mark = threads.markIn(history);
   const folder = threads.folderOf(mark);
-  const [, id = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
+  const [, word = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
   const { agents } = await nexus.request("nexus/agent/list", { workspaceFolder: folder }, token);
-  if (id === "") {
+  if (word === "") {
     showAgents(call, folder, agents, focus.folder?.toString() === folder ? focus.agent : undefined);
     return toldOf(mark);
   }
-  if (id === MAIN) {
+  if (word === MAIN) {
     focusOn(focus, folder);
     focus.setAgent(undefined);
     stream.markdown("From here on you talk to the folder's own agent. Send it messages without a command.");
     return toldOf(mark);
   }
+  const id = agents.some((one) => one.agentId === word) ? word : agentName(word);
   const live = agents.find((one) => one.agentId === id);
-  const session = live?.session ?? (await spawned(chat, { workspaceFolder: folder }, id, task, token));
+  const session = live?.session ?? (await spawned(chat, { workspaceFolder: folder }, { id, word }, task, token));
   if (live === undefined) {
     stream.markdown(`Agent **${plain(id)}** is started, with a conversation of its own, **${plain(session)}**.\n\n`);
   }
@@ -157,7 +158,7 @@ function toldOf(mark: Mark | undefined): Told {
 function showAgents({ stream }: Call, folder: string, agents: readonly AgentInfo[], viewed: string | undefined): void {
   if (agents.length === 0) {
     stream.markdown(
-      "No agent is live in this folder. `/agent <id> <task>` starts one; `agents` of config.json names some.",
+      "No agent is live in this folder. `/agent FOLDER TASK` starts one in a directory of the folder; `agents` of config.json names some.",
     );
     return;
   }
@@ -180,11 +181,27 @@ export function focusOn(focus: Focus, folder: string): void {
   }
 }
 
-/** Start an agent: as the settings describe it where they name it, else in the folder itself. */
+/** An agent's name for what the user wrote, which may be a directory: `packages/api` becomes `packages-api`. */
+function agentName(word: string): string {
+  return word.replace(/[^\p{L}\p{N}_.-]+/gu, "-").replace(/^[-.]+|[-.]+$/gu, "") || word;
+}
+
+/** The directory of this name in a folder; the folder itself where there is none. */
+async function directoryIn(folder: string, name: string): Promise<string> {
+  const directory = vscode.Uri.joinPath(vscode.Uri.parse(folder), name);
+  try {
+    const { type } = await vscode.workspace.fs.stat(directory);
+    return (type & vscode.FileType.Directory) === 0 ? folder : directory.toString().replace(/\/$/u, "");
+  } catch {
+    return folder;
+  }
+}
+
+/** Start an agent: as the settings describe it where they name it, else in the directory of its name, else in the folder. */
 async function spawned(
   { nexus }: Chat,
   folder: InFolder,
-  agentId: string,
+  { id: agentId, word }: { id: string; word: string },
   task: string,
   token: vscode.CancellationToken,
 ): Promise<string> {
@@ -194,7 +211,7 @@ async function spawned(
   const params = {
     ...folder,
     agentId,
-    ...(isNamed ? {} : { cwd: folder.workspaceFolder }),
+    ...(isNamed ? {} : { cwd: await directoryIn(folder.workspaceFolder, word) }),
     ...(task === "" ? {} : { task }),
   };
   return (await nexus.request("nexus/agent/spawn", params, token)).session;

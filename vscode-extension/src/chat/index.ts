@@ -155,7 +155,7 @@ function buttons(chat: Talk): vscode.Disposable[] {
     vscode.commands.registerCommand("nexus.chat.useSession", (folder: string, session: string) => {
       focusOn(chat.focus, folder);
       chat.focus.setAgent(undefined);
-      chat.focus.setSession(session);
+      chat.focus.pickSession(session);
     }),
     vscode.commands.registerCommand("nexus.chat.viewAs", (folder: string, agent?: string) => {
       focusOn(chat.focus, folder);

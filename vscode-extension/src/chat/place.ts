@@ -11,8 +11,8 @@
  * 4. A turn that was taken back (edited, redone, restored) is still in the ledger. The thread then goes on in a
  *    fork from the last turn that it still shows: the model does not see what the user took back, and nothing is
  *    lost. Not so a turn of an agent: that stays in the agent's session.
- * 5. A new thread takes the session in focus while that has no turns, or where the user has chosen it since the
- *    last chat. Where another chat thread was in it last, a new session begins, named after the question:
+ * 5. A new thread takes the session in focus while that has no turns, or where the user has picked it since the
+ *    last turn, the most recent one included. Where another chat thread was in it last, a new session begins, named after the question:
  *    conversations do not mix unseen.
  * 6. Whatever is not "the same as in the turn before" is said in the answer's first line.
  */
@@ -33,9 +33,9 @@ export interface Mark {
 
 export interface Facts {
   mark: Mark | undefined;
-  /** URI of the folder that was chosen, and that of the focus. */
+  /** URI of the folder that was chosen, and that of the focus; whether the user picked its session since the last turn. */
   folder: string;
-  focus: { folder: string; session: string };
+  focus: { folder: string; session: string; picked: boolean };
   /** The sessions of the folder. */
   sessions: readonly SessionInfo[];
   /** The ledger's id of the session that a chat of this folder was in last. */
@@ -126,7 +126,7 @@ function forNewThread(facts: Facts): Place {
   if (facts.focus.folder !== facts.folder || found === undefined || found.turns === 0) {
     return at(facts, facts.focus.folder === facts.folder ? session : "main", "first");
   }
-  if (found.thread !== facts.lastThread) {
+  if (facts.focus.picked || found.thread !== facts.lastThread) {
     return at(facts, session, "chosen");
   }
   return { ...fresh(facts), instead: session };

@@ -71,7 +71,11 @@ export class Threads {
     const place = choose({
       mark,
       folder,
-      focus: { folder: this.focus.folder?.toString() ?? "", session: this.focus.session },
+      focus: {
+        folder: this.focus.folder?.toString() ?? "",
+        session: this.focus.session,
+        picked: this.focus.takePick(),
+      },
       sessions: await this.sessions(folder, token),
       lastThread: this.last()[folder],
       latest:

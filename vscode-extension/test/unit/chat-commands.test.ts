@@ -163,6 +163,21 @@ describe("/agent", () => {
     expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([]);
   });
 
+  it("starts an agent in the directory that the user names", async () => {
+    Object.assign(mock.workspace.fs, {
+      stat: async (uri: mock.Uri) => {
+        if (!["/ws/packages/api", "/ws/docs"].includes(uri.path)) throw new Error("not there");
+        return { type: uri.path === "/ws/docs" ? 1 : 2 };
+      },
+    });
+    await desk.thread().ask("packages/api Find the slow test.", { command: "agent" });
+    await desk.thread().ask("docs", { command: "agent" }); // a file is no place to work in
+    expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([
+      { workspaceFolder: FOLDER, agentId: "packages-api", cwd: `${FOLDER}/packages/api`, task: "Find the slow test." },
+      { workspaceFolder: FOLDER, agentId: "docs", cwd: FOLDER },
+    ]);
+  });
+
   it("starts an agent: where the settings say, else in the folder", async () => {
     desk.daemon.configured = { auth: { cwd: "auth" } };
     await desk.thread().ask("auth", { command: "agent" });

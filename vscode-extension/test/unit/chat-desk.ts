@@ -15,6 +15,16 @@ export class FakeFocus implements Focus {
   setSession(session: string): void {
     this.session = session;
   }
+  private picked = false;
+  pickSession(session: string): void {
+    this.picked = true;
+    this.session = session;
+  }
+  takePick(): boolean {
+    const { picked } = this;
+    this.picked = false;
+    return picked;
+  }
   setAgent(agent: string | undefined): void {
     this.agent = agent;
   }

@@ -64,6 +64,21 @@ describe("the ledger", () => {
 describe("which session a chat thread is in", () => {
   const names = () => [...desk.daemon.sessions].map(([name, one]) => [name, one.turns.length]);
 
+  it("goes on in the most recent conversation where the user picked it for a new chat", async () => {
+    await desk.thread().ask("one");
+    desk.focus.pickSession("main");
+    const second = desk.thread();
+    const answer = await second.ask("two");
+    expect(names()).toEqual([["main", 2]]);
+    expect(answer.text).toContain("> Goes on in conversation **main** (1 turn).");
+    await second.ask("three");
+    await desk.thread().ask("four"); // picked once is not picked for ever
+    expect(names()).toEqual([
+      ["main", 3],
+      ["four", 1],
+    ]);
+  });
+
   it("begins a session of its own for a second thread, and offers the other", async () => {
     await desk.thread().ask("one");
     const second = desk.thread();
