@@ -145,6 +145,53 @@ def test_the_depth_is_the_folders_own_then_the_global_one(tmp_path: Path) -> Non
     ]
 
 
+REPOSITORY = """
+//- /home/mono/.git/HEAD
+ref: refs/heads/main
+//- /home/mono/AGENTS.md
+Root.
+//- /home/mono/.mcp.json
+{"mcpServers": {"db": {"command": "sh"}}}
+//- /home/mono/a/b/c/AGENTS.md
+Leaf.
+//- /home/AGENTS.md
+Home.
+"""
+
+
+def test_unset_the_depth_reaches_the_root_of_the_repository(tmp_path: Path) -> None:
+    expected = [
+        "ancestor:mono: instructions /home/mono/AGENTS.md",
+        "ancestor:mono: mcp /home/mono/.mcp.json",
+        "local: instructions /home/mono/a/b/c/AGENTS.md",
+    ]
+    check(tmp_path, REPOSITORY, "/home/mono/a/b/c", expected)
+
+
+def test_a_depth_that_is_set_means_that_number(tmp_path: Path) -> None:
+    text = REPOSITORY + '//- /home/mono/a/b/c/.nexus3/config.json\n{"context": {"ancestor_depth": 1}}\n'
+    fixture = write_fixture(text, tmp_path)
+    layers = layers_of(fixture, "/home/mono/a/b/c")
+    assert not [layer.name for layer in layers.layers if layer.name.startswith("ancestor:")]
+    assert layers.servers == ()
+
+
+def test_a_repository_of_the_home_directory_is_not_the_folders(tmp_path: Path) -> None:
+    text = "//- /home/.git/HEAD\nx\n//- /home/a/AGENTS.md\nA\n//- /home/a/b/c/d/AGENTS.md\nD\n"
+    check(tmp_path, text, "/home/a/b/c/d", ["local: instructions /home/a/b/c/d/AGENTS.md"])
+
+
+def test_a_worktree_and_a_repository_that_appears_count(tmp_path: Path) -> None:
+    text = "//- /home/w/AGENTS.md\nW\n//- /home/w/a/b/c/AGENTS.md\nC\n"
+    local = "local: instructions /home/w/a/b/c/AGENTS.md"
+    fixture = write_fixture(text, tmp_path)
+    layers = layers_of(fixture, "/home/w/a/b/c")
+    assert (shown(fixture, layers), fixture.path("/home/w/.git") in layers.watch) == ([local], True)
+    Path(fixture.path("/home/w/.git")).write_text("gitdir: elsewhere")
+    again = layers_of(fixture, "/home/w/a/b/c")
+    assert shown(fixture, again) == ["ancestor:w: instructions /home/w/AGENTS.md", local]
+
+
 def test_the_walk_ends_at_the_home_directory(tmp_path: Path) -> None:
     fixture = write_fixture("//- /home/AGENTS.md\n//- /AGENTS.md\n//- /home/a/x\n", tmp_path)
     layers = layers_of(fixture, "/home/a")

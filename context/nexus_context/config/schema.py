@@ -93,7 +93,10 @@ class Context(Section):
 
     ancestor_depth: Annotated[int, Field(ge=0, le=10)] = Field(
         default=2,
-        description="How many directories above the folder may be layers; local or global file only.",
+        description=(
+            "How many directories above the folder may be layers; local or global file only. Unset, 2, "
+            "or as many as lead to the root of the folder's repository, at most 10."
+        ),
     )
     include_readme: bool = Field(
         default=False, description="Always add README.md after a layer's instruction file."
@@ -311,7 +314,8 @@ class Mcp(Section):
     """Other tools' MCP files that are read along with `.nexus3/mcp.json`."""
 
     read_mcp_json: bool = Field(
-        default=True, description="Read the MCP servers of `.mcp.json` in the folder."
+        default=True,
+        description="Read the MCP servers of `.mcp.json` in the folder and at its repository's root.",
     )
     read_vscode: bool = Field(
         default=True, description="Read the MCP servers of `.vscode/mcp.json` in the folder."

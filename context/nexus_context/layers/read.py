@@ -1,6 +1,7 @@
 """Read a folder's layers.
 
-1. `context.ancestor_depth` comes from the local file, else the global one, else the default.
+1. `context.ancestor_depth` comes from the local file, else the global one. Where neither sets it, ancestors
+   are read up to the root of the folder's repository, and up to DEFAULT_DEPTH where that is farther.
 2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
 3. A packaged default counts only where the global layer has no such file.
 4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own. Where
@@ -29,7 +30,7 @@ from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
 from nexus_context.layers.unknown_model import unknown_model
-from nexus_context.layers.walk import CONFIG_DIRECTORY, Place, Walk
+from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, Place, Walk
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
 DEFAULT_INSTRUCTIONS = "NEXUS.md"
@@ -176,7 +177,10 @@ def _places(
     user_config = _read_config(reading, user)
     counts = user_config is not None and user_config.used is not None
     packaged_config = None if counts else _read_config(reading, packaged)
-    above = walk.above(root, _depth([*roots, user_config, packaged_config]))
+    depth = _configured_depth([*roots, user_config, packaged_config])
+    if depth is None:
+        depth = max(DEFAULT_DEPTH, _repository_depth(reading, walk, root))
+    above = walk.above(root, depth)
     reading.skipped.extend(walk.skipped)
     places = [packaged, user, *above, *opened]
     above_configs = [_read_config(reading, place) for place in above]
@@ -204,15 +208,23 @@ def _config_file(file: JsonFile) -> LayerFile:
     return LayerFile("config", file.path, file.status, file.text)
 
 
-def _depth(configs: list[JsonFile | None]) -> int:
-    """The ancestor depth of the first of these files that sets one, else the default."""
+def _repository_depth(reading: Reading, walk: Walk, root: str) -> int:
+    """How many directories above the opened folder its repository's root is; 0 where it is in none."""
+    directories = walk.up_to_repository(root, MAX_DEPTH)
+    reading.watch.update(os.path.join(directory, GIT) for directory in directories)
+    in_repository = directories and reading.is_anywhere(os.path.join(directories[-1], GIT))
+    return len(directories) - 1 if in_repository else 0
+
+
+def _configured_depth(configs: list[JsonFile | None]) -> int | None:
+    """The ancestor depth of the first of these files that sets one; None where none does."""
     for config in configs:
         value = config.used.value if config is not None and config.used is not None else None
         context = value.get("context") if isinstance(value, dict) else None
         depth = context.get("ancestor_depth") if isinstance(context, dict) else None
         if type(depth) is int and 0 <= depth <= MAX_DEPTH:
             return depth
-    return DEFAULT_DEPTH
+    return None
 
 
 def _settings(

@@ -43,10 +43,9 @@ from nexus_context.layers.model import (
     Status,
 )
 from nexus_context.layers.real_paths import RealPaths
-from nexus_context.layers.walk import Place, within
+from nexus_context.layers.walk import GIT, Place, within
 from nexus_context.skills import ReadSkill, read_skill
 
-GIT = ".git"
 UNSAVED: tuple[int, ...] = ()
 """Stamp of a text that comes from an editor."""
 

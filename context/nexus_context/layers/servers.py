@@ -1,6 +1,7 @@
 """The MCP servers of a folder's layers, and of other tools' files in it.
 
-Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins.
+Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins. They are
+read in the folder itself, and `.mcp.json` also at the root of its repository, where that is an ancestor.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -59,11 +60,10 @@ def find_servers(
 def _files_of(place: Place, effective: Effective) -> list[tuple[str, str]]:
     """Origin and path of the MCP files of a place, the most important last."""
     files = []
-    if place.name == LOCAL:
-        if effective.get("/mcp/read_vscode"):
-            files.append((VSCODE, os.path.join(place.directory, ".vscode", "mcp.json")))
-        if effective.get("/mcp/read_mcp_json"):
-            files.append((PROJECT, os.path.join(place.directory, ".mcp.json")))
+    if place.name == LOCAL and effective.get("/mcp/read_vscode"):
+        files.append((VSCODE, os.path.join(place.directory, ".vscode", "mcp.json")))
+    if (place.name == LOCAL or place.repository) and effective.get("/mcp/read_mcp_json"):
+        files.append((PROJECT, os.path.join(place.directory, ".mcp.json")))
     if place.config_directory is not None:
         files.append((place.name, os.path.join(place.config_directory, "mcp.json")))
     return files

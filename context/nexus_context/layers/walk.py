@@ -24,6 +24,7 @@ from nexus_context.files import exists, is_dir, owned_alike, shared_directory, t
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
 
 CONFIG_DIRECTORY = ".nexus3"
+GIT = ".git"
 
 RealPath = Callable[[str], str]
 """A path with its symbolic links resolved; the answers are kept for one load, which asks often."""
@@ -34,7 +35,7 @@ class Place(msgspec.Struct, frozen=True):
 
     `config_directory` None: its `.nexus3` is not to be read. `strict`: each file must belong to this user or
     root. `optional`: it is a layer only if it has an instruction file. `opened` is the opened folder that the
-    directory is, or is in; None: it is in none.
+    directory is, or is in; None: it is in none. `repository`: it is an ancestor that holds a `.git`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Place(msgspec.Struct, frozen=True):
     strict: bool = False
     optional: bool = False
     opened: str | None = None
+    repository: bool = False
 
     @property
     def in_workspace(self) -> bool:
@@ -128,8 +130,27 @@ class Walk:
             if self._is_new(parent, f"the ancestor {parent}"):
                 config = self._config_directory(parent, examine=True)
                 optional = not self._has(parent, config)
-                found.append(Place(self._name(parent), parent, config, strict=True, optional=optional))
+                repository = exists(os.path.join(parent, GIT))
+                name = self._name(parent)
+                found.append(
+                    Place(name, parent, config, strict=True, optional=optional, repository=repository)
+                )
         return found[::-1]
+
+    def up_to_repository(self, root: str, most: int) -> list[str]:
+        """The opened folder and `most` directories above it at most, up to the first that holds a `.git`.
+
+        The home directory and those above it are not looked at: what is kept there as a repository (dotfiles)
+        is not the folder's.
+        """
+        directories: list[str] = []
+        home, current = self._real_path(self._user_home), root
+        while len(directories) <= most and not within(home, self._real_path(current)):
+            directories.append(current)
+            if exists(os.path.join(current, GIT)) or current == os.path.dirname(current):
+                break
+            current = os.path.dirname(current)
+        return directories
 
     def _is_new(self, directory: str, called: str) -> bool:
         real = self._real_path(directory)
