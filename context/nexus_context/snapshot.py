@@ -17,7 +17,8 @@ from nexus_context.errors import Problem
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.layers.read import Surroundings, open_layers, with_reading
 from nexus_context.layers.recheck import recheck
-from nexus_context.prompt.blocks import Standing
+from nexus_context.layers.unread import unread_files
+from nexus_context.prompt.blocks import Standing, blocks_of, paths_of
 from nexus_context.prompt.contents import Contents, gather
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.render import Prompt, render, tiled
@@ -87,7 +88,12 @@ def load(
     if standing is not None:
         opened = _granted(opened, standing)
     contents = gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary)
-    layers = with_reading(opened, reading)
+    in_prompt = {
+        *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
+        *paths_of(contents.sections),
+    }
+    unread = unread_files(reading, opened, in_prompt)
+    layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
     if previous is not None and now is None and _as_before(previous, layers, contents, environment):
@@ -202,7 +208,7 @@ def _same(before: Layers, now: Layers) -> bool:
     """Whether two loads of a folder show the same."""
     return (
         before.layers == now.layers
-        and before.skipped == now.skipped
+        and before.not_read == now.not_read
         and before.servers == now.servers
         and before.texts == now.texts
         and (before.effective is now.effective or before.effective.values == now.effective.values)

@@ -219,7 +219,7 @@ def test_a_large_text_takes_no_time_to_speak_of(part: str) -> None:
     text = part * (300_000 // len(part))
     began = time.perf_counter()
     list(hidden_text(PATH, text))
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 10
 
 
 def test_every_file_of_the_prompt_is_looked_at(tmp_path: Path) -> None:

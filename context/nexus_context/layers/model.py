@@ -67,6 +67,17 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Reach(msgspec.Struct, frozen=True):
+    """Where instruction files are looked for.
+
+    `directories` are those of the opened folder, then those above it up to its repository's root, each with
+    how many directories it lies above the folder. `depth` of those above are read.
+    """
+
+    directories: tuple[tuple[str, int], ...] = ()
+    depth: int = 0
+
+
 class Checked(msgspec.Struct, frozen=True):
     """A JSON document of a settings file and everything that is wrong with it."""
 
@@ -162,7 +173,8 @@ class Layers(msgspec.Struct, frozen=True):
     paths whose change matters, of files and directories that exist or not; one that ends with a separator
     stands for whatever is in that directory. `memory` saves work of the next load and means nothing else.
     `skills` are those that count, in the order of the prompt. `root` is the opened folder: `folder`, or one
-    that it is in. `links` are the paths of files by the real path that a symbolic link leads to.
+    that it is in. `links` are the paths of files by the real path that a symbolic link leads to. `reach` says
+    where instruction files are looked for, and `unread` are those that are there and are not read.
     """
 
     folder: str
@@ -179,3 +191,10 @@ class Layers(msgspec.Struct, frozen=True):
     memory: Memory
     skills: tuple[LayerSkill, ...] = ()
     links: dict[str, str] = {}
+    reach: Reach = Reach()
+    unread: tuple[Skipped, ...] = ()
+
+    @property
+    def not_read(self) -> tuple[Skipped, ...]:
+        """Everything that could have been read and is not, each with the reason."""
+        return (*self.skipped, *self.unread)

@@ -14,6 +14,7 @@
 import functools
 import os
 from collections.abc import Callable, Collection, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +26,7 @@ from nexus_context.files import JSON_LIMIT
 from nexus_context.layers.agents import agent_problems
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
-from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers
+from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers, Reach
 from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
@@ -95,7 +96,7 @@ def open_layers(
             reading.resume(previous)
             reading.watch.update(definitions)
             return previous, reading
-    places, configs = _places(reading, folder, root, around)
+    places, configs, reach = _places(reading, folder, root, around)
     effective = _settings(reading, places, configs, root, around.home)
     reading.problems.extend(unknown_model(reading, effective))
     names = instruction_names(reading, effective)
@@ -122,7 +123,7 @@ def open_layers(
             Layer(place.name, place.directory, config_directory, tuple(listed), place.opened, place.strict)
         )
     every, kept = tuple(layers), reading.memory()
-    bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills)
+    bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills, reach=reach)
     return with_reading(bare, reading), reading
 
 
@@ -164,8 +165,8 @@ def with_reading(layers: Layers, reading: Reading) -> Layers:
 
 def _places(
     reading: Reading, folder: str, root: str, around: Surroundings
-) -> tuple[list[Place], list[JsonFile | None]]:
-    """All places in layer order and the settings file of each."""
+) -> tuple[list[Place], list[JsonFile | None], Reach]:
+    """All places in layer order, the settings file of each, and how far up they reach."""
     home = around.home
     walk = Walk(home=home, user_home=around.user_home, overlays=around.overlays, real_path=reading.real_path)
     opened = walk.opened(folder, root)
@@ -178,9 +179,18 @@ def _places(
     counts = user_config is not None and user_config.used is not None
     packaged_config = None if counts else _read_config(reading, packaged)
     depth = _configured_depth([*roots, user_config, packaged_config])
+    repository = _repository(reading, walk, root)
     if depth is None:
-        depth = max(DEFAULT_DEPTH, _repository_depth(reading, walk, root))
+        depth = max(DEFAULT_DEPTH, len(repository))
     above = walk.above(root, depth)
+    higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
+    reach = Reach(
+        (
+            *((place.directory, 0) for place in reversed(opened)),
+            *sorted(((each, _height(root, each)) for each in higher), key=itemgetter(1)),
+        ),
+        depth,
+    )
     reading.skipped.extend(walk.skipped)
     places = [packaged, user, *above, *opened]
     above_configs = [_read_config(reading, place) for place in above]
@@ -189,7 +199,7 @@ def _places(
         _watch_directories(reading, place)
     # what is refused today may be readable after a chmod
     reading.watch.update(each.path for each in reading.skipped)
-    return places, configs
+    return places, configs, reach
 
 
 def _read_config(reading: Reading, place: Place) -> JsonFile | None:
@@ -208,12 +218,17 @@ def _config_file(file: JsonFile) -> LayerFile:
     return LayerFile("config", file.path, file.status, file.text)
 
 
-def _repository_depth(reading: Reading, walk: Walk, root: str) -> int:
-    """How many directories above the opened folder its repository's root is; 0 where it is in none."""
+def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:
+    """The directories above the opened folder up to its repository's root; none where it is in none."""
     directories = walk.up_to_repository(root, MAX_DEPTH)
     reading.watch.update(os.path.join(directory, GIT) for directory in directories)
     in_repository = directories and reading.is_anywhere(os.path.join(directories[-1], GIT))
-    return len(directories) - 1 if in_repository else 0
+    return directories[1:] if in_repository else []
+
+
+def _height(root: str, directory: str) -> int:
+    """How many directories a directory lies above another."""
+    return len(os.path.relpath(root, directory).split(os.sep))
 
 
 def _configured_depth(configs: list[JsonFile | None]) -> int | None:

@@ -25,6 +25,8 @@ from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL,
 
 CONFIG_DIRECTORY = ".nexus3"
 GIT = ".git"
+ASSISTANT_DIRECTORIES = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
+"""Directories with a dot that a workspace's files are imported from."""
 
 RealPath = Callable[[str], str]
 """A path with its symbolic links resolved; the answers are kept for one load, which asks often."""

@@ -4,8 +4,8 @@
    punctuation after it is not part of it. Code spans, fences and HTML comments are skipped.
 2. The path is relative to the importing file. `~/` and absolute paths count in the global layer only.
 3. A file of a workspace layer imports from beneath that layer's directory only, symbolic links resolved; text
-   files only, by their suffix, and nothing hidden but what is there for assistants (HIDDEN): a repository
-   must not bring the `.env` of its user into the prompt.
+   files only, by their suffix, and nothing hidden but what is there for assistants (ASSISTANT_DIRECTORIES): a
+   repository must not bring the `.env` of its user into the prompt.
 4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows
    the line, or the table whose row that is: lines that start with `|`.
 5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep. MAX_FILES and
@@ -28,7 +28,7 @@ from typing import NamedTuple
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import FileRead, exists, is_dir, trusted_read
 from nexus_context.layers.model import Layer
-from nexus_context.layers.walk import CONFIG_DIRECTORY, RealPath, examined, within
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, examined, within
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
 
@@ -47,8 +47,6 @@ _BLANK = re.compile(r"\s*")
 _ROW = re.compile(r"[ \t]*\|")
 _PUNCTUATION = ".,;:!?)]}>\"'*_"
 _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org")
-HIDDEN = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
-"""Directories with a dot that a workspace's files are imported from."""
 
 
 class Import(NamedTuple):
@@ -323,9 +321,9 @@ def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
     real, root = imports.real_path(path), imports.real_path(layer.directory)
     root = root if within(real, root) else imports.real_path(layer.tree)
     *directories, name = real[len(root) :].split(os.sep)
-    hidden = [part for part in directories if part.startswith(".") and part not in HIDDEN]
+    hidden = [part for part in directories if part.startswith(".") and part not in ASSISTANT_DIRECTORIES]
     if hidden or name.startswith("."):
-        first, allowed = (*hidden, name)[0], ", ".join(HIDDEN)
+        first, allowed = (*hidden, name)[0], ", ".join(ASSISTANT_DIRECTORIES)
         return (
             f"{shown_name(first)} is hidden, and of hidden directories only {allowed} are read. Move the text"
         )

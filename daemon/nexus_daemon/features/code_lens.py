@@ -92,7 +92,7 @@ def _why_not(snapshot: "Snapshot", path: str) -> str | None:
     status = next((file.status for file in files if file.path == path and file.kind not in SETTINGS), None)
     if status == "loaded":
         return "it says nothing, or all of it is in the prompt through another file"
-    skipped = next((one.reason for one in snapshot.layers.skipped if one.path == path), None)
+    skipped = next((one.reason for one in snapshot.layers.not_read if one.path == path), None)
     return NOT_SENT.get(status or "", skipped)
 
 

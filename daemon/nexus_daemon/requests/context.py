@@ -82,7 +82,7 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
             )
             for layer in snapshot.layers.layers
         ],
-        skipped=[protocol.SkippedLayer(skipped.path, skipped.reason) for skipped in snapshot.layers.skipped],
+        skipped=[protocol.SkippedLayer(skipped.path, skipped.reason) for skipped in snapshot.layers.not_read],
         problems=wire.problems(locate, snapshot.problems),
     )
 

@@ -23,8 +23,7 @@ from nexus_context.config.merge import Provenance
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import exists, is_dir, real_path
 from nexus_context.layers.model import GLOBAL, Layer, Layers
-from nexus_context.layers.walk import within
-from nexus_context.prompt.imports import HIDDEN
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, within
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst", ".adoc")
 NAMED_SUFFIXES = (*SUFFIXES, ".mdx", ".mdc", ".text", ".asciidoc", ".org")
@@ -163,9 +162,11 @@ def _refusal(layer: Layer, place: Place) -> str | None:
             "only; name other files in the global config.json"
         )
     parts = os.path.relpath(place.base, layer.directory).split(os.sep)
-    hidden = [part for part in parts if part.startswith(".") and part not in (os.curdir, *HIDDEN)]
+    hidden = [
+        part for part in parts if part.startswith(".") and part not in (os.curdir, *ASSISTANT_DIRECTORIES)
+    ]
     if hidden:
-        allowed = ", ".join(HIDDEN)
+        allowed = ", ".join(ASSISTANT_DIRECTORIES)
         return f"{hidden[0]} is hidden, and of hidden directories only {allowed} are read. Move the files"
     if not place.pattern and not _may_be_named(place.base):
         return f"a workspace names only directories and files that end in {', '.join(NAMED_SUFFIXES)}"

@@ -1,0 +1,137 @@
+"""Instruction files that are there and are not read: why, and what would change that.
+
+1. The directories looked at are those from the folder up to the root of its repository, and the ancestors
+   that are read.
+2. The names looked for are those of other programs (`KNOWN`) and of `context.instruction_files`.
+3. A file that is in the prompt under any path, by an import or through a symbolic link, is read. One that its
+   layer lists, or that is refused, has its reason there already.
+4. At most MOST files are reported.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+
+from nexus_context.files import list_directory
+from nexus_context.layers.model import Layers, Skipped
+from nexus_context.layers.reading import Reading
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY
+
+MOST = 50
+
+COPILOT, CURSOR = "GitHub Copilot", "Cursor"
+
+KNOWN = {
+    "AGENTS.override.md": "Codex",
+    "CLAUDE.local.md": "Claude Code",
+    "GEMINI.md": "Gemini CLI",
+    "QWEN.md": "Qwen Code",
+    ".github/copilot-instructions.md": COPILOT,
+    ".github/instructions/*.instructions.md": COPILOT,
+    ".cursorrules": CURSOR,
+    ".cursor/rules/*.mdc": CURSOR,
+    ".windsurfrules": "Windsurf",
+    ".windsurf/rules/*.md": "Windsurf",
+    ".clinerules": "Cline",
+    ".junie/guidelines.md": "Junie",
+}
+"""Paths below a directory, in which `*` stands for any name, and the program that reads them."""
+
+SHARED = ("NEXUS.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".agents/AGENTS.md")
+"""Paths of names that Nexus reads by default."""
+
+
+def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -> tuple[Skipped, ...]:
+    """The known instruction files that are not read, the nearest directory first."""
+    listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
+    listed.update(skipped.path for skipped in reading.skipped)
+    read = {reading.real_path(path) for path in (*listed, *in_prompt)}
+    names = layers.effective.get("/context/instruction_files") or ()
+    unread = (
+        Skipped(path, _reason(reading, layers, height, directory, name, names))
+        for directory, height in layers.reach.directories
+        for name, path in _present(reading, directory, names)
+        if path not in listed and reading.real_path(path) not in read
+    )
+    return tuple(islice(unread, MOST))
+
+
+def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Names and paths of the known files that are there."""
+    own = [name for name in names if os.sep not in name]
+    plain = [*SHARED, *own, *(os.path.join(CONFIG_DIRECTORY, name) for name in own)]
+    for pattern in dict.fromkeys([*plain, *KNOWN]):
+        path = os.path.join(directory, *pattern.split("/"))
+        parent, name = os.path.split(path)
+        if "*" not in name:
+            reading.watch.add(path)
+            if reading.is_anywhere(path):
+                yield pattern, path
+            continue
+        reading.watch.update((parent, parent + os.sep))
+        for entry, _ in list_directory(parent, MOST):
+            if entry.endswith(name.removeprefix("*")):
+                yield os.path.join(os.path.dirname(pattern), entry), os.path.join(parent, entry)
+
+
+def _reason(
+    reading: Reading, layers: Layers, height: int, directory: str, name: str, names: Sequence[str]
+) -> str:
+    """Why a file is not read, and what would change that."""
+    if height > layers.reach.depth:
+        stop = next((skipped for skipped in reading.skipped if skipped.path == directory), None)
+        if stop is not None:
+            return f"is in a directory that is not read: it {stop.reason}"
+        depth = layers.reach.depth
+        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height} to read it'
+    chosen = _chosen(layers, directory)
+    program = _program(name)
+    if program is not None and os.path.basename(name) not in names:
+        whose = f"is an instruction file of {program}"
+    elif chosen is not None:
+        first = ", ".join(names)
+        beside = os.path.relpath(chosen, directory)
+        whose = f"has no effect beside {beside}: of {first} the first that exists is read"
+    else:
+        whose = 'is not among "instruction_files" in "context"'
+    return f"{whose}. {_remedy(directory, name, chosen)}"
+
+
+def _remedy(directory: str, name: str, chosen: str | None) -> str:
+    first, _, rest = name.partition("/")
+    if first.startswith(".") and (not rest or first not in ASSISTANT_DIRECTORIES):
+        return "Move its text to a file that is read, such as AGENTS.md"
+    if chosen is None:
+        if rest:
+            return f"Write @{name} in an AGENTS.md in {directory} to read it"
+        return f'Add "{name}" to "instruction_files" in "context" to read it'
+    path = os.path.relpath(os.path.join(directory, name), os.path.dirname(chosen))
+    return f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+
+
+def _chosen(layers: Layers, directory: str) -> str | None:
+    """The instruction file of a directory's layer."""
+    return next(
+        (
+            file.path
+            for layer in layers.layers
+            if layer.directory == directory
+            for file in layer.files
+            if file.kind == "instructions" and file.status != "missing"
+        ),
+        None,
+    )
+
+
+def _program(name: str) -> str | None:
+    if name in KNOWN:
+        return KNOWN[name]
+    pattern = next((one for one in KNOWN if "*" in one and _matches(name, one)), None)
+    return None if pattern is None else KNOWN[pattern]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    before, _, after = pattern.partition("*")
+    return name.startswith(before) and name.endswith(after)

@@ -1,0 +1,150 @@
+"""Instruction files that are there and are not read: which are reported, why, and what would change that."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from support.fixture import write_fixture
+from support.folders import load_folder, relative
+
+DEPTH_1 = '{"context": {"ancestor_depth": 1}}'
+
+
+def check(root: Path, text: str, *expected: tuple[str, str], folder: str = "/home/mono/app") -> None:
+    """Each unread file with its reason."""
+    fixture = write_fixture(f"//- /home/mono/.git/HEAD\nx\n{dedent(text).lstrip()}", root)
+    unread = load_folder(fixture, folder).layers.unread
+    assert [(relative(fixture, entry.path), entry.reason) for entry in unread] == list(expected)
+
+
+def test_a_file_beside_the_one_that_is_read(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        "//- /home/mono/app/AGENTS.md\nA\n//- /home/mono/app/CLAUDE.md\nC\n//- /home/mono/CLAUDE.md\nRoot\n",
+        (
+            "/home/mono/app/CLAUDE.md",
+            (
+                "has no effect beside AGENTS.md: of NEXUS.md, AGENTS.md, CLAUDE.md the first that exists "
+                "is read. "
+                "Write @CLAUDE.md in AGENTS.md to read it, too"
+            ),
+        ),
+    )
+
+
+def test_files_of_other_programs(tmp_path: Path) -> None:
+    text = """
+    //- /home/mono/.nexus3/NEXUS.md
+    N
+    //- /home/mono/.github/copilot-instructions.md
+    C
+    //- /home/mono/.github/instructions/python.instructions.md
+    P
+    //- /home/mono/.cursorrules
+    R
+    //- /home/mono/.cursor/rules/a.mdc
+    M
+    //- /home/mono/app/GEMINI.md
+    G
+    """
+    check(
+        tmp_path,
+        text,
+        (
+            "/home/mono/app/GEMINI.md",
+            (
+                "is an instruction file of Gemini CLI. "
+                'Add "GEMINI.md" to "instruction_files" in "context" to read it'
+            ),
+        ),
+        (
+            "/home/mono/.github/copilot-instructions.md",
+            (
+                "is an instruction file of GitHub Copilot. "
+                "Write @../.github/copilot-instructions.md in .nexus3/NEXUS.md to read it, too"
+            ),
+        ),
+        (
+            "/home/mono/.github/instructions/python.instructions.md",
+            (
+                "is an instruction file of GitHub Copilot. "
+                "Write @../.github/instructions/python.instructions.md in .nexus3/NEXUS.md to read it, too"
+            ),
+        ),
+        (
+            "/home/mono/.cursorrules",
+            "is an instruction file of Cursor. Move its text to a file that is read, such as AGENTS.md",
+        ),
+        (
+            "/home/mono/.cursor/rules/a.mdc",
+            (
+                "is an instruction file of Cursor. "
+                "Write @../.cursor/rules/a.mdc in .nexus3/NEXUS.md to read it, too"
+            ),
+        ),
+    )
+
+
+def test_out_of_reach(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        f"//- /home/mono/AGENTS.md\nRoot\n//- /home/mono/a/b/.nexus3/config.json\n{DEPTH_1}\n",
+        (
+            "/home/mono/AGENTS.md",
+            'is out of reach: "ancestor_depth" in "context" is 1. Set it to 2 to read it',
+        ),
+        folder="/home/mono/a/b",
+    )
+
+
+def test_a_file_that_the_settings_do_not_name(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        '//- /home/mono/app/.nexus3/config.json\n{"context": {"instruction_files": ["OWN.md"]}}\n'
+        "//- /home/mono/app/AGENTS.md\nA\n",
+        (
+            "/home/mono/app/AGENTS.md",
+            (
+                'is not among "instruction_files" in "context". '
+                'Add "AGENTS.md" to "instruction_files" in "context" to read it'
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "//- /home/mono/app/AGENTS.md\n@CLAUDE.md\n//- /home/mono/app/CLAUDE.md\nC\n",
+        """
+        //- /home/mono/app/AGENTS.md
+        @.github/copilot-instructions.md
+        //- /home/mono/app/.github/copilot-instructions.md
+        C
+        """,
+        "//- /home/other/CLAUDE.md\nC\n//- /home/AGENTS.md\nA\n",
+        "//- /home/mono/app/deep/CLAUDE.md\nC\n",
+    ],
+)
+def test_what_is_read_or_of_no_concern(tmp_path: Path, text: str) -> None:
+    check(tmp_path, text)
+
+
+def test_a_link_to_the_file_that_is_read(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /home/a/AGENTS.md\nA\n", tmp_path)
+    Path(fixture.path("/home/a/CLAUDE.md")).symlink_to("AGENTS.md")
+    assert load_folder(fixture, "/home/a").layers.unread == ()
+
+
+def test_a_file_that_appears_is_noticed_and_listed_once(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /home/a/AGENTS.md\nA\n", tmp_path)
+    first = load_folder(fixture, "/home/a")
+    assert {fixture.path(f"/home/a/{name}") for name in ("CLAUDE.md", "GEMINI.md")} <= set(first.layers.watch)
+    Path(fixture.path("/home/a/GEMINI.md")).write_text("G")
+    second = load_folder(fixture, "/home/a", previous=first)
+    third = load_folder(fixture, "/home/a", previous=second)
+    assert second.revision > first.revision
+    assert [relative(fixture, entry.path) for entry in third.layers.not_read if "GEMINI" in entry.path] == [
+        "/home/a/GEMINI.md"
+    ]
