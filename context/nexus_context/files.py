@@ -122,6 +122,11 @@ def decode(path: str, data: bytes) -> FileRead:
         message = f"The file is encoded in {encoding.upper()}, not UTF-8. Save it as UTF-8."
         text = data.decode(encoding, "replace").removeprefix("\ufeff")
         return _with_problems(path, text, "invalid", [_problem(path, "layer.encoding", message)])
+    return decode_utf8(path, data)
+
+
+def decode_utf8(path: str, data: bytes) -> FileRead:
+    """As `decode`, for what is known to be in no other encoding, such as the text of an open document."""
     problems = []
     skipped = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     if skipped:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from nexus_context.layers import Layers
+from nexus_context.layers.reading import unsaved
 from nexus_context.layers.walk import global_directory
 from support.fixture import Fixture, write_fixture
 from support.folders import layers_of, relative
@@ -379,6 +380,17 @@ def test_mcp_files_of_other_tools_are_less_important(tmp_path: Path) -> None:
     off = {"/home/w/.nexus3/config.json": '{"mcp": {"read_vscode": false, "read_mcp_json": false}}'}
     origins = [server.origin for server in layers_of(fixture, "/home/w", overlays=off).servers]
     assert origins == ["global", "local"]
+
+
+@pytest.mark.parametrize("text", ["a\0", "\0a", "{\0}\0", "\0\0\0a", "a\0\0\0", "\0"])
+def test_nul_in_unsaved_text_is_not_another_encoding(text: str) -> None:
+    """Bytes in which every other one is NUL are UTF-16; the text of an open document has no encoding."""
+    read = unsaved("/f", text, 1000)
+    assert (read.status, read.text, [problem.code for problem in read.problems]) == (
+        "invalid",
+        text,
+        ["layer.nul"],
+    )
 
 
 def test_unsaved_text_wins_also_where_there_is_no_file(tmp_path: Path) -> None:

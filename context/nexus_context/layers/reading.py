@@ -24,7 +24,7 @@ from nexus_context.files import (
     JSON_LIMIT,
     PROMPT_LIMIT,
     FileRead,
-    decode,
+    decode_utf8,
     exists,
     read_text,
     trusted_read,
@@ -296,4 +296,4 @@ def unsaved(path: str, text: str, limit: int) -> FileRead:
         )
         problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
         return FileRead(path, "too-large", None, (problem,), UNSAVED)
-    return msgspec.structs.replace(decode(path, data), stamp=UNSAVED)
+    return msgspec.structs.replace(decode_utf8(path, data), stamp=UNSAVED)
