@@ -19,8 +19,10 @@ from nexus_context.tokens import loaded_encodings
 from nexus_daemon import messages, protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, FolderTable, Surroundings
+from nexus_daemon.freshness import Freshness, least_certain
 from nexus_daemon.git import WorkingTrees
 from nexus_daemon.ledger import Book, Change, Records
+from nexus_daemon.unwatchable import Failure
 from nexus_daemon.vocabularies import Vocabularies
 from nexus_daemon.watcher import Watcher
 
@@ -36,6 +38,7 @@ LOOK_S = 1.0  # between two looks at what other processes wrote into the ledger
 CLOSE_S = 1.0  # that the end waits for what is being written
 REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "compaction", "session", "tokens")
 """What can move a context; of several at once the first is told."""
+POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
 
@@ -73,13 +76,18 @@ class Daemon:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
         self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
         self.watcher = Watcher(
-            self._watched_paths, self.folders.changed, self.executor, reread=self.folders.reread
+            self._watched_paths,
+            self.folders.changed,
+            self.executor,
+            reread=self.folders.reread,
+            report=self._watching_changed,
         )
         self.knowledge_watcher = Watcher(
             self._knowledge_paths,
             self._knowledge_changed,
             self.executor,
             reread=self._knowledge_changed,
+            report=self._watching_changed,
         )
         self.git = WorkingTrees(self.executor, surroundings.environ)
         self.clients: set[Client] = set()
@@ -96,6 +104,8 @@ class Daemon:
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self._noticed: str | None = None  # of the ledger, as it was told
+        self._reached: Failure | None = None  # the limit of the system because of which files are polled
+        self._warned: set[str | None] = set()  # names of the limits that users were told of
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
@@ -188,6 +198,13 @@ class Daemon:
         self.clients.add(client)
         if self._noticed is not None:
             client.notify("window/showMessage", _notice(self._noticed))
+        if self._reached is not None:
+            client.notify("window/showMessage", _polled_notice(self._reached))
+
+    def freshness(self, folder: Folder) -> Freshness:
+        """How changes of the files that a folder depends on are noticed now."""
+        known = self.knowledge_watcher.freshness(folder.knowledge.watched())
+        return least_certain((self.watcher.freshness(_watched_by(folder)), known))
 
     def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
         """Take a client's folder in; its first snapshot is read at once, and one that there is is shown."""
@@ -352,6 +369,19 @@ class Daemon:
                 for client in self.clients & folder.owners.keys():
                     client.notify("nexus/agent/didChange", params)
 
+    def _watching_changed(self) -> None:
+        """Warn every user once of a limit of the system that is reached, and log when that is over."""
+        failures = (self.watcher.failure, self.knowledge_watcher.failure)
+        before = self._reached
+        self._reached = next((one for one in failures if one is not None and one.limit is not None), None)
+        if self._reached is not None and self._reached.limit not in self._warned:
+            self._warned.add(self._reached.limit)
+            self.show(_polled_notice(self._reached))
+        elif self._reached is None and before is not None:
+            recovered = messages.ShowMessageParams(type=3, message="Files are watched again.")
+            for client in self.clients:
+                client.notify("window/logMessage", recovered)
+
     def _knowledge_moved(self, folder: Folder) -> None:
         """A knowledge base has other directories or problems: watch those, and tell these.
 
@@ -374,13 +404,21 @@ class Daemon:
 
     def _watched_paths(self) -> Iterator[str]:
         for folder in self.folders:
-            yield os.path.join(folder.path, CONFIG_DIRECTORY)
-            yield from folder.watched
-            yield from folder.watched_by_agents
+            yield from _watched_by(folder)
+
+
+def _watched_by(folder: Folder) -> Iterator[str]:
+    yield os.path.join(folder.path, CONFIG_DIRECTORY)
+    yield from folder.watched
+    yield from folder.watched_by_agents
 
 
 def _notice(text: str) -> messages.ShowMessageParams:
     return messages.ShowMessageParams(type=2, message=f"Nexus: {text}")
+
+
+def _polled_notice(failure: Failure) -> messages.ShowMessageParams:
+    return _notice(f"{failure.reason}. {POLLED} {failure.advice}")
 
 
 def _usage_now(

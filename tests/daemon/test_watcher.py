@@ -5,14 +5,19 @@ import ctypes
 import os
 import shutil
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nexus_daemon import watcher
+from nexus_daemon.freshness import Freshness, least_certain
+from nexus_daemon.unwatchable import Failure
 from nexus_daemon.watcher import Watcher, covering
 
 TIMEOUT_S = 10.0
@@ -62,7 +67,14 @@ class Watched:
         self._news = asyncio.Event()
         self.executor = ThreadPoolExecutor(2)
         self.reread: list[set[str]] = []
-        self.watcher = Watcher(lambda: self.wanted, self._changed, self.executor, reread=self._reread)
+        self.report: Callable[[Watched], None] = lambda _: None
+        self.watcher = Watcher(
+            lambda: self.wanted,
+            self._changed,
+            self.executor,
+            reread=self._reread,
+            report=lambda: self.report(self),
+        )
 
     def _changed(self, paths: set[str] | None) -> None:
         self.told.append(paths)
@@ -83,22 +95,43 @@ class Watched:
         await self.until(lambda: None in self.told or (path is not None and self.has(path)))
         self.told.clear()
 
+    async def until_state(self, path: Path, state: str) -> None:
+        """Wait until changes of a path are noticed in this way."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while self.watcher.freshness([str(path)]).state != state:
+                await asyncio.sleep(0.005)
+
     def has(self, path: Path) -> bool:
         return any(paths is not None and str(path) in paths for paths in self.told)
 
 
-def watch(wanted: set[str], story: Callable[[Watched], Awaitable[None]]) -> None:
+def watch(
+    wanted: set[str],
+    story: Callable[[Watched], Awaitable[None]],
+    *,
+    report: Callable[[Watched], None] = lambda _: None,
+    stands: bool = True,
+) -> None:
     async def run() -> None:
         watched = Watched(wanted)
+        watched.report = report
         watched.watcher.start()
         watched.watcher.start()
         try:
-            await watched.stands()
+            if stands:
+                await watched.stands()
+            else:
+                await watched.until(lambda: bool(watched.told))
             await story(watched)
         finally:
             await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
 
     asyncio.run(run())
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def test_changes_are_told_by_path(tmp_path: Path) -> None:
@@ -390,3 +423,213 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
         await watched.stands(tmp_path / "two" / "file")
 
     watch({str(tmp_path / "one" / "file")}, story)
+
+
+class Limit:
+    """A system whose watches are used up while `reached`; else the real one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached = True
+        self.tries = 0
+        real = watcher._import_awatch()
+
+        async def awatch(*paths: str, **options: Any) -> Any:
+            self.tries += 1
+            if self.reached:
+                raise OSError(f'OS file watch limit reached. about ["{paths[0]}"]')
+            async for changes in real(*paths, **options):
+                yield changes
+
+        monkeypatch.setattr("nexus_daemon.watcher._import_awatch", lambda: awatch)
+        monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 0.05)
+        monkeypatch.setattr("nexus_daemon.watcher.RETRY_AT_MOST_S", 0.1)
+        monkeypatch.setattr("nexus_daemon.watcher.CHECK_MS", 200)
+        monkeypatch.setattr("nexus_daemon.polling.POLL_S", 0.02)
+        monkeypatch.setattr("nexus_daemon.polling.REST", 1)
+
+
+def test_without_watches_files_are_polled_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every change is told, the state says how, the failure is reported once, and so is that it is over."""
+    caplog.set_level("DEBUG", "nexus_daemon")
+    limit = Limit(monkeypatch)
+    file = tmp_path / "a" / "file"
+    reports: list[bool] = []
+
+    async def story(watched: Watched) -> None:
+        for text in ("1", "22", "333"):
+            assert watched.watcher.freshness([str(file)]).state == "polled"
+            watched.told.clear()
+            write(file, text)
+            await watched.until(lambda: watched.has(file))
+        (reason,) = watched.watcher.freshness([str(file)]).reasons
+        assert reason.startswith("no file watches are left for this user")
+        limit.reached = False
+        await watched.until_state(file, "watched")
+        file.write_text("4444")
+        await watched.until(lambda: watched.has(file))
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(reports) < 2:
+                await asyncio.sleep(0.01)
+        assert reports == [True, False]
+        assert watched.watcher.freshness([str(file)]).reasons == ()
+
+    def report(watched: Watched) -> None:
+        reports.append(watched.watcher.failure is not None)
+
+    watch({str(file)}, story, report=report, stands=False)
+    assert [each.levelname for each in caplog.records if "failed" in each.message].count("WARNING") == 1
+    assert limit.tries > 1
+
+
+def test_at_the_limit_what_is_watched_stays_so_and_the_rest_is_polled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = Limit(monkeypatch)
+    limit.reached = False
+    one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
+    for each in (one, two):
+        each.parent.mkdir()
+
+    async def story(watched: Watched) -> None:
+        limit.reached = True
+        watched.wanted = {str(one), str(two)}
+        watched.watcher.refresh()
+        await watched.until_state(two, "polled")
+        assert watched.watcher.freshness([str(one)]).state == "watched"
+        assert watched.watcher.freshness([str(one), str(two)]).state == "polled"
+        for number in range(3):
+            watched.told.clear()
+            for each in (one, two):
+                each.write_text("x" * number)
+            await watched.until(lambda: watched.has(one) and watched.has(two))
+        shutil.rmtree(one.parent)
+        await watched.until_state(one, "polled")  # the directory that was watched has gone
+        watched.told.clear()
+        write(one, "made again")
+        await watched.until(lambda: watched.has(one))
+        limit.reached = False
+        await watched.until_state(one, "watched")
+        await watched.until_state(two, "watched")
+        watched.told.clear()
+        write(one, "watched again")
+        await watched.until(lambda: watched.has(one))
+
+    watch({str(one)}, story)
+
+
+def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = Limit(monkeypatch)
+    limit.reached = False
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        (running,) = watched.watcher._watches.values()
+        limit.reached = True
+        monkeypatch.setattr(running.stop, "is_set", lambda: 1 / 0)
+        await watched.until_state(file, "polled")
+        watched.told.clear()
+        file.write_text("1")
+        await watched.until(lambda: watched.has(file))
+
+    watch({str(file)}, story)
+
+
+def test_a_directory_that_may_not_be_listed_is_polled_and_the_others_are_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Limit(monkeypatch).reached = False
+    shut, open_ = tmp_path / "shut" / "file", tmp_path / "open" / "file"
+    for each in (shut, open_):
+        each.parent.mkdir()
+    closed = {str(shut.parent)}
+    monkeypatch.setattr(os, "access", lambda path, mode: path not in closed)  # root may list everything
+
+    async def story(watched: Watched) -> None:
+        await watched.until_state(shut, "polled")
+        assert watched.watcher.freshness([str(open_)]).state == "watched"
+        assert watched.watcher.freshness([str(shut)]).reasons == (
+            f"the directory {shut.parent} may not be listed",
+        )
+        assert watched.watcher.failure is None
+        shut.write_text("1")
+        await watched.until(lambda: watched.has(shut))
+        closed.clear()
+        await watched.until_state(shut, "watched")
+
+    watch({str(shut), str(open_)}, story)
+    assert [each.message for each in caplog.records].count(
+        f"the directory {shut.parent} may not be listed; files there are polled"
+    ) == 1
+
+
+def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this machine changes is noticed at once, what another one does by looking."""
+    Limit(monkeypatch).reached = False
+    failure = Failure("a file system of the type nfs4 does not report what other machines change")
+    monkeypatch.setattr(watcher, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        state = watched.watcher.freshness([str(file)])
+        assert (state.state, state.reasons) == ("polled", (failure.reason,))
+        file.write_text("1")
+        await watched.until(lambda: watched.has(file))
+        running = watched.watcher._watch
+        assert running is not None and len(running.directories) == 1
+        running.stop.set()  # what another machine changes is not reported
+        file.write_text("22")
+        watched.told.clear()
+        file.write_text("333")
+        await watched.until(lambda: watched.has(file))
+
+    watch({str(file)}, story)
+
+
+def test_what_is_not_watched_yet_is_unknown_since_it_was_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, real = threading.Event(), covering
+    one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
+
+    async def story(watched: Watched) -> None:
+        def hanging(paths: object) -> object:
+            assert go_on.wait(TIMEOUT_S)
+            return real(paths)  # type: ignore[arg-type]
+
+        monkeypatch.setattr("nexus_daemon.watcher.covering", hanging)
+        began = time.time()
+        watched.wanted = {str(one), str(two)}
+        watched.watcher.refresh()
+        await asyncio.sleep(0.05)
+        unknown = watched.watcher.freshness([str(one), str(two)])
+        assert unknown.state == "unknown"
+        assert unknown.since is not None and began <= unknown.since <= time.time() - 0.04
+        assert watched.watcher.freshness([str(one)]).state == "watched"
+        go_on.set()
+        await watched.until_state(two, "watched")
+
+    watch({str(one)}, story)
+
+
+def test_the_state_before_the_start() -> None:
+    began = time.time()
+    idle = Watched({"/a"}).watcher.freshness(["/a"])
+    assert idle.state == "unknown" and idle.since is not None and began <= idle.since <= time.time()
+    assert Watched(set()).watcher.freshness([]) == Freshness("watched")
+
+
+@given(st.lists(st.sampled_from([*"wpu"]), max_size=5))
+def test_of_several_the_least_certain_counts(letters: list[str]) -> None:
+    kinds = {
+        "w": Freshness("watched"),
+        "p": Freshness("polled", every=2.0, reasons=("why",)),
+        "u": Freshness("unknown", since=1.0, reasons=("why", "else")),
+    }
+    worst = max(letters, key="wpu".index, default="w")
+    merged = least_certain(kinds[letter] for letter in letters)
+    assert merged.state == kinds[worst].state
+    assert (merged.since is not None) == ("u" in letters)
+    assert (merged.every is not None) == ("p" in letters)
+    assert len(set(merged.reasons)) == len(merged.reasons)

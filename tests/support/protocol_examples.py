@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 COMPACTION = re.compile(r"[0-9a-f]{12}")
 MESSAGE = re.compile(r"[0-9a-f]{32}")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
+WATCHED = {"state": "watched"}
+WATCHED_S = 10.0
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
@@ -157,6 +160,7 @@ class _Recorder:
         readme = path_to_uri(str(self.config.with_name("NEXUS.md")))
         self.ask_agents(folder)
         self.ask("nexus/tokens/count", {"texts": [QUESTION, ""], "uris": [readme], "model": "gpt-4.1"})
+        self.wait_until_watched()
         self.ask("nexus/status", {})
         self.command("nexus.tokens.count", {"texts": [QUESTION], "encoding": "cl100k_base"})
         self.fail(
@@ -164,6 +168,7 @@ class _Recorder:
         )
         self.fail("a field is missing", "nexus/session/append", {"workspaceFolder": self.service})
         self.mistype('"ancestor_depth"', '"ancestor_dept"')
+        self.wait_until_watched()
         self.ask("nexus/context/layers", folder)
         self.ask("nexus/session/clear", main)
         self.ask_of_sessions(folder)
@@ -204,6 +209,15 @@ class _Recorder:
         self.ask("nexus/session/export", {**plan, "format": "markdown"})
         self.ask("nexus/session/search", {**folder, "query": "callers -nobody"})
         self.ask("nexus/session/delete", {**folder, "session": "plan B"})
+
+    def wait_until_watched(self) -> None:
+        """A moment after a folder has changed, its files are watched again."""
+        deadline = time.monotonic() + WATCHED_S
+        while any(
+            each["freshness"] != WATCHED for each in self.client.request("nexus/status", {})["folders"]
+        ):
+            assert time.monotonic() < deadline, "the files of the example are not watched"
+            time.sleep(0.02)
 
     def ask(self, method: str, params: Json) -> None:
         result = self.client.request(method, params)

@@ -376,7 +376,10 @@ parts are cut where a `…` says so.
   kept in a ledger on the disk, which all windows and processes of a user share: what one of them appended is
   there for the others' next request. It is opened when a conversation is first asked for.
 - **Freshness.** An answer contains every edit that was sent before its request. Unsaved text wins over the
-  disk.
+  disk. Changes on disk are noticed by themselves: the system reports them, or, where it does not or has no
+  file watches left, the daemon polls the files. `nexus/status` and `nexus/context/layers` say of each folder
+  which it is (`freshness`), and a limit of the system that is reached is shown once as
+  `window/showMessage`, with its name and the command that raises it.
 - **Trust.** No process is started in a folder unless the client says that the user trusts it, with
   `"initializationOptions": {"trusted": true}` in `initialize`. For now that is git, for `context.git`.
 - **Cancelling.** `$/cancelRequest` works for every request.

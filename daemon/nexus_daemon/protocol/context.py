@@ -8,6 +8,7 @@ from nexus_context.conversation.message import Message
 from nexus_daemon.protocol.agents import ViewAs
 from nexus_daemon.protocol.shapes import (
     FolderParams,
+    Freshness,
     Location,
     Problem,
     Range,
@@ -187,13 +188,15 @@ class SkippedLayer(Wire, frozen=True):
     reason: str  # why
 
 
-class LayersResult(Wire, frozen=True):
+class LayersResult(Sparse, frozen=True):
     """What a folder's context is made of."""
 
     revision: int  # revision of the folder's snapshot
     layers: list[Layer]  # lowest first; a later one wins
     skipped: list[SkippedLayer]  # what was not read
     problems: list[Problem]  # what is wrong in the files
+    # how changes of the files on disk are noticed; absent where they were read once, as by `nexus show`
+    freshness: Freshness | None = None
 
 
 class ContextDidChange(Sparse, frozen=True):

@@ -44,6 +44,18 @@ class SessionParams(FolderParams, frozen=True):
     session: str = "main"  # name of a conversation; each folder has its own
 
 
+class Freshness(Sparse, frozen=True):
+    """How changes on disk of the files of a folder are noticed; the least certain file counts."""
+
+    # `watched`: the system reports them. `polled`: the daemon looks at the files again and again, because the
+    # system does not report all changes of some. `unknown`: changes may be unnoticed, as until the watch of a
+    # folder that was just added stands, or while a file system hangs
+    state: str
+    since: str | None = None  # of `unknown`: since when, in UTC
+    every_seconds: float | None = None  # of `polled`: the pause between two looks
+    reasons: list[str] = []  # why the files are not watched, where that is known
+
+
 class FixEdit(Wire, frozen=True):
     """One replacement in a text."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nexus_daemon.protocol.shapes import Wire
+from nexus_daemon.protocol.shapes import Freshness, Wire
 
 
 class InitResult(Wire, frozen=True):
@@ -26,6 +26,7 @@ class FolderStatus(Wire, frozen=True):
     errors: int  # number of errors in its files
     warnings: int  # number of warnings
     sessions: list[str]  # names of its conversations; none while `ledger` is null
+    freshness: Freshness  # how changes of its files on disk are noticed
 
 
 class LedgerStatus(Wire, frozen=True):

@@ -19,7 +19,7 @@ from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
-from nexus_daemon.requests import acting, context, summaries, tokens, turns
+from nexus_daemon.requests import acting, context, summaries, tokens, turns, wire
 from nexus_daemon.requests import status as daemon_status
 from nexus_daemon.requests import used as jobs
 from nexus_daemon.requests.acting import using_own
@@ -171,7 +171,9 @@ async def context_layers(client: "Client", params: protocol.SeenParams) -> proto
     """The layers of a folder, or of an agent's directory, their files, what was left out and why, and every
     problem.
     """
-    return await _of_snapshot(client, params, context.layers)
+    folder = client.daemon.folders.at(params.workspace_folder)
+    result = await _of_snapshot(client, params, context.layers)
+    return msgspec.structs.replace(result, freshness=wire.freshness(client.daemon.freshness(folder)))
 
 
 async def config_effective(client: "Client", params: protocol.SeenParams) -> protocol.EffectiveResult:

@@ -9,6 +9,7 @@ from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol
 from nexus_daemon.daemon import Daemon
 from nexus_daemon.folders import Folder
+from nexus_daemon.requests import wire
 from nexus_daemon.version import __version__
 
 
@@ -48,6 +49,7 @@ def _folder(daemon: Daemon, folder: Folder) -> protocol.FolderStatus:
         errors=sum(problem.severity == Severity.ERROR for problem in problems),
         warnings=sum(problem.severity == Severity.WARNING for problem in problems),
         sessions=[] if folder.book is None else daemon.records.names(folder.book.workspace),
+        freshness=wire.freshness(daemon.freshness(folder)),
     )
 
 

@@ -1,6 +1,7 @@
 """Values of the library → results of the protocol, with ranges in the client's position encoding."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +10,7 @@ from nexus_context import errors
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
+from nexus_daemon.freshness import Freshness
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
     from nexus_context import budget
@@ -18,6 +20,16 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
 
 def problems(locate: Locator, found: Iterable[errors.Problem]) -> list[protocol.Problem]:
     return [_problem(problem, locate) for problem in found]
+
+
+def freshness(value: Freshness) -> protocol.Freshness:
+    since = None if value.since is None else datetime.fromtimestamp(value.since, UTC)
+    return protocol.Freshness(
+        state=value.state,
+        since=None if since is None else since.isoformat(timespec="milliseconds")[:-6] + "Z",
+        every_seconds=None if value.every is None else round(value.every, 3),
+        reasons=list(value.reasons),
+    )
 
 
 def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:

@@ -1,0 +1,112 @@
+"""Why the system does not report every change in a directory, and what the user can do about it."""
+
+import errno
+import os
+import re
+import shlex
+from collections.abc import Iterable
+
+import msgspec
+
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as watchfiles writes the number of an error
+_WATCHES = ("fs.inotify.max_user_watches", "user.max_inotify_watches", 524_288)
+_INSTANCES = ("fs.inotify.max_user_instances", "user.max_inotify_instances", 1_024)
+_NETWORK = re.compile(
+    "9p|afs|ceph|cifs|coda|davfs|drvfs|fuse[.].*|gfs2|glusterfs|gpfs|lustre|nfs|nfs4|ocfs2|prl_fs|smb3|smbfs"
+    "|vboxsf|virtiofs|vmhgfs"
+)
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why directories are not watched: a clause, and a sentence that says what to do, or nothing.
+
+    `limit` is the name of the system's limit that is reached, where it is that.
+    """
+
+    reason: str
+    advice: str = ""
+    limit: str | None = None
+
+
+def explain(error: BaseException) -> Failure:
+    """Explain why a watch failed: by name the limit that is reached, where it is one."""
+    number = getattr(error, "errno", None)
+    if number is None and (match := _OS_ERROR.search(str(error))):
+        number = int(match[1])
+    if number == errno.ENOSPC or "watch limit" in str(error):
+        return _limit("no file watches are left for this user", *_WATCHES)
+    if number == errno.EMFILE and _can_open():
+        return _limit("no inotify instances are left for this user", *_INSTANCES)
+    if number == errno.EMFILE:
+        return Failure(
+            "this process may not open more files (ulimit -n)",
+            "Raise the limit, for example with `ulimit -n 65536`, and start the editor again.",
+            "ulimit -n",
+        )
+    return Failure(f"watching failed: {str(error) or repr(error)}")
+
+
+def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
+    """Those of the directories that this user may not list: the system does not watch them."""
+    return {
+        directory: Failure(
+            f"the directory {directory} may not be listed", f"Allow it: `chmod u+r {shlex.quote(directory)}`."
+        )
+        for directory in directories
+        if not os.access(directory, os.R_OK)
+    }
+
+
+def network_devices() -> dict[int, Failure]:
+    """The devices (`st_dev`) of file systems on which the system does not report every change.
+
+    There, another machine or program can change files. Linux only; elsewhere there are none.
+    """
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            return network_devices_in(mounts)
+    except OSError:
+        return {}
+
+
+def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
+    """As `network_devices`, from lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`."""
+    devices: dict[int, Failure] = {}
+    for line in mounts:
+        before, separator, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ", 1)[0]
+        if separator and len(fields) > 4 and _NETWORK.fullmatch(kind):
+            major, _, minor = fields[2].partition(":")
+            reason = f"a file system of the type {kind} does not report what other machines change"
+            devices[os.makedev(int(major), int(minor))] = Failure(reason)
+    return devices
+
+
+def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:
+    """A limit of the system's; in a container the limit of its namespace may be the smaller one."""
+    values = {name: value for name in (setting, namespaced) if (value := _sysctl(name)) is not None}
+    if not values:
+        return Failure(what)
+    name = min(values, key=lambda each: values[each])
+    value = values[name]
+    return Failure(
+        f"{what} ({name} is {value})",
+        f"Raise the limit: `sudo sysctl {name}={max(enough, 2 * value)}`.",
+        name,
+    )
+
+
+def _sysctl(name: str) -> int | None:
+    try:
+        with open(f"/proc/sys/{name.replace('.', '/')}", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _can_open() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
