@@ -44,15 +44,16 @@ class Client:
         self.lenses = Lenses(partial(server.request, REFRESH, timeout_s=ANSWER_S))
         self._ended = False
         self._prompts: dict[str, Prompt | None] = {}  # of each folder, as the lenses were told of
-        self._first_folders: list[tuple[str, str]] = []
+        self._first_folders: list[messages.WorkspaceFolder] = []
+        self._trusted: set[str] = set()  # paths of its folders that the user trusts, as it has said
 
     def start(self) -> "Daemon":
         """Start the daemon if need be, and bring it this client's folders."""
         if self._daemon is None:
             self._daemon = self._start()
             self._daemon.join(self)
-            for uri, name in self._first_folders:
-                self.add_folder(uri, name)
+            for folder in self._first_folders:
+                self.add_folder(folder)
         return self._daemon
 
     @property
@@ -66,12 +67,14 @@ class Client:
     def position_encoding(self) -> str:
         return self.server.position_encoding
 
-    @property
-    def trusted(self) -> bool:
-        """Whether the client has said that the user trusts its folders: processes may be started in them."""
-        params = self.server.client
-        options = None if params is None else params.initialization_options
-        return isinstance(options, dict) and options.get("trusted") is True
+    def trusts(self, directory: str) -> bool:
+        """Whether the client has said that the user trusts the folder of a directory: git may run there.
+
+        `initializationOptions.trusted` says it of the folders that `initialize` lists. A folder that comes
+        later is trusted only where its own `trusted` says so. Of nested folders the innermost one counts.
+        """
+        folder = self.daemon.folders.containing(directory)
+        return folder is not None and folder.path in self._trusted
 
     @property
     def has_model(self) -> bool:
@@ -88,6 +91,10 @@ class Client:
         self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
         self.lenses.wanted = params.capability("workspace.codeLens.refreshSupport") is True
         self._first_folders = _folders(params)
+        options = params.initialization_options
+        if isinstance(options, dict) and options.get("trusted") is True:
+            for folder in self._first_folders:
+                self._trust(messages.WorkspaceFolder(folder.uri, trusted=True))
         asyncio.get_running_loop().call_soon(self._start_unless_ended)
 
     def _start_unless_ended(self) -> None:
@@ -125,11 +132,21 @@ class Client:
         """As `swap`, for what an agent of the folder sees."""
         self.publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
 
-    def add_folder(self, uri: str, name: str) -> None:
-        self.start().add_folder(uri, name=name, listed=True, owner=self)
+    def add_folder(self, folder: messages.WorkspaceFolder) -> None:
+        self._trust(folder)
+        self.start().add_folder(folder.uri, name=folder.name, listed=True, owner=self)
+
+    def _trust(self, folder: messages.WorkspaceFolder) -> None:
+        """Take what a client says of a folder's trust, where it says something."""
+        path = convert.uri_to_path(folder.uri)
+        if path is not None and folder.trusted is True:
+            self._trusted.add(path)
+        elif path is not None and folder.trusted is False:
+            self._trusted.discard(path)
 
     def remove_folder(self, uri: str) -> None:
         """A folder has left the workspace; its documents that are still open are then lone files."""
+        self._trust(messages.WorkspaceFolder(uri, trusted=False))
         self.start().remove_folder(uri, owner=self)
         self.adopt()
 
@@ -210,10 +227,9 @@ def reason_of(path: str) -> str:
     return REASONS.get(os.path.basename(path), "instructions")
 
 
-def _folders(params: messages.InitializeParams) -> list[tuple[str, str]]:
+def _folders(params: messages.InitializeParams) -> list[messages.WorkspaceFolder]:
     """The folders that a client starts with: its list, else its one root."""
     if params.workspace_folders is not None:
-        return [(folder.uri, folder.name) for folder in params.workspace_folders]
-    if params.root_uri:
-        return [(params.root_uri, "")]
-    return [(convert.path_to_uri(params.root_path), "")] if params.root_path else []
+        return list(params.workspace_folders)
+    root = params.root_uri or (convert.path_to_uri(params.root_path) if params.root_path else "")
+    return [messages.WorkspaceFolder(root)] if root else []

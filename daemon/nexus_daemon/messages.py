@@ -23,8 +23,11 @@ class ClientInfo(Value, frozen=True):
 
 
 class WorkspaceFolder(Value, frozen=True):
+    """A folder; `trusted` is ours: whether the user trusts it. What is not true or false says nothing."""
+
     uri: str
     name: str = ""
+    trusted: Any = None
 
 
 class InitializeParams(Value, frozen=True):

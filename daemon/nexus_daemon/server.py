@@ -62,7 +62,7 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
 
     def folders_changed(params: messages.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:
-            client.add_folder(folder.uri, folder.name)
+            client.add_folder(folder)
         for folder in params.event.removed:
             client.remove_folder(folder.uri)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from nexus_daemon import git as working_trees
 from nexus_daemon.daemon import WORKERS
 from support.desk import TIMEOUT_S, Desk, tell_story
-from support.talk import HELLO, Talk
+from support.talk import HELLO, Talk, tell
 
 ENVIRON = {
     "PATH": os.environ["PATH"],
@@ -73,6 +73,63 @@ def test_changed_files_are_told_where_the_client_trusts_the_folder(tmp_path: Pat
         assert made["currentMessage"]["content"].splitlines()[1:] == ["git: mine"]
 
     tell_story(tmp_path, story)
+
+
+def test_a_folder_that_is_added_is_trusted_only_where_the_client_says_so(tmp_path: Path) -> None:
+    """A client that trusts what it started with has said nothing of a folder that comes later."""
+
+    async def story(desk: Desk) -> None:
+        prepared(desk)
+        talk = await client(desk)
+        number = 1
+
+        async def check(untold: bool, **trusted: object) -> None:
+            nonlocal number
+            number += 2
+            folders(talk, removed=[folder])
+            folders(talk, added=[{**folder, **trusted}])
+            head = await said(desk, talk, number, workspaceFolder=folder["uri"])
+            assert (head == ["Git: on branch main"]) == untold
+
+        for path in ("/a/inner", "/added"):
+            Path(desk.tree.path(path)).mkdir()
+            subprocess.run(["git", "init", "-qb", "main"], cwd=desk.tree.path(path), env=ENVIRON, check=True)
+            folder = {"uri": desk.uri(path), "name": "added"}
+            for trusted in ({}, {"trusted": False}, {"trusted": 1}, {"trusted": "true"}, {"trusted": None}):
+                await check(True, **trusted)
+            await check(False, trusted=True)
+            await check(True)  # once it was removed
+            await check(False, trusted=True)
+            folders(talk, added=[folder])  # says nothing new
+            assert await said(desk, talk, number + 1, workspaceFolder=folder["uri"]) != [
+                "Git: on branch main"
+            ]
+            folders(talk, added=[{**folder, "trusted": False}])
+            assert await said(desk, talk, number + 2, workspaceFolder=folder["uri"]) == [
+                "Git: on branch main"
+            ]
+            number += 2
+
+    tell_story(tmp_path, story)
+
+
+def test_an_agent_in_an_added_folder_is_not_trusted_with_its_own(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        prepared(desk)
+        Path(desk.tree.path("/a/inner")).mkdir()
+        talk = await client(desk)
+        await desk.ask(talk, 1, "nexus/agent/spawn", agentId="one", cwd="inner")
+        assert await said(desk, talk, 2, agent="one") == CLEAN
+        folders(talk, added=[{"uri": desk.uri("/a/inner"), "name": "inner"}])
+        await desk.daemon.folders.at(desk.uri("/a/inner")).current()
+        assert await said(desk, talk, 3, agent="one") == ["Git: on branch main"]
+
+    tell_story(tmp_path, story)
+
+
+def folders(talk: Talk, *, added: list[Any] = [], removed: list[Any] = []) -> None:  # noqa: B006 - not changed
+    event = {"added": added, "removed": removed}
+    talk.send(tell("workspace/didChangeWorkspaceFolders", {"event": event}))
 
 
 def test_the_prompt_is_the_same_whatever_git_says(tmp_path: Path) -> None:

@@ -380,8 +380,12 @@ parts are cut where a `…` says so.
   file watches left, the daemon polls the files. `nexus/status` and `nexus/context/layers` say of each folder
   which it is (`freshness`), and a limit of the system that is reached is shown once as
   `window/showMessage`, with its name and the command that raises it.
-- **Trust.** No process is started in a folder unless the client says that the user trusts it, with
-  `"initializationOptions": {"trusted": true}` in `initialize`. For now that is git, for `context.git`.
+- **Trust.** No process is started in a folder unless the client says that the user trusts it. For now that is
+  git, for `context.git`. `"initializationOptions": {"trusted": true}` in `initialize` says it of the folders
+  that `initialize` lists, and of no others. A folder that is added later is not trusted until the client says
+  so of it, with `"trusted": true` beside its `uri` and `name` in `workspace/didChangeWorkspaceFolders`; sent
+  again for a folder that is there, `true` or `false` changes it. Trust ends with the folder's removal. Of
+  nested folders the innermost one counts. Settings cannot say it: a folder could then trust itself.
 - **Cancelling.** `$/cancelRequest` works for every request.
 """
 COMMANDS = """\

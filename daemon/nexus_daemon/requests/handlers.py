@@ -226,7 +226,8 @@ async def _git(client: "Client", used: jobs.Used, request: assembly.Request) -> 
     told = takes_memory(request) and "git" not in (request.event or {})
     if not told or not used.snapshot.effective.get("/context/git"):
         return None
-    return await client.daemon.git.state(used.snapshot.folder, trusted=client.trusted)
+    folder = used.snapshot.folder
+    return await client.daemon.git.state(folder, trusted=client.trusts(folder))
 
 
 async def _attachments(

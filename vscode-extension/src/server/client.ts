@@ -19,6 +19,7 @@ import {
 } from "vscode-languageclient/node";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
+import { withTrust } from "./trust";
 
 const STOP_MS = 2_000;
 const NOTIFICATIONS = ["nexus/context/didChange", "nexus/session/didChange", "nexus/agent/didChange"];
@@ -111,5 +112,11 @@ function clientOptions(options: ConnectOptions): LanguageClientOptions {
     initializationFailedHandler: () => false,
     errorHandler: { error: () => ({ action: ErrorAction.Continue, handled: true }), closed: () => closed },
     markdown: { supportHtml: false },
+    middleware: {
+      sendNotification(type, next, params) {
+        const method = typeof type === "string" ? type : type.method;
+        return next(type, withTrust(method, params, vscode.workspace.isTrusted));
+      },
+    },
   };
 }
