@@ -4,8 +4,8 @@
    ends with a separator stands for whatever is in that directory.
 2. Within a step of the file system's clock a second change leaves the same stamp. So a path that had changed
    less than `SETTLED_NS` before a look is reported once more when it has settled.
-3. The cost is bounded: after a look the poller rests `REST` times as long as the look took. It takes at most
-   2 % of one thread, and more paths, or a slower disk, are looked at less often.
+3. The cost is bounded: after a look the poller rests a multiple of the time that the look took, so that more
+   paths, or a slower disk, are looked at less often. It rests a minute at most: what changed is noticed.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ from nexus_context.files import SETTLED_NS
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0  # at least, between two looks
-REST = 50  # times as long as a look took
+REST = 50  # times as long as a look took; 2 % of one thread
+MOST_S = 60.0  # between two looks, however long one took
 LATE_S = 10.0  # a look that takes longer than this hangs, as on a network file system whose server has gone
 
 Stamp = tuple[object, ...]
@@ -31,16 +32,26 @@ Names = dict[str, Stamp]  # what is in a directory
 class Poller:
     """Looks at paths again and again. Lives on the event loop; the disk is looked at in `executor`.
 
-    `changed` is called on the loop with the paths that are others than at the look before.
+    `changed` is called on the loop with the paths that are others than at the look before. Between two looks
+    are `least_s` seconds or more, and `rest` times as long as a look takes.
     """
 
-    def __init__(self, changed: Callable[[set[str]], None], executor: Executor) -> None:
+    def __init__(
+        self,
+        changed: Callable[[set[str]], None],
+        executor: Executor,
+        *,
+        least_s: float | None = None,
+        rest: float | None = None,
+    ) -> None:
         self._changed = changed
+        self._least_s = POLL_S if least_s is None else least_s
+        self._rest = REST if rest is None else rest
         self._executor = executor
         self._stamps: dict[str, Stamp | Names] = {}
         self._task: asyncio.Task[None] | None = None
         self._looking: float | None = None  # since when (time.time())
-        self.pause_s = POLL_S
+        self.pause_s = self._least_s
         """How long the poller rests between two looks, in seconds."""
 
     @property
@@ -91,7 +102,7 @@ class Poller:
             now = await asyncio.get_running_loop().run_in_executor(self._executor, work)
         finally:
             self._looking = None
-        self.pause_s = max(POLL_S, REST * (time.monotonic() - started))
+        self.pause_s = max(self._least_s, min(self._rest * (time.monotonic() - started), MOST_S))
         changed: set[str] = set()
         for path, stamp in now.items():
             if self._stamps.get(path) is before[path]:  # else it was let go of meanwhile

@@ -12,7 +12,9 @@
 6. What cannot be watched is polled (`polling`), and watching it is tried again, less and less often; only the
    first failure is a warning. A watch has all its directories or fails: where the system's limit is reached,
    what was watched before stays so, and the rest is polled. Network file systems are watched and polled.
-7. How certain it is that changes are noticed can be asked at any time: `Watcher.freshness`.
+7. A system can lose reports, and not every file system that reports too little is known. So what is watched
+   is looked at, too, but seldom: what was not reported is noticed within a minute or so.
+8. How certain it is that changes are noticed can be asked at any time: `Watcher.freshness`.
 """
 
 import asyncio
@@ -39,6 +41,8 @@ RECENT_S = 10.0  # longer than from reading a file to wanting it
 LAST_STEPS = 9  # of a watch that is about to end: longer than what has been seen waits to be told
 WATCHES_AT_MOST = 4  # at a time: one and those that are about to end
 END_S = 1.0
+VERIFY_S = 30.0  # between two looks at what is watched
+VERIFY_REST = 500  # times as long as such a look took; 0.2 % of one thread
 RETRY_S = 1.0  # doubled after each failure
 RETRY_AT_MOST_S = 60.0
 
@@ -73,6 +77,7 @@ class Watcher:
         self._task: asyncio.Task[None] | None = None
         self._asked = asyncio.Event()
         self._poller = Poller(self._poll_changed, executor)
+        self._verifier = Poller(self._poll_changed, executor, least_s=VERIFY_S, rest=VERIFY_REST)
         self.failure: Failure | None = None
         """Why the last watch failed, until one has worked for a while."""
         self._failures = 0
@@ -131,6 +136,7 @@ class Watcher:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._poller.close()
+        await self._verifier.close()
         for watch in self._watches.values():
             watch.stop.set()
         if self._watches:
@@ -169,6 +175,7 @@ class Watcher:
         polled = {path for path in wanted if look.is_polled(path, watched)}
         others = polled ^ set(self._poller.paths)
         await self._poller.take(polled)
+        await self._verifier.take(set(wanted) - polled)
         news = {path for path, directory in look.covering.items() if before.covering.get(path) != directory}
         added = {
             path for path in news if path not in before.covering and look.covering[path] in watched_before

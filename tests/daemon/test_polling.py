@@ -152,6 +152,10 @@ def test_the_cost_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         await asyncio.sleep(0.5)
         assert len(looks) == 1
         assert polled.poller.pause_s >= 50 * 0.02
+        monkeypatch.setattr(polling, "MOST_S", 0.01)  # once a look took very long, looks go on
+        polled.poller.pause_s = 0.01
+        await polled.poller._look()
+        assert polled.poller.pause_s == 0.01
 
     check({str(tmp_path)}, story)
 

@@ -587,6 +587,30 @@ def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch
     watch({str(file)}, story)
 
 
+def test_what_the_system_does_not_report_is_noticed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its queue overflows, or on a file system that nobody knows to say too little."""
+    monkeypatch.setattr(watcher, "VERIFY_S", 0.05)
+
+    async def deaf(*_: str, stop_event: Any, **__: Any) -> Any:
+        while not stop_event.is_set():
+            await asyncio.sleep(0.01)
+            yield set()
+
+    monkeypatch.setattr("nexus_daemon.watcher._import_awatch", lambda: deaf)
+    file = tmp_path / "a" / "file"
+
+    async def story(watched: Watched) -> None:
+        for text in ("1", "22"):
+            write(file, text)
+            await watched.until(lambda: watched.has(file))
+            assert watched.watcher.freshness([str(file)]).state == "watched"
+            watched.told.clear()
+
+    watch({str(file)}, story)
+
+
 def test_what_is_not_watched_yet_is_unknown_since_it_was_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from support.fixture import Fixture, write_fixture
 PUBLISH = "textDocument/publishDiagnostics"
 DID_CHANGE = "nexus/context/didChange"
 PROBE_S = 0.25
+SERVE = "from nexus_daemon.cli import main; raise SystemExit(main(['serve']))"
 
 T = TypeVar("T")
 
@@ -39,12 +40,14 @@ def environ(home: Path) -> dict[str, str]:
 class Editor(Client):
     """One editor and its daemon. Paths are given as Path or str and sent as URIs."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, before: str = "") -> None:
+        """`before` is Python that the daemon's process runs before it serves."""
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.versions: dict[str, int] = {}
         self._numbers = itertools.count(1)
-        super().__init__([sys.executable, "-m", "nexus_daemon", "serve"], cwd=home, env=environ(home))
+        serve = ["-c", f"{before}\n{SERVE}"] if before else ["-m", "nexus_daemon", "serve"]
+        super().__init__([sys.executable, *serve], cwd=home, env=environ(home))
 
     # ------------------------------------------------------------ life
 

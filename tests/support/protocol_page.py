@@ -379,7 +379,7 @@ parts are cut where a `…` says so.
   disk. Changes on disk are noticed by themselves: the system reports them, or, where it does not or has no
   file watches left, the daemon polls the files. `nexus/status` and `nexus/context/layers` say of each folder
   which it is (`freshness`), and a limit of the system that is reached is shown once as
-  `window/showMessage`, with its name and the command that raises it.
+  `window/showMessage`, with its name and the command that raises it. More in [freshness.md](freshness.md).
 - **Trust.** No process is started in a folder unless the client says that the user trusts it. For now that is
   git, for `context.git`. `"initializationOptions": {"trusted": true}` in `initialize` says it of the folders
   that `initialize` lists, and of no others. A folder that is added later is not trusted until the client says
@@ -418,7 +418,8 @@ NOTIFIED = """\
 Two are LSP's own: `textDocument/publishDiagnostics`, and `window/showMessage`. That comes when an append
 brings a conversation to 75 % (information), 90 % or 95 % (warnings) of what the model takes: once each, until
 it is compacted, a compaction is undone, or it is cleared. And it comes once, as a warning, when conversations
-cannot be kept, or a broken ledger was set aside.
+cannot be kept, or a broken ledger was set aside, or the system has no more file watches, and files are polled
+(see [freshness.md](freshness.md)).
 
 What another process does to a conversation, or to an agent of which a window was asked about agents, is told,
 too, about a second later; of several changes to a conversation the last.

@@ -1,4 +1,4 @@
-"""The ledger under faults, one after the other, with a table at the end: `python -m tests.torture`."""
+"""Ledger and daemon under faults, one after the other, with a table at the end: `python -m tests.torture`."""
 
 import argparse
 import datetime
@@ -13,7 +13,7 @@ import apsw
 # `python -m tests.torture` has the repository's root on the path, not this folder's
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from torture import clock, crash, damage, failing, full, kills, newer, power, readonly, windows
+from torture import clock, crash, damage, failing, full, kills, newer, power, readonly, watches, windows
 from torture.figures import Outcome, table
 
 RESULTS = Path(__file__).parent / "results"
@@ -61,11 +61,12 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "clock": (1_000, 50),
     "newer": (1, 1),
     "damage": (450, 45),
+    "watches": (600, 60),
 }
 
 
 def _faults() -> dict[str, Callable[[int], Outcome]]:
-    modules = (kills, power, crash, full, failing, readonly, windows, clock, newer, damage)
+    modules = (kills, power, crash, full, failing, readonly, windows, clock, newer, damage, watches)
     return {module.__name__.rpartition(".")[2]: module.run for module in modules}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from torture import clock, crash, damage, failing, full, kills, newer, power, readonly, windows
+from torture import clock, crash, damage, failing, full, kills, newer, power, readonly, watches, windows
 from torture.figures import Figure, Outcome, table
 
 FAULTS: dict[str, tuple[Callable[[int], Outcome], int]] = {
@@ -18,6 +18,7 @@ FAULTS: dict[str, tuple[Callable[[int], Outcome], int]] = {
     "clock": (clock.run, 20),
     "newer": (newer.run, 1),
     "damage": (damage.run, 9),
+    "watches": (watches.run, 60),
 }
 
 

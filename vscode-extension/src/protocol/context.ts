@@ -1,7 +1,7 @@
 /** What a context holds and costs: assembled, previewed, counted, its layers and settings. */
 import type { SpawnParams } from "./agents";
 import type { Receipt } from "./sessions";
-import type { Counter, Json, Location, Message, Problem, Range } from "./shapes";
+import type { Counter, Freshness, Json, Location, Message, Problem, Range } from "./shapes";
 
 export type Category = "system" | "tools" | "history" | "memory" | "event";
 
@@ -190,6 +190,7 @@ export interface Layers {
   layers: Layer[];
   skipped: { path: string; reason: string }[];
   problems: Problem[];
+  freshness?: Freshness;
 }
 
 export interface Provenance extends Location {

@@ -1,5 +1,5 @@
 /** What the daemon says of itself, and counts. */
-import type { Json, Problem } from "./shapes";
+import type { Freshness, Json, Problem } from "./shapes";
 
 export interface FolderStatus {
   uri: string;
@@ -9,6 +9,7 @@ export interface FolderStatus {
   errors: number;
   warnings: number;
   sessions: string[];
+  freshness?: Freshness;
 }
 
 export interface Status {

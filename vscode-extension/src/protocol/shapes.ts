@@ -34,6 +34,16 @@ export interface Message {
   tokens?: number;
 }
 
+/** How changes of a folder's files on disk are noticed. */
+export interface Freshness {
+  state: "watched" | "polled" | "unknown";
+  /** Of `unknown`: since when, in UTC. */
+  since?: string;
+  /** Of `polled`: the pause between two looks. */
+  everySeconds?: number;
+  reasons?: string[];
+}
+
 export interface Problem extends Location {
   /** 1 error, 2 warning, 3 information, 4 hint. */
   severity: 1 | 2 | 3 | 4;
