@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_daemon import watcher
+from nexus_daemon import polling, watcher
 from nexus_daemon.freshness import Freshness, least_certain
 from nexus_daemon.unwatchable import Failure
 from nexus_daemon.watcher import Watcher, covering
@@ -509,14 +509,65 @@ def test_at_the_limit_what_is_watched_stays_so_and_the_rest_is_polled(
         watched.told.clear()
         write(one, "made again")
         await watched.until(lambda: watched.has(one))
+        watched.told.clear()
         limit.reached = False
         await watched.until_state(one, "watched")
         await watched.until_state(two, "watched")
+        await watched.until(lambda: watched.has(two))  # what changed since the last look is not known
         watched.told.clear()
         write(one, "watched again")
         await watched.until(lambda: watched.has(one))
 
     watch({str(one)}, story)
+
+
+def test_at_the_limit_a_directory_that_was_made_again_is_not_called_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have the old inode, but the system's watch of it has ended."""
+    limit, gone = Limit(monkeypatch), asyncio.Event()
+    limited = watcher._import_awatch()
+
+    async def awatch(*paths: str, **options: Any) -> Any:
+        if not gone.is_set():
+            yield set()
+            await gone.wait()
+            yield {(3, str(tmp_path))}
+            await asyncio.sleep(60)
+        async for changes in limited(*paths, **options):
+            yield changes
+
+    monkeypatch.setattr("nexus_daemon.watcher._import_awatch", lambda: awatch)
+    monkeypatch.setattr("nexus_daemon.watcher.END_S", 0.1)
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        assert watched.watcher.freshness([str(file)]).state == "watched"
+        gone.set()
+        await watched.until_state(file, "polled")
+        assert limit.tries > 0
+        limit.reached = False
+        await watched.until_state(file, "watched")
+
+    watch({str(file)}, story)
+
+
+def test_watching_is_not_tried_again_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much changes meanwhile: each try costs a call of the system for every directory."""
+    limit = Limit(monkeypatch)
+    monkeypatch.setattr("nexus_daemon.watcher.RETRY_S", 60.0)
+    monkeypatch.setattr("nexus_daemon.watcher.RETRY_AT_MOST_S", 60.0)
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        for number in range(5):
+            watched.told.clear()
+            file.write_text("x" * number)
+            watched.watcher.refresh()
+            await watched.until(lambda: watched.has(file))
+        assert limit.tries == 1
+
+    watch({str(file)}, story, stands=False)
 
 
 def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,6 +580,7 @@ def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: p
         limit.reached = True
         monkeypatch.setattr(running.stop, "is_set", lambda: 1 / 0)
         await watched.until_state(file, "polled")
+        await watched.until(lambda: watched.has(file))  # what changed between the two is not known
         watched.told.clear()
         file.write_text("1")
         await watched.until(lambda: watched.has(file))
@@ -657,3 +709,29 @@ def test_of_several_the_least_certain_counts(letters: list[str]) -> None:
     assert (merged.since is not None) == ("u" in letters)
     assert (merged.every is not None) == ("p" in letters)
     assert len(set(merged.reasons)) == len(merged.reasons)
+
+
+def test_what_is_polled_is_unknown_while_a_look_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system whose server has gone."""
+    Limit(monkeypatch)
+    monkeypatch.setattr("nexus_daemon.polling.LATE_S", 0.05)
+    go_on, real, began = threading.Event(), polling._stamps, time.time()
+
+    def hanging(paths: Any) -> Any:
+        assert go_on.wait(TIMEOUT_S)
+        return real(paths)
+
+    file = tmp_path / "file"
+
+    async def story(watched: Watched) -> None:
+        monkeypatch.setattr(polling, "_stamps", hanging)
+        await watched.until_state(file, "unknown")
+        unknown = watched.watcher.freshness([str(file)])
+        assert unknown.since is not None and began <= unknown.since <= time.time()
+        assert "hangs" in unknown.reasons[-1]
+        go_on.set()
+        await watched.until_state(file, "polled")
+
+    watch({str(file)}, story, stands=False)
