@@ -22,6 +22,7 @@ FAULTS: dict[str, tuple[Callable[[int], Outcome], int]] = {
 }
 
 
+@pytest.mark.timeout(180)  # a busy machine
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str) -> None:
     run, count = FAULTS[fault]
