@@ -117,7 +117,7 @@ class Watcher:
                     failure = self._look.unwatchable.get(directory, failure)
                 if failure is not None:
                     reasons[failure.reason] = None
-            elif directory is None:
+            elif directory is None or self._watch is None or directory not in self._watch.directories:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
                 since += [at for gone, at in self._moved.items() if _is_in(directory[0], gone)]

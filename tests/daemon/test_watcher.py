@@ -578,8 +578,11 @@ def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: p
     async def story(watched: Watched) -> None:
         (running,) = watched.watcher._watches.values()
         limit.reached = True
+        states: list[str] = []
+        watched.report = lambda watched: states.append(watched.watcher.freshness([str(file)]).state)
         monkeypatch.setattr(running.stop, "is_set", lambda: 1 / 0)
         await watched.until_state(file, "polled")
+        assert states == ["unknown"]  # when it failed
         await watched.until(lambda: watched.has(file))  # what changed between the two is not known
         watched.told.clear()
         file.write_text("1")
