@@ -20,6 +20,7 @@ ORDER = [
     "frames",
     "encoding",
     "files",
+    "ownership",
     "jsontext",
     "config",
     "tokens",

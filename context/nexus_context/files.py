@@ -4,6 +4,9 @@
 2. No more than the limit is read, even of a file that grows meanwhile.
 3. A file is decoded as UTF-8; whatever else it is, is said, and what can be shown of it is kept.
 4. A file whose stamp is unchanged is not read again.
+5. A file of a workspace is read where it really lies, without following a link (`RealFiles`): what was
+   decided of that path holds for the text. The opened descriptor says what it is, how large and whose.
+6. Others change the disk meanwhile, and any call may fail: that is a result, never an exception.
 """
 
 import errno
@@ -11,6 +14,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable
 from itertools import islice
 from typing import Literal
 
@@ -33,6 +37,20 @@ _CHUNK = 1 << 20
 _OPEN_FLAGS = os.O_RDONLY
 for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):  # Windows has only the last
     _OPEN_FLAGS |= getattr(os, _flag, 0)
+_BY_STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
+"""Whether a path can be opened directory by directory without following links; not on Windows."""
+
+_LIST_FLAGS = _OPEN_FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+# to go through a directory, permission to search it is enough where the system knows the difference
+_STEP_FLAGS = _LIST_FLAGS | getattr(os, "O_PATH", getattr(os, "O_SEARCH", 0))
+_MOST_DIRECTORIES = 8  # held open by one RealFiles
+_ATTEMPTS = 3
+_LINK_ON_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK}
+"""What a step says where a link, or nothing, stands by now; EMLINK: FreeBSD."""
+
+MOVED = "layer.moved"
+"""Code of the problem that a path led elsewhere when its file was to be read."""
+
 _UNREADABLE = {
     errno.EACCES: "no permission to read it; give this user read access (chmod u+r) or remove the file",
     errno.EPERM: "the system does not permit reading it; give this user read access or remove the file",
@@ -44,7 +62,7 @@ _UNREADABLE = {
     errno.EAGAIN: "it has no data to read at once; replace it by an ordinary file",
 }
 
-_KINDS = (
+KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a named pipe (FIFO)"),
     (stat.S_ISSOCK, "a socket"),
@@ -59,7 +77,8 @@ class FileRead(msgspec.Struct, frozen=True):
     `text` is there for loaded files, and for invalid ones as far as it can be shown. `stamp` identifies
     the content for caching: device, inode, size, mtime_ns, ctime_ns, and last 1 if the file had been at
     rest for `SETTLED_NS` when it was read, else 0. `owner` is the user id and the mode of the file that was
-    read; None where no file was.
+    read; None where no file was. `real` is the path without links at which the file lay when it was opened;
+    None where links were followed.
     """
 
     path: str
@@ -68,6 +87,12 @@ class FileRead(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     stamp: tuple[int, ...] | None = None
     owner: tuple[int, int] | None = None
+    real: str | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the path led elsewhere when the file was to be opened."""
+        return bool(self.problems) and self.problems[0].code == MOVED
 
 
 class BytesRead(msgspec.Struct, frozen=True):
@@ -80,25 +105,109 @@ class BytesRead(msgspec.Struct, frozen=True):
 
 
 def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
-    """Read a file of at most `limit` bytes; never raises for anything that the path may be.
+    """Read a file of at most `limit` bytes, links followed; never raises for anything that the path may be.
 
-    `previous`, an earlier result for the same path, is returned as is when the file is unchanged.
+    `previous`, an earlier result for the same path, is returned as is when the file is unchanged. For files
+    that the user or the installation names; those of a workspace are read by `RealFiles`.
     """
-    try:
-        read = _read(path, limit, previous)
-    except ValueError:  # a NUL or a lone surrogate: no such path can exist
-        read = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
-    except OSError as error:
-        read = _refused(path, error)
-    if previous is not None and _same(previous, read):  # but it may have come to rest by now
-        return previous if previous.stamp == read.stamp else replace(previous, stamp=read.stamp)
-    return read
+    return _read_text(path, None, limit, previous, lambda: os.open(path, _OPEN_FLAGS))
+
+
+class RealFiles:
+    """Files of a workspace, each read where it really lies.
+
+    A path is resolved first (`real_path`), and by the resolved path it is decided whether it may be read.
+    Whoever changes the folder meanwhile can put a link anywhere on that path. So each of its directories is
+    opened from the one above it, and the file from the last, without following a link: what is read is what
+    was decided about, or nothing.
+
+    The directories that were used last stay open for the files beside them until `close`, at most
+    _MOST_DIRECTORIES. Not for several threads at once.
+
+    Where directories cannot be opened from one another (Windows), the file is opened by its path and used
+    only if that path, resolved again, still leads to the file that was opened. Three changes in the right
+    moments could deceive this; links take a privilege to create there.
+    """
+
+    def __init__(self) -> None:
+        self._directories: dict[str, int] = {}  # descriptors by path, the one that was used last is the last
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directories; they are opened anew when they are needed."""
+        for descriptor in self._directories.values():
+            _close(descriptor)
+        self._directories.clear()
+
+    def read(self, path: str, real: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
+        """Read the file that lies at `real`, the resolved `path`; otherwise as `read_text`.
+
+        Its `moved` says that a link, or nothing, stood on the way to `real` by then: resolve the path again.
+        """
+        return _read_text(path, real, limit, previous, lambda: self._open(real, _OPEN_FLAGS))
+
+    def list_directory(self, real: str, most: int | None = None) -> list[tuple[str, "Entry"]] | None:
+        """As the function `list_directory`, of the directory at a resolved path."""
+        try:
+            if not _BY_STEPS:
+                return list_directory(real, most) if real_path(real) == real else None
+            descriptor = self._open(real, _LIST_FLAGS)
+        except (OSError, ValueError):
+            return None
+        try:
+            return list_directory(descriptor, most)
+        finally:
+            _close(descriptor)
+
+    def _open(self, real: str, flags: int) -> int:
+        """A descriptor of what lies at a resolved path; _MovedError where the way there is another by now."""
+        try:
+            return self._step(real, flags) if _BY_STEPS else _open_compared(real, flags)
+        except OSError as error:
+            if error.errno in _LINK_ON_THE_WAY:
+                self.close()  # a directory that was held may have been moved away
+                raise _MovedError(*error.args) from error
+            raise
+
+    def _step(self, real: str, flags: int) -> int:
+        above, _, name = real.removeprefix("/" if real.startswith("//") else "").rpartition("/")
+        if not name:
+            return os.open("/", flags)
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=self._directory(above))
+
+    def _directory(self, path: str) -> int:
+        """The descriptor of a directory, from the nearest one above it that is open."""
+        names: list[str] = []
+        start = path
+        while start not in self._directories and start:
+            start, _, name = start.rpartition("/")
+            names.append(name)
+        if start not in self._directories:
+            self._hold(start, os.open("/", _STEP_FLAGS))
+        descriptor = self._directories[start] = self._directories.pop(start)  # now the one that was used last
+        while names:
+            name = names.pop()
+            start = f"{start}/{name}"
+            descriptor = os.open(name, _STEP_FLAGS, dir_fd=descriptor)
+            self._hold(start, descriptor)
+        return descriptor
+
+    def _hold(self, path: str, descriptor: int) -> None:
+        while len(self._directories) >= _MOST_DIRECTORIES:
+            _close(self._directories.pop(next(iter(self._directories))))
+        self._directories[path] = descriptor
+
+
+class _MovedError(OSError):
+    """A resolved path is no longer one without links."""
 
 
 def read_bytes(path: str, *, limit: int) -> BytesRead:
     """Read a file of at most `limit` bytes as it is, for what is not known to be text; never raises."""
     try:
-        found = _contents(path, os.stat(path), limit)
+        found = _contents(path, os.stat(path), limit, lambda: os.open(path, _OPEN_FLAGS))
     except ValueError:
         found = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
     except OSError as error:
@@ -153,66 +262,17 @@ def decode_utf8(path: str, data: bytes) -> FileRead:
     return _with_problems(path, text, status, problems)
 
 
-def trusted_directory(path: str) -> str | None:
-    """Reason why a directory must not be entered, or None.
-
-    Trusted is what belongs to this process's user or to root, and is not writable for everyone unless
-    sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),
-    every existing directory is trusted.
-    """
-    reason = _distrust(path, sticky_helps=True)
-    if reason is None and not is_dir(path):
-        return "is not a directory"
-    return reason
-
-
-def trusted_file(path: str) -> str | None:
-    """Reason why a file must not be believed, or None: for files in a shared directory such as /tmp."""
-    return _distrust(path, sticky_helps=False)
-
-
-def trusted_read(read: FileRead) -> str | None:
-    """Reason why the file that was read must not be believed, or None; as `trusted_file`.
-
-    It is about the file that was opened, whatever stands at its path now. Unsaved text of a file that does
-    not exist is the user's own.
-    """
-    if read.owner is None:
-        reason = trusted_file(read.path)
-        return None if reason == _MISSING else reason
-    if not _has_users():
-        return None
-    try:
-        link = os.lstat(read.path)
-    except (OSError, ValueError):
-        return "was replaced while it was read"
-    if stat.S_ISLNK(link.st_mode) and (reason := _foreign(link.st_uid, "the symbolic link ")):
-        return reason
-    uid, mode = read.owner
-    return _foreign(uid) or (_OPEN_TO_ALL if mode & stat.S_IWOTH else None)
-
-
-def shared_directory(path: str) -> bool:
-    """Whether everyone may put files into a directory, and only their owners may remove them (/tmp)."""
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return False
-    return _has_users() and bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX)
-
-
-def owned_alike(path: str, other: str) -> bool:
-    """Whether two directories have one owner, and not everyone may write to the first."""
-    try:
-        one, two = os.stat(path), os.stat(other)
-    except (OSError, ValueError):
-        return False
-    return one.st_uid == two.st_uid and not one.st_mode & stat.S_IWOTH
-
-
 def real_path(path: str) -> str:
-    """The path with symbolic links resolved as far as it exists; ValueError for an impossible path."""
-    return os.path.realpath(path)
+    """The path with symbolic links resolved as far as it exists; ValueError for an impossible path.
+
+    Where others change it meanwhile, that may never have been true: see `RealFiles`.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return os.path.realpath(path)
+        except OSError:  # a link that was there is something else by now
+            continue
+    return os.path.normpath(path)
 
 
 def is_link(path: str) -> bool:
@@ -230,13 +290,16 @@ def exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
-def list_directory(path: str, most: int | None = None) -> list[tuple[str, Entry]]:
-    """Names in a directory (of `most` of them), sorted, with what each is; none where it cannot be listed."""
+def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, Entry]] | None:
+    """Names in a directory (of `most` of them), sorted, with what each is; None where it cannot be listed.
+
+    The directory is given by its path or by a descriptor.
+    """
     try:
         with os.scandir(path) as found:
             return sorted((each.name, _entry(each)) for each in islice(found, most))
     except (OSError, ValueError):
-        return []
+        return None
 
 
 def which(command: str, *, search: str | None = None) -> str | None:
@@ -248,23 +311,53 @@ def which(command: str, *, search: str | None = None) -> str | None:
 
     try:
         found = shutil.which(command, path=search)
-    except ValueError:
+    except (OSError, ValueError):
         return None
     return found if found and os.path.isabs(found) else None
 
 
 def _entry(found: os.DirEntry[str]) -> Entry:
-    if found.is_symlink():
-        return "link"
-    return "file" if found.is_file() else "directory" if found.is_dir() else "other"
+    try:
+        if found.is_symlink():
+            return "link"
+        return "file" if found.is_file() else "directory" if found.is_dir() else "other"
+    except OSError:  # it is gone by now
+        return "other"
 
 
-def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
+def _read_text(
+    path: str, real: str | None, limit: int, previous: FileRead | None, open_file: Callable[[], int]
+) -> FileRead:
+    try:
+        read = _read(path, real, limit, previous, open_file)
+    except ValueError:  # a NUL or a lone surrogate: no such path can exist
+        read = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
+    except _MovedError:
+        read = _moved(path)
+    except OSError as error:
+        read = _refused(path, error)
+    if read is previous:
+        return read
+    if real is not None:
+        read = replace(read, real=real)
+    if previous is not None and _same(previous, read):  # but it may have come to rest by now
+        return previous if previous.stamp == read.stamp else replace(previous, stamp=read.stamp)
+    return read
+
+
+def _read(
+    path: str, real: str | None, limit: int, previous: FileRead | None, open_file: Callable[[], int]
+) -> FileRead:
     before = os.stat(path)
-    # the last number says whether the other five can be relied on
-    if previous is not None and previous.stamp and previous.stamp == (*_identity(before), 1):
+    # the last number says whether the other five can be relied on; what lay elsewhere is not what is meant
+    if (
+        previous is not None
+        and previous.stamp
+        and previous.stamp == (*_identity(before), 1)
+        and real in (None, previous.real)
+    ):
         return previous
-    found = _contents(path, before, limit)
+    found = _contents(path, before, limit, open_file)
     if isinstance(found, FileRead):
         return found
     data, opened, stamp = found
@@ -272,12 +365,12 @@ def _read(path: str, limit: int, previous: FileRead | None) -> FileRead:
 
 
 def _contents(
-    path: str, before: os.stat_result, limit: int
+    path: str, before: os.stat_result, limit: int, open_file: Callable[[], int]
 ) -> FileRead | tuple[bytes, os.stat_result, tuple[int, ...]]:
     """The bytes of a regular file, its state when it was opened, and its stamp; or why there are none."""
-    if not stat.S_ISREG(before.st_mode):
+    if not stat.S_ISREG(before.st_mode):  # a device is not even opened
         return _not_a_file(path, before.st_mode)
-    descriptor = os.open(path, _OPEN_FLAGS)
+    descriptor = open_file()
     try:
         opened = os.fstat(descriptor)
         if not stat.S_ISREG(opened.st_mode):
@@ -287,10 +380,34 @@ def _contents(
             return _too_large(path, f"{opened.st_size:,} bytes", limit, stamp)
         data = _read_at_most(descriptor, limit + 1)
     finally:
-        os.close(descriptor)
+        _close(descriptor)
     if len(data) > limit:
         return _too_large(path, f"more than {limit:,} bytes", limit, stamp)
     return data, opened, stamp
+
+
+def _open_compared(real: str, flags: int) -> int:
+    """As `RealFiles` opens a file where directories cannot be opened from one another."""
+    descriptor = os.open(real, flags)
+    try:
+        if (
+            real_path(real) == real
+            and os.path.samestat(os.lstat(real), os.fstat(descriptor))
+            and real_path(real) == real
+        ):
+            return descriptor
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    except BaseException:
+        _close(descriptor)
+        raise
+
+
+def _close(descriptor: int) -> None:
+    """Close what was only read: nothing can be lost."""
+    try:
+        os.close(descriptor)
+    except OSError:
+        return
 
 
 def _read_at_most(descriptor: int, size: int) -> bytes:
@@ -323,8 +440,20 @@ def _refused(path: str, error: OSError) -> FileRead:
     return _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {cause}.")
 
 
+def _moved(path: str) -> FileRead:
+    try:
+        os.stat(path)
+    except OSError as error:  # it is gone, or a loop of links, by now
+        return _refused(path, error)
+    message = (
+        "Cannot read the file: its path was changed while it was read. Wait until the program that changes "
+        "it is done, then save the file again."
+    )
+    return _failed(path, "unreadable", MOVED, message)
+
+
 def _not_a_file(path: str, mode: int) -> FileRead:
-    kind = next((name for test, name in _KINDS if test(mode)), "not an ordinary file")
+    kind = next((name for test, name in KINDS if test(mode)), "not an ordinary file")
     message = f"A file is expected here, this is {kind}. Replace it by an ordinary file or remove it."
     return _failed(path, "unreadable", "layer.not-a-file", message)
 
@@ -355,33 +484,3 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
             _problem(path, "layer.line-endings", message, span=Span(*end.span()), severity=Severity.HINT)
         )
     return FileRead(path, status, text, tuple(problems))
-
-
-def _distrust(path: str, *, sticky_helps: bool) -> str | None:
-    try:
-        link, info = os.lstat(path), os.stat(path)
-    except FileNotFoundError:
-        return _MISSING
-    except (OSError, ValueError) as error:
-        return f"cannot be examined ({getattr(error, 'strerror', None) or 'impossible path'})"
-    if not _has_users():
-        return None
-    for each, what in ((link, "the symbolic link "), (info, "")):
-        if reason := _foreign(each.st_uid, what if each.st_ino != info.st_ino else ""):
-            return reason
-    if info.st_mode & stat.S_IWOTH and not (sticky_helps and info.st_mode & stat.S_ISVTX):
-        return _OPEN_TO_ALL + (" and not sticky" if sticky_helps else "")
-    return None
-
-
-def _foreign(uid: int, what: str = "") -> str | None:
-    return None if uid in (os.geteuid(), 0) else f"{what}belongs to another user (uid {uid})"
-
-
-def _has_users() -> bool:
-    """Whether users have numbers here; not on Windows."""
-    return hasattr(os, "geteuid")
-
-
-_MISSING = "does not exist"
-_OPEN_TO_ALL = "is writable for everyone"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.agents import Agent, AgentPool
 from nexus_context.agents.agent import Wanted
-from nexus_context.agents.bases import UNUSED_AT_MOST
+from nexus_context.agents.bases import UNUSED_AT_MOST, Bases
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
@@ -80,6 +80,23 @@ def test_a_directory_that_is_gone_keeps_what_was_read(tree: Fixture) -> None:
     os.mkdir(tree.path("/home/co/api"))
     assert renewed(tree, pool) == ["api"]
     check(api, "", "<co>")
+
+
+def test_a_directory_that_is_swapped_once_it_was_looked_at(
+    tree: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, path = Bases._root, tree.path("/home/co/api")
+
+    def swapped(self: Bases, at: str) -> str:
+        if at == path and not os.path.islink(path):
+            shutil.rmtree(path)
+            os.symlink(tree.path("/home/other"), path)
+        return root(self, at)
+
+    monkeypatch.setattr(Bases, "_root", swapped)
+    agent = pool_of(tree, "/home/co").spawn("api", "api")
+    assert os.path.islink(path)
+    check(agent, "", "<co>")
 
 
 def test_who_gives_less_gives_less_to_those_below(tree: Fixture) -> None:

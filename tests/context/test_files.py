@@ -13,21 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context import files
+from nexus_context import files, ownership
 from nexus_context.files import (
     BytesRead,
     FileRead,
+    RealFiles,
     decode,
     list_directory,
     read_bytes,
     read_text,
-    shared_directory,
-    trusted_directory,
-    trusted_file,
-    trusted_read,
+    real_path,
     which,
 )
 from nexus_context.layers.real_paths import RealPaths
+from nexus_context.ownership import shared_directory, trusted_directory, trusted_file, trusted_read
 
 LONGEST_S = 0.2
 LIMIT = 1000
@@ -310,6 +309,144 @@ def tree(root: str) -> str:
     return root
 
 
+def opened(path: Path, real: Path | str | None = None, **options: Any) -> FileRead:
+    """What is read of a file that lies at `real`."""
+    return RealFiles().read(str(path), str(real or path), limit=LIMIT, **options)
+
+
+def test_a_file_is_read_where_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "a/b"
+    path.parent.mkdir()
+    path.write_text("text")
+    (tmp_path / "up").symlink_to("a")
+    (tmp_path / "link").symlink_to("a/b")
+    assert opened(path) == msgspec.structs.replace(read_text(str(path), limit=LIMIT), real=str(path))
+    assert opened(tmp_path / "link", path).text == "text"
+    assert opened(tmp_path / "none").status == "missing"
+    for by in ("link", "up/b"):  # a link is on the way
+        assert (opened(tmp_path / by).moved, opened(tmp_path / by).text) == (True, None)
+    assert opened(path, tmp_path / "a/gone").moved
+    moved = "is done, then save the file again."
+    assert opened(path, tmp_path / "up/b").problems[0].message.endswith(moved)
+
+
+def test_what_lay_elsewhere_is_not_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier text counts only for the file that it was read from."""
+    monkeypatch.setattr(files, "SETTLED_NS", -(10**18))
+    path, link = tmp_path / "a", tmp_path / "link"
+    path.write_text("text")
+    link.symlink_to("a")
+    before = opened(link, path)
+    assert opened(link, path, previous=before) is before
+    assert opened(link, link, previous=before).moved
+    assert read_text(str(link), limit=LIMIT, previous=before) is before  # here links are followed
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_few_directories_are_held_open(tmp_path: Path, count: int) -> None:
+    before = descriptors()
+    real = RealFiles()
+    for number in range(count):
+        path = tmp_path / "/".join("abcdefghijkl") / str(number) / "file"
+        path.parent.mkdir(parents=True)
+        path.write_text(str(number))
+        assert real.read(str(path), str(path), limit=LIMIT).text == str(number)
+        assert real.list_directory(str(path.parent)) == [("file", "file")]
+    assert 0 < descriptors() - before <= 8
+    real.close()
+    assert descriptors() == before
+    assert real.read(str(path), str(path), limit=LIMIT).status == "loaded"
+    del real
+    assert descriptors() == before
+
+
+def test_a_directory_that_was_moved_away_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "a/file"
+    path.parent.mkdir()
+    path.write_text("old")
+    real = RealFiles()
+    assert real.read(str(path), str(path), limit=LIMIT).text == "old"
+    (tmp_path / "a").rename(tmp_path / "b")
+    path.parent.mkdir()
+    path.with_name("other").write_text("new")
+    other = str(path.with_name("other"))
+    assert real.read(other, other, limit=LIMIT).moved
+    assert real.read(other, other, limit=LIMIT).text == "new"
+
+
+@pytest.mark.parametrize("by_steps", [True, False])
+def test_directories_are_listed_where_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_steps: bool
+) -> None:
+    monkeypatch.setattr(files, "_BY_STEPS", by_steps)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/file").touch()
+    (tmp_path / "link").symlink_to("a")
+    real = RealFiles()
+    assert real.list_directory(str(tmp_path / "a")) == [("file", "file")]
+    assert [real.list_directory(str(tmp_path / name)) for name in ("link", "a/file", "no", "a\0b")] == [
+        None
+    ] * 4
+    assert real.list_directory("/") == list_directory("/")
+
+
+def test_where_directories_cannot_be_opened_from_one_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that was opened is compared with what lies at its path (Windows)."""
+    monkeypatch.setattr(files, "_BY_STEPS", False)
+    path, outside = tmp_path / "a/file", tmp_path / "outside/file"
+    for each, text in ((path, "text"), (outside, "from outside")):
+        each.parent.mkdir()
+        each.write_text(text)
+    assert opened(path).text == "text"
+    before = descriptors()
+    system = os.open
+
+    def swapped(at: str, flags: int) -> int:
+        path.parent.rename(tmp_path / "b")
+        path.parent.symlink_to("outside")
+        return system(at, flags)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", swapped)
+        assert (opened(path).moved, descriptors()) == (True, before)
+    path.parent.unlink()
+    (tmp_path / "b").rename(path.parent)
+
+    def swapped_back(at: str, flags: int) -> int:
+        descriptor = swapped(at, flags)
+        path.parent.unlink()
+        (tmp_path / "b").rename(path.parent)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", swapped_back)
+    assert (opened(path).moved, descriptors()) == (True, before)
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(os.listdir("/dev/fd"))
+
+
+def test_real_paths_are_there_whatever_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that is something else by the time that it is read: `realpath` raises."""
+    (tmp_path / "link").symlink_to("a")
+    failing = iter([errno.EINVAL, errno.ENOENT])
+    system = os.readlink
+
+    def readlink(path: str) -> str:
+        code = next(failing, None)
+        if code is not None:
+            raise OSError(code, os.strerror(code))
+        return system(path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    assert real_path(str(tmp_path / "link")) == str(tmp_path / "a")
+    failing = iter([errno.EINVAL] * 99)
+    assert real_path(str(tmp_path / "x/../link")) == str(tmp_path / "link")
+
+
 def test_changes_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "a"
     first = read_text(str(path), limit=LIMIT)
@@ -350,7 +487,7 @@ def test_trust(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "stat", lambda _path: Info(owner, mode))
     monkeypatch.setattr(os, "lstat", lambda _path: Info(owner, mode))
-    monkeypatch.setattr(files, "is_dir", lambda _path: True)
+    monkeypatch.setattr(ownership, "is_dir", lambda _path: True)
     assert (trusted_directory("/d"), trusted_file("/d")) == (directory, file)
 
 
@@ -444,7 +581,7 @@ def test_names_in_a_directory(tmp_path: Path) -> None:
     listed = [("a", "file"), ("b", "directory"), ("c", "link"), ("d", "other")]
     assert list_directory(str(tmp_path)) == listed
     assert [list_directory(path) for path in (str(tmp_path / "a"), str(tmp_path / "no"), "a\0b")] == [
-        [],
-        [],
-        [],
+        None,
+        None,
+        None,
     ]

@@ -57,6 +57,29 @@ class Tree:
         return Tree(self.root.parent / name)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_head_is_read_in_gits_own_directory_only(tmp_path: Path) -> None:
+    """A repository must not tell what is in other files, even if they look like a HEAD."""
+    fixture = write_fixture(
+        "//- /a/.git/refs/heads/main\n" + "a" * 40 + "\n//- /outside\n" + "b" * 40, tmp_path
+    )
+    head = Path(fixture.path("/a/.git/HEAD"))
+    for target, commit in ((fixture.path("/outside"), None), ("refs/heads/main", "a" * 10), (".", None)):
+        head.symlink_to(target)
+        found = find(fixture.path("/a"))
+        assert found is not None
+        assert read(found).commit == commit
+        head.unlink()
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give files away")
+def test_another_users_head_above_the_folder_says_nothing(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /a/.git/HEAD\nref: refs/heads/main\n//- /a/b/file\n", tmp_path)
+    os.chown(fixture.path("/a/.git/HEAD"), 4242, 4242)
+    found = [find(fixture.path(folder)) for folder in ("/a", "/a/b")]
+    assert [None if one is None else read(one).branch for one in found] == ["main", None]
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     root = tmp_path / "tree"

@@ -293,6 +293,23 @@ def test_the_index_follows_the_disk(base: Callable[[str], Base]) -> None:
     assert made.index.totals() == (0, 0)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_a_link_to_a_hidden_file_is_not_followed(base: Callable[[str], Base]) -> None:
+    """A repository must not bring its user's `.env` into a conversation, by whatever name."""
+    made = base(
+        f"//- {FOLDER}/.nexus3/config.json\n{config('docs')}\n//- {FOLDER}/.env\nred\n"
+        f"//- {FOLDER}/docs/a.md\nred\n//- {FOLDER}/.git/b.md\nred\n"
+    )
+    (made.root / FOLDER[1:] / "docs/env.md").symlink_to("../.env")
+    (made.root / FOLDER[1:] / "docs/git.md").symlink_to("../.git/b.md")
+    (made.root / FOLDER[1:] / "docs/link.md").symlink_to("a.md")
+    assert made.refresh() == [
+        "2 changed, 0 removed",
+        f"{FOLDER}/docs/env.md: is a symbolic link to .env, which is hidden",
+        f"{FOLDER}/docs/git.md: is a symbolic link to .git, which is hidden",
+    ]
+
+
 def test_a_replaced_file_of_the_same_size_and_time_is_noticed(base: Callable[[str], Base]) -> None:
     made = base(f"//- {FOLDER}/.nexus3/config.json\n{config('a.md')}\n//- {FOLDER}/a.md\nred\n")
     path, other = made.root / FOLDER[1:] / "a.md", made.root / "b"
@@ -310,7 +327,7 @@ def test_only_what_changed_is_looked_at(base: Callable[[str], Base], monkeypatch
     for name in ("a.md", "b.md", "c.py"):
         (docs / name).write_text("blue")
     with monkeypatch.context() as patched:
-        patched.setattr("nexus_context.memory.knowledge.walk.list_directory", None)  # not called
+        patched.setattr("nexus_context.memory.knowledge.walk.RealFiles", None)  # not called
         assert made.refresh(f"{FOLDER}/docs/a.md") == ["1 changed, 0 removed"]
         assert made.refresh(f"{FOLDER}/docs/b.md", f"{FOLDER}/docs/c.py", "/no") == ["1 changed, 0 removed"]
         (docs / "b.md").unlink()

@@ -423,7 +423,7 @@ def test_nothing_on_the_disk_raises(tmp_path: Path) -> None:
     if hasattr(os, "mkfifo"):
         os.mkfifo(directory / "AGENTS.md")
     layers = layers_of(fixture, "/home/a")
-    assert skipped(fixture, layers)[0] == "/home/a/.nexus3 is not a directory"
+    assert skipped(fixture, layers)[0] == "/home/a/.nexus3 is a file, not a directory"
     assert shown(fixture, layers)[0] == "local: instructions /home/a/NEXUS.md unreadable"
     for folder in ("/home/a/file", "/home/missing/folder", "/"):
         assert layers_of(fixture, folder).layers[-1].name == "local"

@@ -57,7 +57,7 @@ def check(root: Path, text: str, links: dict[str, str], expected: list[str], sho
         (  # its directory
             RULES,
             {f"{FOLDER}/.nexus3": ".nexus3", f"{FOLDER}/.agents": ".agents"},
-            [],
+            [f"{FOLDER}/.nexus3 layer.unreadable"],
             ["Rules."],
         ),
         (  # an import of a loop, and of the importing file by another name

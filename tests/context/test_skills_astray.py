@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,13 +121,18 @@ def test_nothing_behind_a_link_is_looked_at(tmp_path: Path, monkeypatch: pytest.
     Path(fixture.path(FOLDER), ".agents/skills").symlink_to(fixture.path("/other"))
     opened: list[str] = []
 
-    def noted(path: str, limit: int) -> files.FileRead:
-        opened.append(path)
-        return files.read_text(path, limit=limit)
+    read = files.RealFiles.read
 
-    monkeypatch.setattr(skill_directory, "read_text", noted)
+    def noted(self: files.RealFiles, path: str, real: str, **options: Any) -> files.FileRead:
+        opened.append(os.path.basename(path))
+        return read(self, path, real, **options)
+
+    monkeypatch.setattr(files.RealFiles, "read", noted)
     check_again(fixture)
-    assert opened == []
+    assert {"y.md", "z.md", "skill.md"}.isdisjoint(opened)
+    Path(fixture.path(SKILLS), "x.md").write_text(TEXT)
+    load_folder(fixture, FOLDER)
+    assert "x.md" in opened
 
 
 def test_a_mend_is_noticed(tmp_path: Path) -> None:
@@ -144,8 +150,9 @@ def test_a_mend_is_noticed(tmp_path: Path) -> None:
 def test_a_keystroke_lists_and_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"//- {SKILLS}/y/skill.md\n{TEXT}//- {SKILLS}/y.md\n{TEXT}//- {SKILLS}/z/file.txt\n\n"
     fixture, first = check(tmp_path, text, "y.md hint misplaced", "y/skill.md warning misplaced")
-    for name in ("list_directory", "read_text", "exists", "is_dir"):
+    for name in ("exists", "is_dir"):
         monkeypatch.delattr(skill_directory, name)
+    monkeypatch.delattr(files.RealFiles, "list_directory")
     edited = {f"{FOLDER}/NEXUS.md": "Typed."}
     changed = frozenset(map(fixture.path, edited))
     second = load_folder(fixture, FOLDER, overlays=edited, previous=first, changed=changed)

@@ -217,11 +217,13 @@ def test_nothing_in_a_skill_is_listed_but_its_file(tmp_path: Path, monkeypatch: 
         (Path(fixture.path(place("n:x"))).parent / f"{number}.txt").touch()
     listed: list[str] = []
 
-    def noted(path: str, most: int) -> list[tuple[str, files.Entry]]:
-        listed.append(path)
-        return files.list_directory(path, most)
+    list_directory = files.RealFiles.list_directory
 
-    monkeypatch.setattr(skill_directory, "list_directory", noted)
+    def noted(self: files.RealFiles, real: str, most: int) -> list[tuple[str, files.Entry]] | None:
+        listed.append(real)
+        return list_directory(self, real, most)
+
+    monkeypatch.setattr(files.RealFiles, "list_directory", noted)
     first = load_folder(fixture, FOLDER)
     assert [relative(fixture, path) for path in listed if os.path.isdir(path)] == [PLACES["n"]]
     listed.clear()
@@ -230,6 +232,16 @@ def test_nothing_in_a_skill_is_listed_but_its_file(tmp_path: Path, monkeypatch: 
         fixture, FOLDER, overlays=edited, previous=first, changed=frozenset(map(fixture.path, edited))
     )
     assert listed == []  # an editor's text changes no directory
+
+
+def test_a_directory_that_cannot_be_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture, _ = check(tmp_path, "n:x", "n:x")
+    monkeypatch.setattr(files.RealFiles, "list_directory", lambda *_: None)
+    seen = load_folder(fixture, FOLDER)
+    assert [f"{relative(fixture, one.path)} {one.code}" for one in seen.problems] == [
+        f"{PLACES['n']} skill.unreadable"
+    ]
+    assert "chmod u+rx" in seen.problems[0].message
 
 
 def test_too_many_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

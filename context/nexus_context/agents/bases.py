@@ -122,11 +122,19 @@ class Bases:
         )
 
     def _root(self, path: str) -> str:
-        """The workspace folder that a directory is in, as written and really; it itself if it is in none."""
+        """The workspace folder that a directory is in, as written and really; it itself if it is in none.
+
+        One that leads out of all of them by now counts as part of the one that it is written in, which
+        nothing in it may be read for.
+        """
         real = real_path(path)
         inner = sorted(self.roots, key=len, reverse=True)
-        holding = (root for root in (self.main.folder, *inner) if within(path, root))
-        return next((root for root in holding if within(real, real_path(root))), path)
+        holding = [root for root in (self.main.folder, *inner) if within(path, root)]
+        for root in holding:
+            if within(real, real_path(root)):
+                return root
+        elsewhere = any(within(real, real_path(root)) for root in self.roots)
+        return path if elsewhere or not holding else holding[0]
 
     def _beside(self) -> Snapshot:
         """The workspace folder, for the files that another directory has in common with it."""

@@ -145,6 +145,7 @@ def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
 
 def with_reading(layers: Layers, reading: Reading) -> Layers:
     """The layers with all that has been read for them so far."""
+    reading.real_files.close()
     texts = {
         path: read.text
         for path, read in reading.reads.items()
@@ -170,7 +171,7 @@ def _places(
     home = around.home
     walk = Walk(home=home, user_home=around.user_home, overlays=around.overlays, real_path=reading.real_path)
     opened = walk.opened(folder, root)
-    user = Place(GLOBAL, os.path.dirname(home), home)
+    user = Place(GLOBAL, os.path.dirname(home), walk.user_directory())
     packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
     opened_configs = [_read_config(reading, place) for place in opened]
     own = walk.root_of(opened, root)
@@ -192,6 +193,7 @@ def _places(
         depth,
     )
     reading.skipped.extend(walk.skipped)
+    reading.problems.extend(walk.problems)
     places = [packaged, user, *above, *opened]
     above_configs = [_read_config(reading, place) for place in above]
     configs = [packaged_config, user_config, *above_configs, *opened_configs]

@@ -6,6 +6,7 @@
    directory above it, or to a hidden file, and, in a directory where others could have put it, if it is not
    this user's or root's.
 4. What a symbolic link leads to counts as the file itself: it is watched, and so does its unsaved text.
+5. What is read is the file that rule 3 was decided about, whatever others do to the folder meanwhile.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -24,10 +25,9 @@ from nexus_context.files import (
     JSON_LIMIT,
     PROMPT_LIMIT,
     FileRead,
+    RealFiles,
     decode_utf8,
     exists,
-    read_text,
-    trusted_read,
 )
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.model import (
@@ -44,6 +44,7 @@ from nexus_context.layers.model import (
 )
 from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import GIT, Place, within
+from nexus_context.ownership import trusted_read
 from nexus_context.skills import ReadSkill, read_skill
 
 UNSAVED: tuple[int, ...] = ()
@@ -89,6 +90,7 @@ class Reading:
         unchanged = changed is not None and not changed
         self.real_paths = RealPaths(self.previous.real_paths if unchanged else {})
         self.real_path = self.real_paths.__getitem__
+        self.real_files = RealFiles()
 
     def memory(self) -> Memory:
         """What the next load can use."""
@@ -128,25 +130,33 @@ class Reading:
         if known is not None:
             return known
         self.watch.add(path)
+        read = self._read_at(path, self._real(path), limit)
+        if read.moved:  # where it leads now; nothing that was resolved before is sure
+            self.real_paths.clear()
+            read = self._read_at(path, self._real(path), limit)
+        self.reads[path] = read
+        return read
+
+    def _read_at(self, path: str, real: str, limit: int) -> FileRead:
+        """The text of the file that lies at `real`, the resolved path."""
         previous = self.previous.reads.get(path)
+        if previous is not None and previous.real != real:  # then it was another file's text
+            previous = None
         overlay = self.overlays.get(path)
         at: tuple[str, ...] = (path,)
-        if (real := self._real(path)) != path:
+        if real != path:
             self.watch.add(real)
             at = (path, real)
             if overlay is None:
                 overlay, self.links[real] = self.overlays.get(real), path
         if previous is not None and self.changed is not None and not any(one in self.changed for one in at):
-            read = previous
-        elif overlay is None:
+            return previous
+        if overlay is None:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
-            read = read_text(path, limit=limit, previous=saved)
-        elif previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
-            read = previous
-        else:
-            read = unsaved(path, overlay, limit)
-        self.reads[path] = read
-        return read
+            return self.real_files.read(path, real, limit=limit, previous=saved)
+        if previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
+            return previous
+        return unsaved(path, overlay, limit, real)
 
     def _real(self, path: str) -> str:
         try:
@@ -260,14 +270,8 @@ class Reading:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
         if unchanged and path in self.previous.refusals:
             return self.previous.refusals[path]
-        real, tree = self.real_path(path), self.real_path(place.tree)
-        if not within(real, tree):
-            return f"is a symbolic link that leads out of {place.tree}"
-        *directories, name = os.path.relpath(real, tree).split(os.sep)
-        # a repository must not bring the `.env` of its user into the prompt
-        if (name.startswith(".") and name != os.path.basename(path)) or GIT in directories:
-            return f"is a symbolic link to {name if GIT not in directories else GIT}, which is hidden"
-        return trusted_read(read) if place.strict else None
+        reason = forbidden_link(path, read.real or path, place.tree, self.real_path(place.tree))
+        return reason or (trusted_read(read) if place.strict else None)
 
 
 def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
@@ -283,7 +287,21 @@ def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool
     )
 
 
-def unsaved(path: str, text: str, limit: int) -> FileRead:
+def forbidden_link(path: str, real: str, tree: str, real_tree: str) -> str | None:
+    """Reason why a file of a workspace that lies at `real` must not be read as `path`, or None.
+
+    It must lie beneath `tree`: a link leads out of it otherwise.
+    """
+    if not within(real, real_tree):
+        return f"is a symbolic link that leads out of {tree}"
+    *directories, name = os.path.relpath(real, real_tree).split(os.sep)
+    # a repository must not bring the `.env` of its user into the prompt
+    if (name.startswith(".") and name != os.path.basename(path)) or GIT in directories:
+        return f"is a symbolic link to {name if GIT not in directories else GIT}, which is hidden"
+    return None
+
+
+def unsaved(path: str, text: str, limit: int, real: str | None) -> FileRead:
     """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced."""
     try:
         data = text.encode()
@@ -295,5 +313,5 @@ def unsaved(path: str, text: str, limit: int) -> FileRead:
             f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
         )
         problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
-        return FileRead(path, "too-large", None, (problem,), UNSAVED)
-    return msgspec.structs.replace(decode_utf8(path, data), stamp=UNSAVED)
+        return FileRead(path, "too-large", None, (problem,), UNSAVED, real=real)
+    return msgspec.structs.replace(decode_utf8(path, data), stamp=UNSAVED, real=real)

@@ -92,7 +92,7 @@ def _read(before: FileRead, text: str) -> FileRead:
         and "\0" not in text
     ):
         return msgspec.structs.replace(before, text=text)
-    return unsaved(before.path, text, JSON_LIMIT)
+    return unsaved(before.path, text, JSON_LIMIT, before.real)
 
 
 def _broken(problems: Sequence[Problem]) -> bool:

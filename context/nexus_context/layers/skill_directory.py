@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nexus_context.errors import Severity
-from nexus_context.files import Entry, exists, is_dir, list_directory, read_text
+from nexus_context.files import Entry, RealFiles, exists, is_dir
 from nexus_context.layers.model import Listing
+from nexus_context.layers.walk import RealPath
 from nexus_context.skills import SKILL_FILE
 from nexus_context.skills.front_matter import front_matter
 
@@ -37,7 +38,7 @@ class SkillDirectory(Listing, frozen=True):
     total: int = 0
     links: frozenset[str] = frozenset()
     flat: tuple[str, ...] = ()
-    kind: Literal["directory", "other", "missing"] = "directory"
+    kind: Literal["directory", "unreadable", "other", "missing"] = "directory"
 
 
 class Astray(NamedTuple):
@@ -49,16 +50,21 @@ class Astray(NamedTuple):
     advice: str
 
 
-def look(directory: str, may_read: Callable[[], bool]) -> SkillDirectory:
+def look(
+    directory: str, real_path: RealPath, files: RealFiles, may_read: Callable[[], bool]
+) -> SkillDirectory:
     """What is in a skill directory; files in it are opened only if they may be read."""
-    entries = list_directory(directory, MAX_ENTRIES + 1)
-    if not entries:
-        return SkillDirectory(kind=_kind(directory))
+    if not is_dir(directory):
+        return SkillDirectory(kind="other" if exists(directory) else "missing")
+    real = real_path(directory)
+    entries = files.list_directory(real, MAX_ENTRIES + 1)
+    if entries is None:
+        return SkillDirectory(kind="unreadable")
     if len(entries) > MAX_ENTRIES:
         return SkillDirectory(more=True)
     found = [each for each in entries if _counts(*each, ("directory", "link"))]
     markdown = [name for name, kind in entries if kind == "file" and name.lower().endswith(".md")]
-    flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(directory, name)]
+    flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(files, real, name)]
     return SkillDirectory(
         tuple(name for name, _ in found[:MAX_SKILLS]),
         len(found) > MAX_SKILLS,
@@ -68,9 +74,12 @@ def look(directory: str, may_read: Callable[[], bool]) -> SkillDirectory:
     )
 
 
-def inside(directory: str) -> Listing:
-    """What looks like a skill in a directory without SKILL.md: paths relative to it."""
-    entries = list_directory(directory, MAX_INSIDE + 1)
+def inside(directory: str, real: str, files: RealFiles) -> Listing:
+    """What looks like a skill in a directory without SKILL.md: paths relative to it.
+
+    `real` is its path with links resolved.
+    """
+    entries = files.list_directory(real, MAX_INSIDE + 1) or ()
     if len(entries) > MAX_INSIDE:
         return Listing()
     misspelt = [name for name, kind in entries if kind == "file" and _is_skill_file(name)]
@@ -105,12 +114,6 @@ def astray_below(directory: str, name: str, found: Sequence[str], shown: str) ->
     return Astray(paths, Severity.WARNING, f"is not named {SKILL_FILE}", f"Rename it to {SKILL_FILE}")
 
 
-def _kind(path: str) -> Literal["directory", "other", "missing"]:
-    if is_dir(path):
-        return "directory"
-    return "other" if exists(path) else "missing"
-
-
 def _counts(name: str, kind: Entry, kinds: Sequence[Entry]) -> bool:
     return kind in kinds and not name.startswith(".")
 
@@ -119,10 +122,10 @@ def _is_skill_file(name: str) -> bool:
     return name.lower() == SKILL_FILE.lower()
 
 
-def _begins_a_skill(directory: str, name: str) -> bool:
+def _begins_a_skill(files: RealFiles, directory: str, name: str) -> bool:
     if _is_skill_file(name):
         return True
     path = os.path.join(directory, name)
-    text = read_text(path, limit=FLAT_LIMIT).text
+    text = files.read(path, path, limit=FLAT_LIMIT).text
     fields = front_matter(path, text).fields if text else None
     return fields is not None and {"name", "description"} <= fields.keys()

@@ -146,8 +146,10 @@ def _listing(reading: Reading, place: Place, directory: str) -> SkillDirectory:
     def may_read() -> bool:
         return not place.in_workspace or _is_inside(reading, place, directory)
 
-    found = reading.listing(directory, lambda path: skill_directory.look(path, may_read))
-    return cast("SkillDirectory", found)
+    def look(path: str) -> SkillDirectory:
+        return skill_directory.look(path, reading.real_path, reading.real_files, may_read)
+
+    return cast("SkillDirectory", reading.listing(directory, look))
 
 
 def _is_inside(reading: Reading, place: Place, path: str) -> bool:
@@ -161,9 +163,11 @@ def _directory(
     reading = search.reading
     listing = _listing(reading, place, directory)
     names: Sequence[str] = listing.names
+    if listing.kind == "unreadable" and (not place.in_workspace or _is_inside(reading, place, directory)):
+        reading.problems.append(_unreadable(directory))
     if directory in search.unsaved:
         names = sorted({*names, *search.unsaved[directory]})
-    elif listing.kind != "directory" and origin is not None and _is_present(reading, origin):
+    elif listing.kind in ("other", "missing") and origin is not None and _is_present(reading, origin):
         reading.problems.append(_absent(place, directory, origin, listing))
     if not names and not listing.more and not listing.flat:
         return
@@ -197,7 +201,9 @@ def _directory(
 def _astray_below(reading: Reading, place: Place, directory: str, name: str) -> Iterator[Astray]:
     path = os.path.join(directory, name)
     # the name it is remembered by is no skill directory's
-    found = reading.listing(path + os.sep, skill_directory.inside).names
+    found = reading.listing(
+        path + os.sep, lambda at: skill_directory.inside(at, reading.real_path(path), reading.real_files)
+    ).names
     if found:
         shown = os.path.relpath(path, place.directory) if place.in_workspace else path
         yield skill_directory.astray_below(directory, name, found, shown)
@@ -232,6 +238,14 @@ def _absent(place: Place, directory: str, origin: Provenance, listing: SkillDire
         if not place.in_workspace:  # settings that people take along to other machines
             severity = Severity.HINT
     return Problem(origin.path, origin.span, "skill.path", severity, f"{directory} {why}.")
+
+
+def _unreadable(directory: str) -> Problem:
+    message = (
+        "No skill in here is read: the directory cannot be listed. Give this user permission to read it "
+        "(chmod u+rx), or remove it."
+    )
+    return Problem(directory, Span(0, 0), "skill.unreadable", Severity.WARNING, message)
 
 
 def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:

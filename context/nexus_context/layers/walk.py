@@ -5,7 +5,9 @@
    system. It ends at the root, and at a directory that another user could have written to.
 3. One real directory is one layer. A `.nexus3` that is the global directory counts as global only; the
    directory's own files still count.
-4. The folder itself is trusted by being opened, but a `.nexus3` in it that is less to be trusted is not.
+4. The folder itself is trusted by being opened, but a `.nexus3` in it that is less to be trusted is not. One
+   that cannot be entered, or leads out of its directory, is reported wherever it is; another user's only in
+   the opened folder: anybody can put one above that.
 5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined; for an
    ancestor, everywhere.
 6. Two ancestors of one name are told apart by the names above them: `ancestor:x`, `ancestor:a/x`.
@@ -20,8 +22,17 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from nexus_context.files import exists, is_dir, owned_alike, shared_directory, trusted_directory
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.files import exists, is_dir
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
+from nexus_context.ownership import (
+    DirectoryFault,
+    directory_fault,
+    foreign,
+    owned_alike,
+    shared_directory,
+    trusted_directory,
+)
 
 CONFIG_DIRECTORY = ".nexus3"
 GIT = ".git"
@@ -87,14 +98,16 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 class Walk:
-    """The way up from a directory: first within the opened folder, then above that. What is not read is said
-    in `skipped`.
+    """The way up from a directory: first within the opened folder, then above that.
+
+    What is not read is in `skipped`, and in `problems` if the user should fix it.
     """
 
     def __init__(
         self, *, home: str, user_home: str, overlays: Mapping[str, str], real_path: RealPath
     ) -> None:
         self.skipped: list[Skipped] = []
+        self.problems: list[Problem] = []
         self._home = home
         self._user_home = user_home
         self._overlays = overlays
@@ -130,7 +143,7 @@ class Walk:
                 break
             current = parent
             if self._is_new(parent, f"the ancestor {parent}"):
-                config = self._config_directory(parent, examine=True)
+                config = self._config_directory(parent, examine=True, opened=False)
                 optional = not self._has(parent, config)
                 repository = exists(os.path.join(parent, GIT))
                 name = self._name(parent)
@@ -154,6 +167,13 @@ class Walk:
             current = os.path.dirname(current)
         return directories
 
+    def user_directory(self) -> str | None:
+        """The global directory if it can be entered; one that does not exist is as if it could."""
+        fault = directory_fault(self._home) if exists(self._home) else None
+        if fault is not None:
+            self._leave_out(self._home, fault)
+        return None if fault is not None else self._home
+
     def _is_new(self, directory: str, called: str) -> bool:
         real = self._real_path(directory)
         known = self._seen.setdefault(real, called)
@@ -166,7 +186,7 @@ class Walk:
         strict = trusted and shared_directory(directory)
         if not trusted and directory != root and not owned_alike(directory, root):  # others may write there
             trusted = strict = True
-        config = self._config_directory(directory, examine=trusted)
+        config = self._config_directory(directory, examine=trusted, opened=True)
         optional = name != LOCAL and not self._has(directory, config)
         return Place(name, directory, config, strict=strict, optional=optional, opened=root)
 
@@ -184,9 +204,41 @@ class Walk:
         self._names.add(ANCESTOR_PREFIX + shown)
         return ANCESTOR_PREFIX + shown
 
-    def _config_directory(self, directory: str, *, examine: bool) -> str | None:
+    def _config_directory(self, directory: str, *, examine: bool, opened: bool) -> str | None:
+        """The `.nexus3` directory if it may be read; one that does not exist may."""
         path = os.path.join(directory, CONFIG_DIRECTORY)
-        return _config_directory(path, self._home, self._real_path, self.skipped, examine=examine)
+        if not exists(path):
+            return path
+        if self._real_path(path) == self._real_path(self._home):
+            self.skipped.append(Skipped(path, "is read already: it is the global layer"))
+            return None
+        reason = foreign(path) if examine else None
+        if reason is None:
+            fault = directory_fault(path) or self._leads_out(path, directory)
+            if fault is not None:
+                self._leave_out(path, fault)
+                return None
+        if reason is None and examine:
+            reason = trusted_directory(path)
+        if reason is None:
+            return path
+        if opened:
+            self._leave_out(path, DirectoryFault("layer.refused", reason, _TAKE_OVER))
+        else:
+            self.skipped.append(Skipped(path, reason))
+        return None
+
+    def _leads_out(self, path: str, directory: str) -> DirectoryFault | None:
+        if within(self._real_path(path), self._real_path(directory)):
+            return None
+        reason = "is a symbolic link that leads out of its directory"
+        return DirectoryFault("layer.refused", reason, "Replace it by a directory or remove it.")
+
+    def _leave_out(self, path: str, fault: DirectoryFault) -> None:
+        severity = Severity.WARNING if fault.code == "layer.refused" else Severity.ERROR
+        message = f"Nothing in here is read: it {fault.reason}. {fault.advice}"
+        self.skipped.append(Skipped(path, fault.reason))
+        self.problems.append(Problem(path, Span(0, 0), fault.code, severity, message))
 
     def _has(self, directory: str, config: str | None) -> bool:
         """Whether there is a `.nexus3` that may be read, on the disk or in an editor."""
@@ -196,22 +248,7 @@ class Walk:
         )
 
 
-def _config_directory(
-    path: str, home: str, real_path: RealPath, skipped: list[Skipped], *, examine: bool
-) -> str | None:
-    """The `.nexus3` directory if it may be read; one that does not exist may."""
-    if not exists(path):
-        return path
-    if real_path(path) == real_path(home):
-        skipped.append(Skipped(path, "is read already: it is the global layer"))
-        return None
-    reason = trusted_directory(path) if examine else None
-    if reason is None and not within(real_path(path), real_path(os.path.dirname(path))):
-        reason = "is a symbolic link that leads out of its directory"
-    if reason is not None:
-        skipped.append(Skipped(path, reason))
-        return None
-    return path
+_TAKE_OVER = "Make it your own and let nobody else write to it (chown, chmod go-w), or remove it."
 
 
 def within(real: str, real_root: str) -> bool:

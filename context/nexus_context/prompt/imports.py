@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.files import FileRead, exists, is_dir, trusted_read
+from nexus_context.files import FileRead, exists, is_dir
 from nexus_context.layers.model import Layer
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, examined, within
+from nexus_context.ownership import trusted_read
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
 
@@ -113,6 +114,7 @@ def expand(imports: Imports, layer: Layer, path: str, text: str) -> list[Piece]:
 
 def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
     """Read a file for the prompt, on behalf of a layer that may name its path; or why it is left out."""
+    real = imports.real_path(path)
     reason = _forbidden(imports, layer, path)
     if reason is not None:
         imports.refused.add(path)
@@ -120,6 +122,11 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
     if imports.spent:
         return Refusal("limit", "")
     read = imports.read(path)
+    if read.real not in (None, real):  # what was decided of the path does not hold for this file
+        imports.dropped.add(path)
+        return Refusal(
+            "unreadable", "its path was changed while it was read. Save the file that names it again"
+        )
     if read.text is None:
         return read
     imports.seen[path] = len(read.text)

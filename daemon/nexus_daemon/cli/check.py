@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nexus_context.errors import Problem, RequestError, Severity
+from nexus_context.files import exists, is_dir
 from nexus_context.frames import format_frame
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     except RequestError as error:
         return _wrong(str(error))
     snapshot = looked.snapshot
-    if not path.is_dir() and not is_read(snapshot, path):
+    if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
             f"{options.path} is no file that the folder {folder} reads: nothing was checked. "
             "Name a folder, or one of the files that `nexus show --layers` lists."
@@ -85,9 +86,9 @@ def folder_of(path: Path) -> Path | None:
     What lies deeper in a directory of configuration (`.claude/skills/tests`) is the folder's around it where
     that reads something there, and else a folder of its own: people have whole projects in such directories.
     """
-    if not path.exists():
+    if not exists(str(path)):
         return None
-    folder = path if path.is_dir() else path.parent
+    folder = path if is_dir(str(path)) else path.parent
     if folder.name in DOT_DIRECTORIES:
         return folder.parent
     around = [above.parent for above in reversed(folder.parents) if above.name in DOT_DIRECTORIES]

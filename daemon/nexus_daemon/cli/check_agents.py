@@ -78,7 +78,7 @@ def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
     for layer in folder.layers.layers:
         if layer.name == DEFAULTS or layer.config_directory in refused:
             continue
-        for name, _ in list_directory(layer.config_directory, MOST_NAMES):
+        for name, _ in list_directory(layer.config_directory, MOST_NAMES) or ():
             kind, agent = variant_of(name) or (None, "")
             if kind == AGENT_FILE:
                 names[agent] = None

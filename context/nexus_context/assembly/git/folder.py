@@ -4,7 +4,7 @@
    a file that names one (worktrees, submodules). Above the folder neither may be another user's: `/tmp/.git`
    is planted quickly.
 2. Only HEAD is read, and whether certain names exist. What HEAD says counts only if git could have written
-   it: a repository that comes from elsewhere says nothing else here.
+   it, and if it lies in git's directory: a repository that comes from elsewhere says nothing else here.
 """
 
 # paths are text here, as everywhere where folders are looked at
@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nexus_context.assembly.git.state import GitState
-from nexus_context.files import exists, is_dir, read_text, real_path, trusted_directory, trusted_file
+from nexus_context.files import RealFiles, exists, is_dir, read_text, real_path
+from nexus_context.layers.walk import within
+from nexus_context.ownership import trusted_directory, trusted_file, trusted_read
 
 SHORT = 10  # characters of a commit's name
 LIMIT = 4096  # bytes of HEAD and of a `.git` file
@@ -35,10 +37,14 @@ _OPERATIONS = (
 
 
 class Repository(NamedTuple):
-    """`top` is the directory with `.git`, `directory` the one that git keeps its files in; both absolute."""
+    """`top` is the directory with `.git`, `directory` the one that git keeps its files in; both absolute.
+
+    `strict`: it is above the folder, and its files must belong to this user or root.
+    """
 
     top: str
     directory: str
+    strict: bool = False
 
 
 def find(folder: str) -> Repository | None:
@@ -54,7 +60,7 @@ def find(folder: str) -> Repository | None:
         if top != start and (trusted_directory(top) or trusted_file(dot)):
             return None
         directory = _directory(top, dot)
-        return None if directory is None else Repository(top, directory)
+        return None if directory is None else Repository(top, directory, strict=top != start)
     return None
 
 
@@ -63,7 +69,7 @@ def read(repository: Repository) -> GitState:
     operation = next(
         (said for name, said in _OPERATIONS if exists(os.path.join(repository.directory, name))), None
     )
-    head = (read_text(os.path.join(repository.directory, "HEAD"), limit=LIMIT).text or "").rstrip("\r\n")
+    head = _head(repository)
     if _COMMIT.match(head):
         return GitState(commit=head[:SHORT], operation=operation)
     ref = _REF.match(head)
@@ -71,6 +77,18 @@ def read(repository: Repository) -> GitState:
         return GitState(operation=operation)
     name = ref[1].removeprefix(_BRANCHES)
     return GitState(branch=name, operation=operation)
+
+
+def _head(repository: Repository) -> str:
+    """What HEAD says; empty where it is none of git's own files."""
+    path = os.path.join(repository.directory, "HEAD")
+    real = real_path(path)
+    if not within(real, real_path(repository.directory)):
+        return ""
+    read = RealFiles().read(path, real, limit=LIMIT)
+    if repository.strict and trusted_read(read):
+        return ""
+    return (read.text or "").rstrip("\r\n")
 
 
 def _upwards(directory: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ def _is_meant(repository: Repository, said: bytes | None) -> bool:
     """Whether git says that it means this repository and its working tree."""
     paths = [] if said is None else os.fsdecode(said).removesuffix("\n").split("\n")
     meant = [real_path(os.path.normpath(path)) for path in paths]
-    return meant == [real_path(path) for path in repository]
+    return meant == [real_path(path) for path in (repository.top, repository.directory)]
 
 
 class _Git:

@@ -23,7 +23,8 @@ from nexus_context.config.merge import Provenance
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import exists, is_dir, real_path
 from nexus_context.layers.model import GLOBAL, Layer, Layers
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, within
+from nexus_context.layers.reading import forbidden_link
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, within
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst", ".adoc")
 NAMED_SUFFIXES = (*SUFFIXES, ".mdx", ".mdc", ".text", ".asciidoc", ".org")
@@ -83,7 +84,20 @@ class Place(msgspec.Struct, frozen=True):
 
     def permits(self, path: str) -> bool:
         """Whether the file leads nowhere that it must not: rules 3 and 4."""
-        return self.root is None or within(real_path(path), real_path(self.root))
+        return self.reaches(real_path(path))
+
+    def reaches(self, real: str) -> bool:
+        """As `permits`, of a path with its links resolved."""
+        return self.root is None or within(real, real_path(self.root))
+
+    def forbidden(self, path: str, real_path: RealPath) -> str | None:
+        """Reason why a file must not be read for where its links lead, or None: rules 3 and 4."""
+        if self.root is None:
+            return None
+        real, root = real_path(path), real_path(self.root)
+        if self.in_workspace:
+            return forbidden_link(path, real, self.root, root)
+        return None if within(real, root) else f"is a symbolic link that leads out of {self.root}"
 
     def _named(self, path: str) -> bool:
         return not self.in_workspace or path.lower().endswith(NAMED_SUFFIXES)

@@ -13,14 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import msgspec
 
 from nexus_context.errors import Problem
-from nexus_context.files import FileRead, is_dir, read_text, trusted_read
+from nexus_context.files import FileRead, RealFiles, is_dir
 from nexus_context.layers.model import Skipped
+from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import examined
 from nexus_context.memory.knowledge.chunks import chunks
 from nexus_context.memory.knowledge.index import Changed, Index, Indexed, IndexLostError, Passage
 from nexus_context.memory.knowledge.places import Place, Settings
 from nexus_context.memory.knowledge.walk import MOST_FILES, walk
 from nexus_context.memory.knowledge.words import searchable
+from nexus_context.ownership import trusted_read
 
 FILE_LIMIT = 1 << 20
 """Largest file that is indexed, in bytes."""
@@ -124,15 +126,22 @@ class _Update:
         self._characters = 0
         self._changed = self._removed = 0
         self._skipped: list[Skipped] = []
+        self._real_paths = RealPaths()
+        self._files = RealFiles()
 
     def look(self, path: str, place: Place) -> None:
         """Take a file as it is now."""
         known = self._known.get(path)
-        previous = FileRead(path, "loaded", None, stamp=known.stamp) if known else None
-        read = read_text(path, limit=FILE_LIMIT, previous=previous)
-        if read is previous:
-            return
-        reason = _unusable(read, place)
+        real = self._real_paths[path]
+        previous = FileRead(path, "loaded", None, stamp=known.stamp, real=real) if known else None
+        reason = place.forbidden(path, self._real_paths.__getitem__)
+        if reason is not None:
+            read = FileRead(path, "unreadable", None)
+        else:
+            read = self._files.read(path, real, limit=FILE_LIMIT, previous=previous)
+            if read is previous:
+                return
+            reason = _unusable(read, place)
         if reason is not None or read.text is None or read.stamp is None:
             if reason:
                 self._skipped.append(Skipped(path, reason))

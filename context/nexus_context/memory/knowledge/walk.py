@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from nexus_context.errors import Problem
-from nexus_context.files import exists, is_dir, list_directory
+from nexus_context.files import RealFiles, exists, is_dir, real_path
 from nexus_context.memory.knowledge.places import Place, Settings, problem
 
 MOST_FILES = 20_000
@@ -48,23 +48,25 @@ def walk(settings: Settings, stopped: Callable[[], bool]) -> Found:
 
 
 def _files(place: Place, found: Found, stopped: Callable[[], bool]) -> Iterator[str]:
-    if not place.permits(place.base):
+    real = real_path(place.base)
+    if not place.reaches(real):
         return
     if not is_dir(place.base):
         found.directories[os.path.dirname(place.base)] = None
         if exists(place.base) and place.covers(place.base):
             yield place.base
         return
-    waiting = [place.base]
+    files = RealFiles()
+    waiting = [(place.base, real)]
     while waiting and not stopped() and len(found.directories) < MOST_DIRECTORIES:
-        directory = waiting.pop()
+        directory, real = waiting.pop()
         found.directories[directory] = None
         below = []
-        for name, kind in list_directory(directory):
+        for name, kind in files.list_directory(real) or ():
             path = os.path.join(directory, name)
             if kind == "directory":
                 if place.enters(path):
-                    below.append(path)
+                    below.append((path, os.path.join(real, name)))
             elif place.covers(path) and (kind == "file" or (kind == "link" and _linked(place, path))):
                 yield path
         waiting += reversed(below)
