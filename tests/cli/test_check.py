@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,32 @@ def test_exit_codes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], fixture: str, arguments: list[str], code: int
 ) -> None:
     assert check(fixture, tmp_path, capsys, *arguments)[0] == code
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and FIFOs of POSIX")
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda path: path.symlink_to(path.name), 1),
+        (lambda path: path.write_text(""), 1),
+        (lambda path: os.mkfifo(path), 1),
+        (lambda path: path.symlink_to(path.parents[2]), 0),
+    ],
+    ids=["loop", "file", "FIFO", "leads out"],
+)
+def test_a_directory_that_nothing_can_be_read_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object], code: int
+) -> None:
+    directory = tmp_path / "home/a/.nexus3"
+    directory.parent.mkdir()
+    make(directory)
+    for at in ("/home/a", "/home/a/.nexus3") if code else ("/home/a",):
+        found, shown = check("//- /home/a/NEXUS.md\nRules.\n", tmp_path, capsys, at=at)
+        assert (found, "in /home/a/.nexus3\n" in shown, "Nothing in here is read: it is" in shown) == (
+            code,
+            True,
+            True,
+        )
 
 
 HERE = """

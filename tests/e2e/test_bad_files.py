@@ -129,6 +129,31 @@ def test_a_link_out_of_the_folder_is_not_followed(editor: Editor, name: str) -> 
     assert str(path) in reported or editor.shown(path) != []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and FIFOs of POSIX")
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (loop, "layer.unreadable"),
+        (lambda path: path.write_text(""), "layer.not-a-directory"),
+        (lambda path: os.mkfifo(path), "layer.not-a-directory"),
+        (lambda path: path.symlink_to(path.parents[1]), "layer.refused"),
+    ],
+    ids=["loop", "file", "FIFO", "leads out"],
+)
+def test_a_directory_that_nothing_can_be_read_from(
+    editor: Editor, make: Callable[[Path], object], code: str
+) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nRules.\n")
+    folder, directory = tree.path("/a"), Path(tree.path("/a/.nexus3"))
+    make(directory)
+    editor.add(folder)
+    assert "Rules." in editor.ask("context/assemble", folder)["systemPrompt"]
+    assert codes(editor, directory) == [code]
+    skipped = {one["path"]: one["reason"] for one in editor.layers(folder)["skipped"]}
+    assert skipped[str(directory)].startswith("is a ")
+    editor.remove(folder)
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_an_empty_file_is_fine(editor: Editor, name: str) -> None:
     assert check(editor, name, bytes_of(b"")) == []
