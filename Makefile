@@ -3,7 +3,7 @@
 # make test-vscode  the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make check format, lint, strict types, tests: what CI runs
 # make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database, agents
-# make torture  the ledger under kill -9, power cuts, full and failing disks, files without watches; some of it needs root
+# make torture  the ledger under faults, and everything else under attack (docs/durability.md, docs/security.md); some of it needs root
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

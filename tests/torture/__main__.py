@@ -1,4 +1,4 @@
-"""Ledger and daemon under faults, one after the other, with a table at the end: `python -m tests.torture`."""
+"""The ledger under faults and Nexus under attack, with a table at the end: `python -m tests.torture`."""
 
 import argparse
 import datetime
@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import apsw
@@ -13,7 +14,6 @@ import apsw
 # `python -m tests.torture` has the repository's root on the path, not this folder's
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from torture import clock, crash, damage, failing, full, kills, newer, power, readonly, watches, windows
 from torture.figures import Outcome, table
 
 RESULTS = Path(__file__).parent / "results"
@@ -62,12 +62,12 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "newer": (1, 1),
     "damage": (450, 45),
     "watches": (600, 60),
+    "race": (20_000, 500),
 }
 
 
 def _faults() -> dict[str, Callable[[int], Outcome]]:
-    modules = (kills, power, crash, full, failing, readonly, windows, clock, newer, damage, watches)
-    return {module.__name__.rpartition(".")[2]: module.run for module in modules}
+    return {name: import_module(f"torture.{name}").run for name in COUNTS}
 
 
 def _publish(figures: str) -> None:
