@@ -385,7 +385,7 @@ def test_mcp_files_of_other_tools_are_less_important(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["a\0", "\0a", "{\0}\0", "\0\0\0a", "a\0\0\0", "\0"])
 def test_nul_in_unsaved_text_is_not_another_encoding(text: str) -> None:
     """Bytes in which every other one is NUL are UTF-16; the text of an open document has no encoding."""
-    read = unsaved("/f", text, 1000)
+    read = unsaved("/f", text, 1000, None)
     assert (read.status, read.text, [problem.code for problem in read.problems]) == (
         "invalid",
         text,

@@ -71,7 +71,7 @@ def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator
                 yield pattern, path
             continue
         reading.watch.update((parent, parent + os.sep))
-        for entry, _ in list_directory(parent, MOST):
+        for entry, _ in list_directory(parent, MOST) or ():
             if entry.endswith(name.removeprefix("*")):
                 yield os.path.join(os.path.dirname(pattern), entry), os.path.join(parent, entry)
 
