@@ -194,6 +194,51 @@ def test_a_message_that_is_no_json_is_answered_and_forgotten(editor: Editor) -> 
     editor.goodbye()
 
 
+def test_a_request_without_an_id_does_nothing(editor: Editor) -> None:
+    tree = editor.tree("//- /a/NEXUS.md\nA.\n")
+    folder = str(tree.path("/a"))
+    for method in ("initialize", "shutdown", "nexus/session/delete"):  # before anything else is known
+        editor.notify(method, {"capabilities": {}, "workspaceFolder": uri_of(folder)})
+    editor.hello(folder)
+    editor.ask("session/append", folder, messages=[{"role": "user", "content": "stay"}])
+    place = {"workspaceFolder": uri_of(folder), "session": "main"}
+    unanswerable = ("nexus/session/delete", "nexus/session/clear", "shutdown", "initialize")
+    for method in unanswerable:
+        editor.notify(method, place)
+    editor.notify("workspace/executeCommand", {"command": "nexus.session.delete", "arguments": [place]})
+    opened = editor.wait_reply(editor.send_request("textDocument/didOpen", {"textDocument": {"uri": "u"}}))
+    assert opened["error"]["code"] == -32601
+    assert len(editor.ask("session/messages", folder)["messages"]) == 2
+    logged = [one["params"]["message"] for one in editor.said("window/logMessage")]
+    assert logged == [
+        f"ignored {method}: it is a request, and came without an id"
+        for method in (*unanswerable, "workspace/executeCommand")
+    ]
+    editor.goodbye()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "file:", "file://[", "file://[::1", "untitled:x", "\0", "file:///%00", "file:///a%ff", "file:a"],
+)
+def test_a_uri_that_is_none_is_survived(editor: Editor, uri: str) -> None:
+    editor.hello()
+    item = {"uri": uri, "languageId": "json", "version": 1, "text": "{"}
+    editor.notify("textDocument/didOpen", {"textDocument": item})
+    editor.notify(
+        "textDocument/didChange", {"textDocument": {"uri": uri}, "contentChanges": [{"text": "{}"}]}
+    )
+    folder = {"uri": uri, "name": ""}
+    editor.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [folder], "removed": [folder]}})
+    editor.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
+    place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    action = {"textDocument": {"uri": uri}, "range": place, "context": {"diagnostics": []}}
+    for method in ("textDocument/codeAction", "textDocument/codeLens"):
+        assert editor.request(method, action) == []
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    editor.goodbye()
+
+
 def test_a_cancelled_request_is_answered_once(editor: Editor) -> None:
     editor.hello()
     text = "".join(chr(0x4E00 + number % 20_000) for number in range(400_000))

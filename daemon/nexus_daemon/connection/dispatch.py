@@ -5,8 +5,10 @@
 2. Every request gets one reply, whatever happens: a bad message, a handler that raises or returns
    rubbish, cancellation, the end of the connection.
 3. Before `initialize` requests fail with -32002, after `shutdown` with -32600; notifications are dropped.
-4. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
-5. Frames are written on the event loop's thread only.
+4. A handler runs only for what its method is. A request without an id cannot be answered: it is ignored, with
+   one line in the log. A notification with an id is answered with -32601.
+5. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
+6. Frames are written on the event loop's thread only.
 """
 
 import asyncio
@@ -136,6 +138,9 @@ class NexusProtocol(LanguageServerProtocol):
         builtin = self._requests.get(method)
         if builtin is not None:
             return builtin(raw)
+        if method in self._notifications or standard.is_notification(method):
+            message = f"There is no request {method}: it is a notification, which has no id."
+            raise RpcError(failures.METHOD_NOT_FOUND, message)
         handler = self.fm.features.get(method)
         if handler is None:
             raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
@@ -144,6 +149,9 @@ class NexusProtocol(LanguageServerProtocol):
     def _on_notification(self, method: str, raw: Params) -> bool:
         if method == "exit":
             self._exit()
+            return False
+        if self._is_request(method):
+            logger.warning("ignored %s: it is a request, and came without an id", method)
             return False
         if self.state == "new" or (self.state == "shutdown" and method != "$/cancelRequest"):
             return False
@@ -173,6 +181,11 @@ class NexusProtocol(LanguageServerProtocol):
         self._background.add(task)
         task.add_done_callback(lambda done: self._noted(method, done))
         return True
+
+    def _is_request(self, method: str) -> bool:
+        """Whether a method that is handled here must have an id."""
+        handled = method in self._requests or method in self.fm.features
+        return handled and not standard.is_notification(method)
 
     def _params_type(self, method: str) -> Any:
         kind = self.custom_types.get(method)

@@ -27,6 +27,11 @@ def params_type(method: str) -> Any:
     return types.METHOD_TO_TYPES[method][2] if method in types.METHOD_TO_TYPES else Any
 
 
+def is_notification(method: str) -> bool:
+    """Return whether LSP sends this method without an id; False for a method that LSP does not have."""
+    return method in types.METHOD_TO_TYPES and types.METHOD_TO_TYPES[method][1] is None
+
+
 def structure(raw: wire.Json, kind: Any) -> Any:
     """Decode JSON into `kind`: an lsprotocol class, a struct, or anything that msgspec knows.
 
