@@ -8,7 +8,6 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_daemon import wire
-from nexus_daemon.connection.link import Limits
 from support.talk import HELLO, Message, Talk, call, result, tell
 
 
@@ -356,25 +355,3 @@ def test_two_connections_in_one_process() -> None:
     first, second = asyncio.run(run())
     assert first[1:] == [result(2, {"value": "first"}), result(1, {"waited": 0.01, "text": ""})]
     assert [(m["id"], m["error"]["code"]) for m in second[1:]] == [(1, -32802)]
-
-
-def test_a_client_that_does_not_read() -> None:
-    async def run(limits: Limits) -> tuple[int, str]:
-        talk = Talk(limits=limits)
-        talk.writer.stuck = True
-        talk.send(HELLO, call(1, "nexus/echo", {"value": "second"}))
-        return await asyncio.wait_for(talk.link.done, 5), talk.writer.closed
-
-    assert asyncio.run(run(Limits(unread_bytes=100, poll_seconds=1000))) == (1, "aborted")
-    assert asyncio.run(run(Limits(unread_seconds=0.05, poll_seconds=0.01))) == (1, "aborted")
-
-
-def test_one_answer_may_be_longer_than_what_may_wait() -> None:
-    async def run() -> Message:
-        talk = Talk(limits=Limits(unread_bytes=100, poll_seconds=1000))
-        talk.send(HELLO, call(1, "nexus/echo", {"value": "x" * 1000}))
-        received = await talk.settle()
-        talk.link.end(0, "over")
-        return received[-1]
-
-    assert asyncio.run(run()) == result(1, {"value": "x" * 1000})

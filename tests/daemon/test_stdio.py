@@ -8,7 +8,10 @@ import socket
 import string
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -184,21 +187,91 @@ def test_a_process_that_cannot_be_seen_is_not_watched() -> None:
         assert client.stop() == []
 
 
-@pytest.mark.parametrize(
-    "limits", ['{"unread_bytes": 100000}', '{"unread_seconds": 0.3, "poll_seconds": 0.1}']
-)
-def test_a_client_that_does_not_read(limits: str) -> None:
-    server = subprocess.Popen(
-        [*SERVER, limits], cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+MIB = 1 << 20
+
+
+def test_a_client_that_does_not_read_for_a_while() -> None:
+    """It is not read either; then it reads, and every reply arrives."""
+    size, count = 200_000, 1_000
+    with silent() as server:
+        requests = [request(n, "nexus/wait", {"seconds": 0, "size": size}) for n in range(1, count)]
+        writer = threading.Thread(target=write, args=(server, [HELLO, *requests]))
+        writer.start()
+        at_rest(lambda: memory_of(server.pid, "VmHWM"))
+        assert memory_of(server.pid, "VmHWM") < 120 * MIB < size * count
+        assert sorted(read_some(server, count)) == list(range(count))
+        writer.join(15)
+        write(server, [request(count, "nexus/echo", {"value": 1})])
+        assert read_some(server, 1) == [count]
+        assert memory_of(server.pid, "VmHWM") < 120 * MIB
+
+
+@pytest.mark.parametrize("half", [True, False])
+def test_a_client_that_leaves_without_having_read(half: bool) -> None:
+    """It closes its input only, and waits for the end; or its other side, too."""
+    with silent('{"poll_seconds": 0.1}') as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        write(server, [HELLO, *(request(n, "nexus/wait", {"seconds": 0, "size": MIB}) for n in range(1, 50))])
+        server.stdin.close()
+        if not half:
+            server.stdout.close()
+        assert server.wait(15) == 1
+
+
+@contextmanager
+def silent(*limits: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that nobody reads from."""
+    with subprocess.Popen(
+        [*SERVER, *limits],
+        cwd=TESTS,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"capabilities": {}}}
+
+
+def request(message_id: int, method: str, params: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": message_id, "method": method, "params": params}
+
+
+def write(server: "subprocess.Popen[bytes]", messages: list[Any]) -> None:
     assert server.stdin is not None
-    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"capabilities": {}}}
-    big = {"jsonrpc": "2.0", "id": 1, "method": "nexus/wait", "params": {"seconds": 0, "size": 3_000_000}}
-    server.stdin.write(frame(hello) + frame(big) + frame({**big, "id": 2}))
+    server.stdin.write(b"".join(map(frame, messages)))
     server.stdin.flush()
-    assert server.wait(15) == 1
-    _, errors = server.communicate()
-    assert b"closing the connection: the client " in errors
+
+
+def read_some(server: "subprocess.Popen[bytes]", count: int) -> list[Any]:
+    """The ids of so many replies."""
+    assert server.stdout is not None
+    found = []
+    for _ in range(count):
+        header = server.stdout.readline()
+        found.append(json.loads(server.stdout.read(2 + int(header.split(b":")[1])))["id"])
+    return found
+
+
+def memory_of(process_id: int, field: str) -> int:
+    """A figure of a process's memory, in bytes."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells how much memory another process has had")
+    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
+    return int(status.split(f"{field}:")[1].split()[0]) * 1024
+
+
+def at_rest(figure: Callable[[], int]) -> None:
+    """Wait until a figure stays the same for half a second, a quarter of a minute at most."""
+    before, end = -1, time.monotonic() + 15
+    while (now := figure()) != before and time.monotonic() < end:
+        before = now
+        time.sleep(0.5)
 
 
 def test_a_client_that_closes_its_reading_end() -> None:

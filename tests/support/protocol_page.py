@@ -16,6 +16,8 @@ import msgspec
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
 from nexus_daemon.connection import failures
+from nexus_daemon.connection.link import Limits
+from nexus_daemon.connection.outbox import MOST
 from nexus_daemon.requests import handlers
 from nexus_daemon.server import handler_name
 from support import protocol_examples
@@ -30,6 +32,7 @@ NOTIFICATIONS: dict[str, StructType] = {
     "nexus/session/didChange": protocol.SessionDidChange,
     "nexus/agent/didChange": protocol.AgentDidChange,
 }
+LIMITS = Limits()
 MOST_LINES = 48
 WIDTH = 108
 # how much of an example is shown, from all to little: items of a list or of an object by JSON pointer,
@@ -130,7 +133,7 @@ def page(examples: Examples) -> str:
     """The whole of docs/protocol.md."""
     shared = shared_shapes()
     parts = [
-        INTRODUCTION,
+        INTRODUCTION + BACK_PRESSURE,
         *_beginning(examples),
         "## Requests\n",
         _overview(),
@@ -387,7 +390,20 @@ parts are cut where a `…` says so.
   again for a folder that is there, `true` or `false` changes it. Trust ends with the folder's removal. Of
   nested folders the innermost one counts. Settings cannot say it: a folder could then trust itself.
 - **Cancelling.** `$/cancelRequest` works for every request.
+- **Requests and notifications.** A request has an id, a notification has none. A request without an id is
+  ignored, with one line in the log; a notification with an id is answered with -32601. Neither is executed.
+  Before `initialize` and after `shutdown` requests are refused and notifications dropped; `exit` always ends
+  the daemon.
 """
+BACK_PRESSURE = f"""\
+- **Clients that do not read.** Nothing is lost when a client stops reading for a while. Once more than
+  {LIMITS.unread_high >> 20} MiB wait for it, the daemon does not read its messages either, until no more than {LIMITS.unread_low >> 20} MiB are
+  left. What was asked before is answered: of one client {LIMITS.in_flight} requests are under way at most; what else it
+  sends waits in its order, except its answers, `exit` and `$/cancelRequest`. Meanwhile notifications wait in
+  the daemon, of each kind about the same file, session, agent or folder only the newest. Past {MOST:,} of one
+  method the oldest are dropped, and the log says how many; diagnostics are never dropped. Only a client that
+  has closed its side, or whose process is dead, ends the daemon.
+"""  # noqa: E501 - as it is when the figures stand there
 COMMANDS = """\
 Each of the {count} requests is also a command: its name with `.` for `/`, and its parameters as the one
 argument. For editors that cannot send requests of their own, `nexus.context.assemble` is

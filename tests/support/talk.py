@@ -39,6 +39,10 @@ class Writer:
         self.closed = "aborted"
         asyncio.get_running_loop().call_soon(self.lost)
 
+    def forget(self) -> None:
+        """What is written so far was read."""
+        self.data = b""
+
     def messages(self) -> list[Message]:
         reader = wire.FrameReader()
         reader.feed(self.data)
@@ -64,6 +68,13 @@ class Talk:
     def send(self, *messages: object) -> None:
         """All messages arrive in one chunk; bytes are sent as they are."""
         self.link.data_received(b"".join(m if isinstance(m, bytes) else frame(m) for m in messages))
+
+    def read(self) -> list[Message]:
+        """The client takes all that waits for it."""
+        messages = self.writer.messages()
+        self.writer.forget()
+        self.link.wrote()
+        return messages
 
     async def settle(self) -> list[Message]:
         for _ in range(10):

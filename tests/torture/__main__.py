@@ -63,6 +63,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "damage": (450, 45),
     "watches": (600, 60),
     "race": (20_000, 500),
+    "unread": (1_000, 200),
 }
 
 

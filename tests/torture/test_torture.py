@@ -19,6 +19,7 @@ FAULTS = {  # how often each happens here
     "damage": 9,
     "watches": 60,
     "race": 300,
+    "unread": 120,
 }
 
 

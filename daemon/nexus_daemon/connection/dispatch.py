@@ -9,6 +9,8 @@
    one line in the log. A notification with an id is answered with -32601.
 5. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
 6. Frames are written on the event loop's thread only.
+7. While the client does not read, replies to what it asked before are written; notifications wait (`outbox`),
+   and requests of ours are not sent.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from pygls.feature_manager import is_thread_function
@@ -26,24 +28,16 @@ from pygls.protocol import LanguageServerProtocol
 from nexus_daemon import messages, wire
 from nexus_daemon.connection import failures, standard
 from nexus_daemon.connection.capabilities import choose_encoding, server_capabilities
-from nexus_daemon.connection.envelope import Error, Params, Result, params_of, read_envelope
+from nexus_daemon.connection.envelope import Error, Params, Result, is_urgent, params_of, read_envelope
 from nexus_daemon.connection.failures import DisconnectedError, RpcError
+from nexus_daemon.connection.outbox import Outbox
 from nexus_daemon.connection.questions import Questions
 
 if TYPE_CHECKING:
+    from nexus_daemon.connection.link import Link
     from nexus_daemon.connection.server import NexusServer
 
 logger = logging.getLogger(__name__)
-
-
-class Link(Protocol):
-    """The bytes' side of a connection."""
-
-    def send(self, *parts: wire.Part) -> None: ...
-
-    def end(self, code: int, why: str) -> None: ...
-
-    def watch(self, process_id: int) -> None: ...
 
 
 class _Call(msgspec.Struct):
@@ -71,6 +65,7 @@ class NexusProtocol(LanguageServerProtocol):
         self._running: dict[asyncio.Future[Any], _Call] = {}
         self._background: set[asyncio.Future[Any]] = set()
         self._questions = Questions(self._send)
+        self._outbox = Outbox()
         self._requests: dict[str, Callable[[Params], Any]] = {
             "initialize": self._initialize,
             "shutdown": self._shutdown_request,
@@ -86,13 +81,22 @@ class NexusProtocol(LanguageServerProtocol):
     def _register_builtin_features(self) -> None:
         """Leave pygls's own handlers out: this class has its own."""
 
-    def attach(self, link: Link) -> None:
+    def attach(self, link: "Link") -> None:
         """Use this link from now on; called on the event loop."""
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
     # ------------------------------------------------------------ incoming
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose handlers run."""
+        return len(self._running)
+
+    def is_urgent(self, body: wire.Body) -> bool:
+        """Whether a message may let a request end: an answer of the client, a cancellation, the end."""
+        return is_urgent(body)
 
     def receive(self, body: wire.Body) -> bool:
         """Handle one message; return True when it started a task, whose first step should run next."""
@@ -205,6 +209,7 @@ class NexusProtocol(LanguageServerProtocol):
             self._fail(call, error)
         else:
             self._reply(call, task.result())
+        self._link.wake()
 
     def _noted(self, method: str, task: asyncio.Future[Any]) -> None:
         self._background.discard(task)
@@ -225,15 +230,8 @@ class NexusProtocol(LanguageServerProtocol):
         self._trace(call)
 
     def _fail(self, call: _Call, error: BaseException) -> None:
-        failure = failures.failure_of(error, call.method, self._server.describe_problem)
-        if isinstance(error, asyncio.CancelledError):
-            code = failures.REQUEST_CANCELLED if call.cancelled else failures.SERVER_CANCELLED
-            failure = RpcError(code, f"{call.method} was cancelled.")
-        elif failure is None:
-            logger.error("the handler of %s failed", call.method, exc_info=error)
-            message = f"{call.method} failed: {type(error).__name__}. See the log."
-            failure = RpcError(failures.INTERNAL_ERROR, message)
-        self._send_error(call.id, failure)
+        describe = self._server.describe_problem
+        self._send_error(call.id, failures.failure_of(error, call.method, describe, by_client=call.cancelled))
         self._trace(call)
 
     def _send_error(self, message_id: wire.Id | None, failure: RpcError) -> None:
@@ -266,8 +264,21 @@ class NexusProtocol(LanguageServerProtocol):
     # ------------------------------------------------------------ to the client
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification; from any thread."""
-        if params is None:
+        """Send a notification, once the client reads; from any thread."""
+        if threading.get_ident() == self._thread:
+            self._notify(method, params)
+        else:
+            self._loop.call_soon_threadsafe(self._notify, method, params)
+
+    def drained(self) -> None:
+        """Send what waited for the client to read, as far as it does."""
+        while not self._link.stalled and (waiting := self._outbox.pop()) is not None:
+            self._notify(*waiting)
+
+    def _notify(self, method: str, params: Any) -> None:
+        if self._link.stalled:
+            self._outbox.add(method, params)
+        elif params is None:
             self._send({"jsonrpc": "2.0", "method": method})
         else:
             self._send({"jsonrpc": "2.0", "method": method, "params": standard.unstructure(params)})
@@ -276,6 +287,10 @@ class NexusProtocol(LanguageServerProtocol):
         """Send a request and wait for the reply; see `NexusServer.request`."""
         if self.state == "ended":
             raise DisconnectedError(f"{method} was not sent: the client has gone.")
+        if self._link.stalled:
+            async with asyncio.timeout(timeout_s):
+                await self._link.writable()
+            return await self.request(method, params, result_type, timeout_s)
         return await self._questions.ask(method, params, result_type, timeout_s)
 
     def send_request(self, *_: Any, **__: Any) -> Any:

@@ -63,6 +63,15 @@ def read_envelope(body: wire.Body, types: Mapping[str, Any]) -> tuple[wire.Envel
     return message, whole[1] if whole else None
 
 
+def is_urgent(body: wire.Body) -> bool:
+    """Whether a message may let a request end: an answer of the client, a cancellation, the end."""
+    try:
+        message, _ = read_envelope(body, {})
+    except RpcError:
+        return False
+    return isinstance(message.method, msgspec.UnsetType) or message.method in ("$/cancelRequest", "exit")
+
+
 def _in_one_pass(body: wire.Body, types: Mapping[str, Any]) -> tuple[wire.Envelope, msgspec.Struct] | None:
     """The message without its parameters, and these decoded; None where that cannot be or does not pay."""
     if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):

@@ -6,12 +6,16 @@ NexusError
 └── DisconnectedError    the client left before it answered
 """
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from pygls.exceptions import JsonRpcException
 
 from nexus_context.errors import NexusError, Problem, RequestError
+
+logger = logging.getLogger(__name__)
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -59,8 +63,16 @@ class DisconnectedError(NexusError):
     """The client left before it answered a request of ours."""
 
 
-def failure_of(error: BaseException, method: str, describe: Callable[[Problem], Any]) -> RpcError | None:
-    """Return the reply for an exception of a handler; None when it is a bug, which only the log explains."""
+def failure_of(
+    error: BaseException, method: str, describe: Callable[[Problem], Any], *, by_client: bool = False
+) -> RpcError:
+    """Return the reply for an exception of a handler; what it cannot explain, the log does.
+
+    `by_client`: where the request was cancelled, the client did it.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        code = REQUEST_CANCELLED if by_client else SERVER_CANCELLED
+        return RpcError(code, f"{method} was cancelled.")
     if isinstance(error, RpcError):
         return error
     if isinstance(error, RequestError):
@@ -68,7 +80,8 @@ def failure_of(error: BaseException, method: str, describe: Callable[[Problem], 
         return RpcError(REQUEST_FAILED, str(error), {"code": error.code, "problems": problems})
     if isinstance(error, JsonRpcException):
         return RpcError(error.code, error.message or method, error.data)
-    return None
+    logger.error("the handler of %s failed", method, exc_info=error)
+    return RpcError(INTERNAL_ERROR, f"{method} failed: {type(error).__name__}. See the log.")
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Greeting:
     """Stands in for the protocol of a connection until its first message is answered."""
 
     state: Literal["new", "ended"] = "new"
+    in_flight = 0
 
     def __init__(self, offer: Offer, grow: "Callable[[], NexusProtocol]", link: "StreamLink") -> None:
         self._offer = offer
@@ -69,6 +70,13 @@ class Greeting:
             if self._client is not None:
                 self._grown.adopt(self._client)
         return self._grown
+
+    def is_urgent(self, _: wire.Body) -> bool:
+        """Nothing is under way that a message could end."""
+        return False
+
+    def drained(self) -> None:
+        """Nothing waits for the client."""
 
     def close(self) -> None:
         """Nothing is open yet, and nothing need begin."""

@@ -1,32 +1,55 @@
 """The bytes of one connection: frames in, frames out, and every way in which it can end.
 
-A connection ends, once, when the client says `exit`, closes its side, sends a malformed frame, stops
-reading for too long, or when its process is dead. What was asked and not answered is answered first; what
-was written is flushed, for a short while.
+1. A connection ends, once, when the client says `exit`, closes its side, sends a malformed frame, or when its
+   process is dead. What was asked and not answered is answered first; what was written is flushed, for a
+   short while.
+2. A client that does not read is not read either: once `unread_high` bytes wait for it, its messages wait
+   until `unread_low` are left. Nothing is lost, and what waits is bounded.
+3. While `in_flight` requests of a client are under way, what else it sends waits in its order, and when that
+   is much, it is not read. Only what may let a request end is handled at once.
+4. A client that has closed its side and takes nothing more has gone, though it may have left its pipe open.
 """
 
 import asyncio
 import logging
 import os
-import time
+from collections import deque
 from typing import Protocol
 
 import msgspec
 
 from nexus_daemon import wire
 
-_BACKLOG = 1024 * 1024  # bytes of messages that may wait behind an async handler's first step
+_BACKLOG = 1024 * 1024  # bytes of messages that may wait until others are handled
 logger = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a client may do before its connection is closed. Sizes in bytes, times in seconds."""
+    """How much of one client is taken at once. Sizes in bytes, times in seconds."""
 
     body: int = wire.BODY_LIMIT
-    unread_bytes: int = 64 * 1024 * 1024
-    unread_seconds: float = 300.0
+    unread_high: int = 4 * 1024 * 1024  # that wait for the client, before the frame that is written
+    unread_low: int = 1024 * 1024
+    in_flight: int = 64  # requests whose handlers run
     poll_seconds: float = 3.0
     flush_seconds: float = 2.0
+
+
+class Link(Protocol):
+    """What a protocol needs of the bytes' side of its connection."""
+
+    @property
+    def stalled(self) -> bool: ...
+
+    async def writable(self) -> None: ...
+
+    def send(self, *parts: wire.Part) -> None: ...
+
+    def wake(self) -> None: ...
+
+    def end(self, code: int, why: str) -> None: ...
+
+    def watch(self, process_id: int) -> None: ...
 
 
 class Receiver(Protocol):
@@ -35,7 +58,14 @@ class Receiver(Protocol):
     @property
     def state(self) -> str: ...
 
+    @property
+    def in_flight(self) -> int: ...
+
     def receive(self, body: wire.Body) -> bool: ...
+
+    def is_urgent(self, body: wire.Body) -> bool: ...
+
+    def drained(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -46,6 +76,8 @@ class Reader(Protocol):
     def pause_reading(self) -> None: ...
 
     def resume_reading(self) -> None: ...
+
+    def hung_up(self) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -73,9 +105,12 @@ class StreamLink:
         self._reader: Reader | None = None
         self._writer: Writer | None = None
         self._paused = self._continuing = self._eof = False
+        self._parked: deque[wire.Body] = deque()  # messages that wait for requests under way
+        self._parked_size = 0
         self._code: int | None = None
-        self._written = 0
-        self._progress = (0, time.monotonic())  # bytes that the client took, and when it last took some
+        self._writable = asyncio.Event()  # not set while the client has too much unread
+        self._writable.set()
+        self._progress = (0, 0)  # unread bytes and requests under way, when it was last looked
         self._process_id: int | None = None
         self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
         self.done: asyncio.Future[int] = self._loop.create_future()
@@ -110,20 +145,25 @@ class StreamLink:
     def _arrived(self) -> None:
         if not self._continuing:
             self._pump()
-        elif self._frames.pending > _BACKLOG and not self._paused and self._reader is not None:
-            self._paused = True
-            self._reader.pause_reading()
+        elif self._frames.pending > _BACKLOG:
+            self._pause()
 
     def eof_received(self) -> None:
         self._eof = True
         if not self._continuing:
-            self._finish_input()
+            self._pump()
+
+    def wake(self) -> None:
+        """What waited may be handled now: look, in the next turn of the loop."""
+        if (self._paused or self._parked or self._frames.pending or self._eof) and not self._continuing:
+            self._continuing = True
+            self._loop.call_soon(self._continue)
 
     def _pump(self) -> None:
         """Handle the messages that are complete; after one that started a task let its first step run."""
-        while self._code is None:
+        while self._code is None and not self.stalled:
             try:
-                body = self._frames.next()
+                body = self._next()
             except wire.FrameError as error:
                 logger.error("closing the connection: %s", error)
                 self.end(1, str(error))
@@ -134,11 +174,33 @@ class StreamLink:
                 self._continuing = True
                 self._loop.call_soon(self._continue)
                 return
+        if self.stalled or self._parked_size > _BACKLOG:
+            self._pause()
+            return
         if self._paused and self._reader is not None:
             self._paused = False
             self._reader.resume_reading()
         if self._eof:
             self._finish_input()
+
+    def _next(self) -> wire.Body | None:
+        """The next message that may be handled now; None until more has come, or a request has ended."""
+        may_begin = self._protocol.in_flight < self._limits.in_flight
+        if may_begin and self._parked:
+            body = self._parked.popleft()
+            self._parked_size -= len(body)
+            return body
+        while self._parked_size <= _BACKLOG and (arrived := self._frames.next()) is not None:
+            if may_begin or self._protocol.is_urgent(arrived):
+                return arrived
+            self._parked.append(arrived)
+            self._parked_size += len(arrived)
+        return None
+
+    def _pause(self) -> None:
+        if not self._paused and self._reader is not None:
+            self._paused = True
+            self._reader.pause_reading()
 
     def _continue(self) -> None:
         self._continuing = False
@@ -151,21 +213,37 @@ class StreamLink:
 
     # ------------------------------------------------------------ writing
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the client has more unread than it may have."""
+        return not self._writable.is_set()
+
+    async def writable(self) -> None:
+        """Wait until the client has read, or the connection ends."""
+        await self._writable.wait()
+
     def send(self, *parts: wire.Part) -> None:
         """Write one frame, whose body is the parts one after the other. They must not change any more."""
         if self._writer is None:
             return
         size = sum(map(len, parts))
         header = wire.header(size)
-        self._written += len(header) + size
         # one frame may be as long as it is: what counts is what the client left unread before
         unread = self._writer.get_write_buffer_size()
         if size > wire.LONG:
             self._writer.write(header, *parts)
         else:
             self._writer.write(b"".join((header, *parts)))
-        if unread > self._limits.unread_bytes:
-            self._give_up("the client does not read: too much is waiting for it")
+        if unread > self._limits.unread_high and self._code is None:
+            self._writable.clear()
+
+    def wrote(self) -> None:
+        """The client has taken some of what waited for it."""
+        writer = self._writer
+        if self.stalled and writer is not None and writer.get_write_buffer_size() <= self._limits.unread_low:
+            self._writable.set()
+            self._protocol.drained()
+            self.wake()
 
     def writer_lost(self) -> None:
         """The client's side is closed, or everything is flushed after `end`."""
@@ -191,6 +269,7 @@ class StreamLink:
         self._code = code
         self._tick.cancel()
         self._protocol.close()
+        self._writable.set()
         if self._reader is not None:
             self._reader.close()
         if self._writer is None:
@@ -198,14 +277,6 @@ class StreamLink:
             return
         self._writer.close()
         self._tick = self._loop.call_later(self._limits.flush_seconds, self._abandon)
-
-    def _give_up(self, why: str) -> None:
-        if self._code is None:
-            logger.error("closing the connection: %s", why)
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                writer.abort()
-            self.end(1, why)
 
     def _abandon(self) -> None:
         if self._writer is not None:
@@ -223,15 +294,12 @@ class StreamLink:
             logger.warning("process %d of the client is dead", self._process_id)
             self.end(1, "the client is dead")
             return
-        if self._writer is None:
-            return
-        waiting = self._writer.get_write_buffer_size()
-        taken, since = self._progress
-        now = time.monotonic()
-        if waiting == 0 or self._written - waiting > taken:
-            self._progress = (self._written - waiting, now)
-        elif now - since > self._limits.unread_seconds:
-            self._give_up("the client has stopped reading")
+        unread = 0 if self._writer is None else self._writer.get_write_buffer_size()
+        progress = (unread, self._protocol.in_flight)
+        hung_up = self._paused and self._reader is not None and self._reader.hung_up()
+        if (self._eof or hung_up) and progress == self._progress:
+            self.end(1, "the client closed its side, and does not read")
+        self._progress = progress
 
 
 def process_alive(process_id: int) -> bool:

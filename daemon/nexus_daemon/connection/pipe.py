@@ -6,6 +6,7 @@ pipe does not take at once: for a message of two megabytes either costs as long 
 
 import asyncio
 import os
+import select
 from collections import deque
 from itertools import islice
 from typing import Protocol
@@ -49,6 +50,14 @@ class PipeReader:
             self._reading = True
             self._loop.add_reader(self._descriptor, self._read)
 
+    def hung_up(self) -> bool:
+        """Whether the other side has closed its end, read or not; False where nobody can tell."""
+        if not (self._open and hasattr(select, "poll")):
+            return False
+        poll = select.poll()
+        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))
+        return bool(poll.poll(0))
+
     def close(self) -> None:
         if self._open:
             self.pause_reading()
@@ -78,7 +87,9 @@ class PipeReader:
 
 
 class WriteSide(Protocol):
-    """Who is told that nothing can be written any more."""
+    """Who is told that the other side took some of what waited, or that nothing can be written any more."""
+
+    def wrote(self) -> None: ...
 
     def writer_lost(self) -> None: ...
 
@@ -107,7 +118,7 @@ class PipeWriter:
         if idle:
             self._flush()
             if self._parts and not self._closed:
-                self._loop.add_writer(self._descriptor, self._flush)
+                self._loop.add_writer(self._descriptor, self._write_more)
 
     def get_write_buffer_size(self) -> int:
         """Bytes that the other side has not taken yet."""
@@ -122,6 +133,11 @@ class PipeWriter:
     def abort(self) -> None:
         """Close now."""
         self._lost()
+
+    def _write_more(self) -> None:
+        self._flush()
+        if not self._closed:
+            self._side.wrote()
 
     def _flush(self) -> None:
         try:

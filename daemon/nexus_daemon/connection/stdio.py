@@ -118,21 +118,30 @@ def _enlarge(descriptor: int) -> None:
 
 
 class _ThreadReader:
-    """Reads what cannot be polled (a file, a terminal, a Windows pipe) in a thread of its own."""
+    """Reads what cannot be polled (a file, a terminal, a Windows pipe) in a thread of its own.
+
+    The next piece is read when the one before it was taken, and reading is not paused.
+    """
 
     def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptor = descriptor
         self._link = link
         self._loop = loop
+        self._paused = False
         self._may_read = threading.Event()
         self._may_read.set()
         threading.Thread(target=self._run, name="stdin", daemon=True).start()
 
     def pause_reading(self) -> None:
-        self._may_read.clear()
+        self._paused = True
 
     def resume_reading(self) -> None:
+        self._paused = False
         self._may_read.set()
+
+    def hung_up(self) -> bool:
+        """Return False: only a read can tell."""
+        return False
 
     def close(self) -> None:
         """Leave the thread to its read, which nothing can interrupt; it is a daemon thread."""
@@ -145,11 +154,17 @@ class _ThreadReader:
                 data = os.read(self._descriptor, _READ_SIZE)
             except OSError:
                 data = b""
+            self._may_read.clear()
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 if data:
-                    self._loop.call_soon_threadsafe(self._link.data_received, data)
+                    self._loop.call_soon_threadsafe(self._take, data)
                 else:
                     self._loop.call_soon_threadsafe(self._link.eof_received)
+
+    def _take(self, data: bytes) -> None:
+        self._link.data_received(data)
+        if not self._paused:
+            self._may_read.set()
 
 
 class _ThreadWriter:
@@ -190,6 +205,7 @@ class _ThreadWriter:
 
     def _wrote(self, count: int) -> None:
         self._waiting -= count
+        self._link.wrote()
 
     def _call(self, function: Callable[..., None], *values: int) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
