@@ -26,6 +26,11 @@ def ledger() -> Iterator[Ledger]:
 
 def check(ledger: Ledger, steps: str, expected: str, session: str = "main", **limits: Any) -> None:
     """Steps such as `u1 a1 | !s1 0-1 | undo s1`: turns, compactions with what they keep, undos."""
+    play(ledger, steps, session)
+    assert history(ledger, session, **limits) == expected
+
+
+def play(ledger: Ledger, steps: str, session: str = "main") -> None:
     for step in steps.split(" | "):
         name, *rest = step.split()
         if name == "undo":
@@ -36,7 +41,6 @@ def check(ledger: Ledger, steps: str, expected: str, session: str = "main", **li
             ledger.compact(FOLDER, session, compaction(name[1:], head.seq if head else 0, *kept))
         else:
             append(ledger, step, session)
-    assert history(ledger, session, **limits) == expected
 
 
 def refused(code: str, *call: Any, **about: Any) -> None:
@@ -103,13 +107,51 @@ def test_what_came_since_is_read_by_itself(ledger: Ledger) -> None:
     assert ledger.since(FOLDER, "nothing", head) is None
 
 
-def test_a_compaction_of_a_thread_that_went_on_is_refused(ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    ("before", "kept", "since", "expected"),
+    [
+        ("u1 a1", (), "u2 | a2", "s u2 a2"),
+        ("u1 a1 u2", ((1, 3),), "a2", "s a1 u2 a2"),
+        ("u1 a1 | u2", ((0, 1),), "a2 | u3", "s u1 a2 u3"),
+        ("u1 a1 | !s1 1-2 | u2", ((2, 3), (3, 4)), "a2", "s s1 u2 a2"),
+        ("u1", ((0, 1),), "", "s u1"),
+        ("u1 | a1 | fork", ((0, 1),), "u2", "s u1 u2"),
+    ],
+)
+def test_what_was_appended_since_a_compaction_was_planned_is_kept(
+    ledger: Ledger, before: str, kept: Any, since: str, expected: str
+) -> None:
+    play(ledger, before.removesuffix(" | fork"))
+    name = ledger.fork(FOLDER, "main", "idea").name if before.endswith("fork") else "main"
+    head = ledger.head(FOLDER, name)
+    assert head is not None
+    if since:
+        play(ledger, since, name)
+    asked = msgspec.structs.replace(compaction("s", head.seq, *kept), thread=head.thread)
+    done = ledger.compact(FOLDER, name, asked)
+    assert history(ledger, name) == expected
+    assert done.before.seq == head.seq + (since.count("|") + 1 if since else 0)
+    append(ledger, "u9", name)
+    assert history(ledger, name) == f"{expected} u9"
+    assert history(ledger, name, tokens=1).split()[-1] == "u9"
+    ledger.undo(FOLDER, name)
+    assert "s " not in history(ledger, name) + " "
+
+
+def test_a_compaction_of_a_thread_that_is_another_by_now_is_refused(ledger: Ledger) -> None:
     thread = append(ledger, "u1 a1").head.thread
     append(ledger, "u2")
     with pytest.raises(HeadMovedError):
-        ledger.compact(FOLDER, "main", compaction("s1", 1))
+        ledger.compact(FOLDER, "main", compaction("s1", 3))
     done = ledger.compact(FOLDER, "main", compaction("s1", 2))
     assert msgspec.structs.replace(done, repeated=True) == ledger.compact(FOLDER, "main", compaction("s1", 2))
+    append(ledger, "u3")
+    for late in ("s1", "s2"):  # planned before there was a compaction
+        with pytest.raises(HeadMovedError):
+            ledger.compact(FOLDER, "main", compaction(late, 2))
+    ledger.undo(FOLDER, "main")
+    with pytest.raises(HeadMovedError):
+        ledger.compact(FOLDER, "main", compaction("s2", 4))
     ledger.clear(FOLDER, "main")
     append(ledger, "u1 a1")
     other = msgspec.structs.replace(compaction("s2", 1), thread=thread)

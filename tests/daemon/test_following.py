@@ -206,20 +206,67 @@ def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatc
         assert one.say("Go on.", parent=made.parent_turn).forked is False
 
 
-def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one)
-        carry_out = compacting._carried_out
-        late = ["And this?"]
+        put_in_force = compacting._put_in_force
+        late = ["And this?", "Or that?"]
 
         def slow(*given: Any) -> Any:
-            if late:
-                two.say(late.pop())
-            return carry_out(*given)
+            for text in late:
+                two.say(text)
+            return put_in_force(*given)
 
-        monkeypatch.setattr(compacting, "_carried_out", slow)
-        one.compact()
+        monkeypatch.setattr(compacting, "_put_in_force", slow)
+        before = one.held()
+        receipt = one.compact()
+        held = one.held()
+        assert held[-2:] == late
+        assert held[0].startswith("[CONTEXT SUMMARY]")
+        assert held[1:-2] == before[receipt.replaced_messages :]  # nothing but what it summarized is gone
+        assert held == two.held()
+        check(one)
+        jobs.undo(two.used, receipt.id)
+        assert one.held() == [*before, *late]
+        check(one)
+
+
+def test_a_compaction_that_is_due_is_not_held_up_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        put_in_force = compacting._put_in_force
+
+        def slow(*given: Any) -> Any:
+            two.say("And this?")
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compacting, "_put_in_force", slow)
+        made, compacted = embedded(turns.assemble(*asked(one)))
+        assert compacted
+        assert made.metadata["compaction"]["id"] == one.conversation.compaction
         assert one.held()[-1] == "And this?"
+        assert one.held() == two.held()
+        check(one)
+
+
+@pytest.mark.parametrize("step", ["compact", "undo", "clear"])
+def test_a_compaction_of_another_conversation_is_refused(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        two.compact()
+        long_talk(one)
+        put_in_force = compacting._put_in_force
+
+        def slow(*given: Any) -> Any:
+            monkeypatch.setattr(compacting, "_put_in_force", put_in_force)
+            act(two, step, 0)
+            two.say("On.")
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compacting, "_put_in_force", slow)
+        with pytest.raises(LedgerError) as refused:
+            one.compact()
+        assert refused.value.code == "head-moved"
         assert one.held() == two.held()
         check(one)
 
@@ -227,15 +274,15 @@ def test_a_compaction_is_planned_again_when_another_window_went_on(monkeypatch: 
 def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        carry_out = compacting._carried_out
+        put_in_force = compacting._put_in_force
         others = [two]
 
         def slow(*given: Any) -> Any:
             if others:
                 embedded(turns.assemble(*asked(others.pop())))
-            return carry_out(*given)
+            return put_in_force(*given)
 
-        monkeypatch.setattr(compacting, "_carried_out", slow)
+        monkeypatch.setattr(compacting, "_put_in_force", slow)
         made, compacted = embedded(turns.assemble(*asked(one)))
         assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
         assert one.conversation.compaction == two.conversation.compaction is not None

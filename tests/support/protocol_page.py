@@ -87,7 +87,7 @@ CODES = {
     "empty-append": "there is no message to append",
     "folder-removed": "the folder left the workspace before the answer was ready",
     "folder-unreadable": "the folder could not be read at all",
-    "head-moved": "another window or request changed the conversation meanwhile; try again",
+    "head-moved": "another window or request compacted or cleared the conversation meanwhile; try again",
     "history-not-loaded": "a library's caller asked for a part of a conversation that it has not loaded",
     "init-failed": "a template could not be written",
     "init-link": "`.nexus3` is a symbolic link",

@@ -64,6 +64,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "watches": (600, 60),
     "race": (20_000, 500),
     "unread": (1_000, 200),
+    "starved": (100, 10),
 }
 
 

@@ -20,6 +20,7 @@ FAULTS = {  # how often each happens here
     "watches": 60,
     "race": 300,
     "unread": 120,
+    "starved": 5,
 }
 
 

@@ -2,7 +2,7 @@
 
 RequestError
  └─ LedgerError            code says which: see CODES
-     └─ HeadMovedError     somebody else wrote to the thread in between
+     └─ HeadMovedError     somebody else compacted or cleared the thread in between
 """
 
 from nexus_context.errors import RequestError
@@ -36,11 +36,12 @@ class LedgerError(RequestError):
 
 
 class HeadMovedError(LedgerError):
-    """The thread went on since the caller looked: look again."""
+    """The thread is another one since the caller looked: look again."""
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"The conversation {session!r} went on in another window; read it again.", code="head-moved"
+            f"The conversation {session!r} was compacted or cleared in another window; read it again.",
+            code="head-moved",
         )
 
 

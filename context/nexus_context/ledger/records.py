@@ -71,10 +71,13 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction: from now on the history is the summary, then what lies at `kept`, then what follows."""
+    """A compaction: from now on the history is the summary, then what lies at `kept`, then what follows.
+
+    What was appended after the turn `seq` is kept, too.
+    """
 
     id: str
-    seq: int  # of the thread's last turn when it was planned; refused if there are newer ones
+    seq: int  # of the thread's last turn when it was planned; refused if more than appends came since
     summary: Counted
     counter: str
     kept: Ranges

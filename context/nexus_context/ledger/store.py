@@ -95,7 +95,9 @@ class Ledger(Protocol):
         ...
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
-        """Put a compaction in force. HeadMovedError if the thread went on since it was planned."""
+        """Put a compaction in force. Turns that were appended since it was planned are kept behind what it
+        keeps; HeadMovedError if anything else happened to the thread.
+        """
         ...
 
     def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:

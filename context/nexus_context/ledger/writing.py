@@ -2,7 +2,9 @@
 
 1. Nothing is changed: all three are turns behind the last one.
 2. Each turn says which compaction is in force after it, so that nobody has to look for it.
-3. Whoever names a parent that is not the last turn any more gets a fork; whoever names none is put at the
+3. A compaction is put in force at the present end of its thread: what was appended since it was planned is
+   kept. So nobody who appends can hold it up.
+4. Whoever names a parent that is not the last turn any more gets a fork; whoever names none is put at the
    end.
 """
 
@@ -15,7 +17,7 @@ import msgspec
 
 from nexus_context.ledger import sessions
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
-from nexus_context.ledger.lineage import SHIFT, turn_name
+from nexus_context.ledger.lineage import SHIFT, segments, turn_name, turn_ranges
 from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, Ranges, TurnType
 from nexus_context.ledger.rows import json_text, optional_json, row_of
 from nexus_context.ledger.sessions import Place
@@ -41,6 +43,7 @@ FROM turn JOIN thread ON thread.id = turn.id >> 32 JOIN session ON session.id = 
 LEFT JOIN thread AS parent ON parent.id = thread.parent
 WHERE turn.id = ?
 """
+_SINCE = "SELECT group_concat(DISTINCT type), min(first) FROM turn WHERE id >= ? AND id < ?"
 _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
 
@@ -80,15 +83,28 @@ def compact(connection: apsw.Connection, workspace: str, session: str, compactio
         answer = _answer(connection, last, forked=False)  # the same once more: nothing is written
         if answer is not None:
             return answer
-    if known.seq != compaction.seq or compaction.thread not in (None, known.key):
+    if compaction.thread not in (None, known.key):
         raise HeadMovedError(session)
+    kept = compaction.kept + _appended_since(connection, known, compaction.seq)
     moment = sessions.now()
     turn = NewTurn(messages=(compaction.summary,), counter=compaction.counter)
     after = put_compaction(
-        connection, known, turn, moment, name=compaction.id, kept=compaction.kept, receipt=compaction.receipt
+        connection, known, turn, moment, name=compaction.id, kept=kept, receipt=compaction.receipt
     )
     advance(connection, after, moment)
     return _appended(known, after)
+
+
+def _appended_since(connection: apsw.Connection, known: Place, seq: int) -> Ranges:
+    """The positions of what was appended behind a turn. HeadMovedError where anything else happened."""
+    if seq > known.seq:
+        raise HeadMovedError(known.name)
+    first = known.messages
+    for ids in reversed(turn_ranges(segments(connection, known.thread), seq)):
+        types, first = row(connection, _SINCE, *ids)
+        if types != "query":
+            raise HeadMovedError(known.name)
+    return ((first, known.messages),) if first < known.messages else ()
 
 
 def undo(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> Appended:

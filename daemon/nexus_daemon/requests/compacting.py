@@ -3,7 +3,8 @@
 1. The steps are a generator. It yields a `Draft` where it needs a summary and is sent what was written, or
    None: then it writes the embedded one. Each step blocks: for worker threads, while the conversation is
    locked.
-2. Between two steps others may have the conversation. What they append is kept as it is. Anything else
+2. Between two steps others may have the conversation, and other windows may write at any time. What they
+   append is kept as it is: the ledger puts the compaction behind it, so it is tried once. Anything else
    (another compaction, a clearing) ends this one: HeadMovedError.
 3. A model's summary that saves nothing is replaced by the embedded one.
 4. A compaction is in force once the ledger has it (`following`).
@@ -33,9 +34,6 @@ from nexus_daemon.ledger import Book
 if TYPE_CHECKING:  # rarely needed
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
     from nexus_context.conversation.compaction.summarizer import Written
-
-TRIES = 3
-"""Times that a compaction is written anew because another window went on with the conversation."""
 
 T = TypeVar("T")
 
@@ -161,15 +159,11 @@ def _compacted(
     )
     line = _Line.of(conversation)
     written = yield Draft(plan, sent, counter, conversation.compaction)
-    for left in reversed(range(TRIES)):
-        following.follow(conversation, book, snapshot)
-        plan = line.continued(plan, conversation, counter)
-        try:
-            return _carried_out(plan, written, conversation, book, counter, now)
-        except HeadMovedError:
-            if not left:
-                raise
-    raise AssertionError("the last try returns or raises")
+    following.follow(conversation, book, snapshot)
+    plan = line.continued(plan, conversation, counter)
+    result = _finished(plan, written, counter, now)
+    _put_in_force(result, plan, conversation, book, snapshot, counter)
+    return result
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -201,22 +195,27 @@ class _Line(msgspec.Struct, frozen=True):
         return plan.extended(history.messages, history.tokens(counter))
 
 
-def _carried_out(
+def _put_in_force(
+    result: "CompactionResult",
     plan: "Plan",
-    written: "Written | None",
     conversation: Conversation,
     book: Book,
+    snapshot: Snapshot,
     counter: TokenCounter,
-    now: datetime,
-) -> "CompactionResult":
-    """The compaction, written and in force. HeadMovedError if the conversation went on meanwhile."""
-    result = _finished(plan, written, counter, now)
+) -> None:
+    """Write the compaction. HeadMovedError where another window did more than append meanwhile."""
     kept = (*plan.pinned, *range(plan.start, len(plan.messages)))
     asked = following.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
-    done = book.compact(conversation.session, asked)
+    try:
+        done = book.compact(conversation.session, asked)
+    except HeadMovedError:
+        following.follow(conversation, book, snapshot)  # so that the caller sees what it is now
+        raise
+    if done.before != conversation.head:
+        following.follow(conversation, book, snapshot)  # with what another window appended meanwhile
+        return
     conversation.manager.apply(result, counter)
     following.compacted(conversation, done, kept, result.receipt.id)
-    return result
 
 
 def _finished(

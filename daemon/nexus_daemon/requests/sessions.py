@@ -154,10 +154,11 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
     """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
 
     A client that has a model is asked for the summary (`nexus/model/complete`), for a minute at most. Other
-    requests go on meanwhile, and what they append stays as it is. Without a model, or where it fails, the
-    summary is extractive: it picks from the conversation; the receipt says who wrote it, and who failed and
-    why. Where there is nothing to replace, or nothing to gain, that is an error, and nothing changes; so it
-    is where the conversation was compacted or cleared meanwhile.
+    requests and other windows go on meanwhile; however fast they append, it stays as it is, behind the
+    summary, and does not hold the compaction up. Without a model, or where it fails, the summary is
+    extractive: it picks from the conversation; the receipt says who wrote it, and who failed and why. Where
+    there is nothing to replace, or nothing to gain, that is an error, and nothing changes; so it is where
+    the conversation was compacted or cleared meanwhile.
     """
     async with using(client, params) as used:
         steps = jobs.compact(used, params)
