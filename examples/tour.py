@@ -67,7 +67,7 @@ class Editor:
             "NEXUS_HOME": str(EXAMPLES / "home" / ".nexus3"),
             "NEXUS_STATE": self.state.name,
         }
-        command = [sys.executable, "-m", "nexus_daemon", "serve"]
+        command = [sys.executable, "-P", "-m", "nexus_daemon", "serve"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )

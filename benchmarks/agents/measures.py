@@ -25,7 +25,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import count_spans
 
 WARM = 5  # first values that are thrown away
-DAEMON = (sys.executable, "-m", "nexus_daemon", "serve")
+DAEMON = (sys.executable, "-P", "-m", "nexus_daemon", "serve")
 
 
 class Rounds(msgspec.Struct, frozen=True):

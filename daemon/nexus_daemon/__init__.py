@@ -1,5 +1,21 @@
-"""The daemon: a language server around `nexus_context`."""
+"""The daemon: a language server around `nexus_context`.
 
-from nexus_daemon import lazy_lsprotocol
+Whoever imports it imports nothing else: `__main__` cleans the search path first.
+"""
 
-lazy_lsprotocol.install()
+import sys
+
+
+class _LspFinder:
+    """Has lsprotocol imported the lazy way, whoever does it; see `lazy_lsprotocol`."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "lsprotocol":
+            sys.meta_path.remove(self)
+            from nexus_daemon import lazy_lsprotocol
+
+            lazy_lsprotocol.install()
+
+
+if "lsprotocol" not in sys.modules:
+    sys.meta_path.insert(0, _LspFinder())

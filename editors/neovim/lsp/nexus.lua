@@ -5,6 +5,8 @@ local nexus = require('nexus')
 ---@type vim.lsp.Config
 return {
   cmd = { 'nexus', 'serve' },
+  -- Python must not import from the folder that it is started in, nor from one that the shell named.
+  cmd_env = { PYTHONPATH = '', PYTHONSAFEPATH = '1' },
   filetypes = { 'json', 'jsonc', 'markdown' },
   -- The nearest directory with any of them is the folder: each layer has a context of its own.
   root_markers = { { '.nexus3', 'AGENTS.md', 'CLAUDE.md', '.git' } },

@@ -19,6 +19,7 @@ import {
 } from "vscode-languageclient/node";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
+import { programEnv } from "./programs";
 import { withTrust } from "./trust";
 
 const STOP_MS = 2_000;
@@ -93,7 +94,7 @@ function offerCommands(client: LanguageClient, output: vscode.LogOutputChannel):
 
 function executable({ launch }: ConnectOptions) {
   // the home directory: a Python or a program never finds modules of the workspace beside itself
-  return { command: launch.command, args: [...launch.args], options: { cwd: homedir(), env: process.env } };
+  return { command: launch.command, args: [...launch.args], options: { cwd: homedir(), env: programEnv() } };
 }
 
 function clientOptions(options: ConnectOptions): LanguageClientOptions {

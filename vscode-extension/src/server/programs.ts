@@ -29,6 +29,11 @@ const FOLDER = "${workspaceFolder}";
 /** At most so many characters of each stream are kept, the last ones. */
 const KEPT = 64 * 1024;
 
+/** The environment of a program: a Python looks for modules neither where it starts nor where a shell said. */
+export function programEnv(): NodeJS.ProcessEnv {
+  return { ...process.env, PYTHONPATH: undefined, PYTHONSAFEPATH: "1" };
+}
+
 /** Runs a program in the home directory and waits for its end. Never rejects. */
 export const run: Run = (command, args, options) =>
   new Promise((resolve) => {
@@ -36,7 +41,7 @@ export const run: Run = (command, args, options) =>
     let err = "";
     const child = spawn(command, args, {
       cwd: homedir(),
-      env: options.env ?? process.env,
+      env: options.env ?? programEnv(),
       stdio: ["ignore", "pipe", "pipe"],
       windowsHide: true,
       timeout: options.timeoutMs,
