@@ -209,7 +209,7 @@ class StreamLink:
     def _finish_input(self) -> None:
         if self._frames.pending and self._code is None:
             logger.error("the input ended inside a message")
-        self.end(0 if self._protocol.state == "shutdown" else 1, "end of input")
+        self._leave("end of input")
 
     # ------------------------------------------------------------ writing
 
@@ -248,7 +248,7 @@ class StreamLink:
     def writer_lost(self) -> None:
         """The client's side is closed, or everything is flushed after `end`."""
         self._writer = None
-        self.end(0 if self._protocol.state == "shutdown" else 1, "the client closed its side")
+        self._leave("the client closed its side")
         self._resolve()
 
     # ------------------------------------------------------------ the end
@@ -278,6 +278,10 @@ class StreamLink:
         self._writer.close()
         self._tick = self._loop.call_later(self._limits.flush_seconds, self._abandon)
 
+    def _leave(self, why: str) -> None:
+        """End the connection as the client did: politely, if it has said `shutdown`."""
+        self.end(0 if self._protocol.state == "shutdown" else 1, why)
+
     def _abandon(self) -> None:
         if self._writer is not None:
             self._writer.abort()
@@ -298,7 +302,7 @@ class StreamLink:
         progress = (unread, self._protocol.in_flight)
         hung_up = self._paused and self._reader is not None and self._reader.hung_up()
         if (self._eof or hung_up) and progress == self._progress:
-            self.end(1, "the client closed its side, and does not read")
+            self._leave("the client closed its side, and does not read")
         self._progress = progress
 
 

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { findServer, type Search } from "../../src/server/find";
 import { bundleIn } from "../../src/server/install";
 import { isInside, onPath, type Printed, type Run, run, written } from "../../src/server/programs";
@@ -257,4 +257,12 @@ test("a real program is run without a shell, and what takes too long is ended", 
   expect(quick).toEqual({ code: 0, out: "$HOME; ls\n", err: "" });
   expect((await run(process.execPath, ["-e", "setInterval(()=>0,99)"], { timeoutMs: 200 })).code).toBeNull();
   expect((await run(join(root, "nothing"), [], { timeoutMs: 200 })).code).toBeNull();
+});
+
+test("a program does not look for Python's modules where a shell said", async () => {
+  vi.stubEnv("PYTHONPATH", root);
+  const script = "console.log('PYTHONPATH' in process.env, process.env.PYTHONSAFEPATH, 'PATH' in process.env)";
+  const printed = await run(process.execPath, ["-e", script], { timeoutMs: 10_000 });
+  vi.unstubAllEnvs();
+  expect(printed.out).toBe("false 1 true\n");
 });
