@@ -32,6 +32,10 @@ class Side:
         self.data = b""
         self.room = bytearray(room)
         self.chunks = 0
+        self.wrotes = 0
+
+    def wrote(self) -> None:
+        self.wrotes += 1
 
     def writer_lost(self) -> None:
         self.lost.set()
@@ -106,6 +110,23 @@ def test_frames_written_while_one_is_stuck_follow_it() -> None:
         return drain.data
 
     assert asyncio.run(run()) == b"".join(part for frame in frames for part in frame)
+
+
+def test_it_is_told_that_what_waited_was_taken() -> None:
+    async def run() -> tuple[int, int]:
+        async with writing() as (writer, side, _):
+            writer.write(b"at once")
+            assert (writer.get_write_buffer_size(), side.wrotes) == (0, 0)
+            writer.write(b"x" * 1_000_000)
+            assert writer.get_write_buffer_size()
+            while writer.get_write_buffer_size():
+                before = side.wrotes
+                await asyncio.sleep(0.001)
+            writer.close()
+        return before, side.wrotes
+
+    before, after = asyncio.run(run())
+    assert 0 <= before < after
 
 
 def test_nobody_reads() -> None:
