@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from nexus_context.cover import CoveredText
 from nexus_context.errors import NexusError, Problem, Severity
 from nexus_context.lines import LineIndex
 from nexus_context.redact import redact
@@ -37,8 +38,9 @@ class ConfigError(NexusError):
 def format_frame(problem: Problem, text: str | None) -> str:
     """The problem with the line before it, its own line with a mark below, and the line after.
 
-    Lines and columns count from 1, columns in code points. Secrets in the message and the shown lines are
-    covered, characters that could steer a terminal are replaced. No line end at the end.
+    Lines and columns count from 1, columns in code points. The lines show structure, keys and the reported
+    value unless its place is secret; all other values are covered (see `cover`), and so are secrets in the
+    message. Characters that could steer a terminal are replaced. No line end at the end.
     """
     title, remedy = _REMARK
     if problem.severity <= Severity.WARNING:
@@ -51,10 +53,11 @@ def format_frame(problem: Problem, text: str | None) -> str:
     index = LineIndex(text)
     line, column = index.position(problem.span.start)
     place = f"  Line {line + 1}, Column {column + 1}: {message}"
-    return "\n".join([head, "", place, "", *_excerpt(index, line, column), *end])
+    excerpt = _excerpt(CoveredText(problem, text, index), index, line, column)
+    return "\n".join([head, "", place, "", *excerpt, *end])
 
 
-def _excerpt(index: LineIndex, line: int, column: int) -> list[str]:
+def _excerpt(lines: CoveredText, index: LineIndex, line: int, column: int) -> list[str]:
     numbers = range(max(line - 1, 0), min(line + 2, index.count))
     width = len(str(numbers[-1] + 1))
     start = max(0, column - MAX_COLUMNS // 2) if column > MAX_COLUMNS - 20 else 0
@@ -62,19 +65,12 @@ def _excerpt(index: LineIndex, line: int, column: int) -> list[str]:
     for number in numbers:
         if number > line and not index.line(number):
             continue
-        full = _covered(index.line(number), start, column if number == line else 0)
+        full = _harmless(lines.line(number, min(start, column), start + MAX_COLUMNS + 1))
         shown.append(f"  {number + 1:>{width}} | {_clip(full, start)}".rstrip())
         if number == line:
             before = full[start:column]
             shown.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(before)}^")
     return shown
-
-
-def _covered(line: str, start: int, column: int) -> str:
-    """The line without secrets; of a very long one only what can be shown, at its old place."""
-    low = max(0, min(start, column) - MAX_COLUMNS)
-    high = start + 3 * MAX_COLUMNS
-    return " " * low + _harmless(redact(line[low:high]))
 
 
 def _clip(line: str, start: int) -> str:

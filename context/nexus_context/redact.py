@@ -8,6 +8,9 @@ A literal counts as a secret when
 4. its name says secret (TOKEN, KEY, SECRET, PASSWORD) and it is long, without spaces, and looks random.
 
 References such as `${TOKEN}` and placeholders such as `<your key>` are no secrets.
+
+Whatever it looks like, a value is secret by its *place*: `is_secret_place` says of a path of keys whether
+what stands there may be a secret. Nothing of such a value is shown to people.
 """
 
 import math
@@ -38,11 +41,37 @@ _PLACEHOLDER = re.compile(
     r"(?i)[<>{}$]|\byour|your[_-]|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|^(?:[~./]|[a-z]:\\)"
 )
 
+SECRET_KEYS = frozenset(
+    {"command", "args", "arguments", "env", "environment", "headers", "headershelper", "httpheaders"}
+    | {"inputs", "url", "serverurl", "baseurl", "uri", "endpoint", "oauth", "provider", "ledger"}
+)
+"""Keys whose values are secret, with all that is below them; in lower case, without `_` and `-`."""
+
+_SAYS_SECRET = re.compile(
+    r"(?i)(?:token|key|passw(?:or)?d|passwd|pwd|passphrase|credentials?|cookies?|auth|authorization|bearer|dsn"
+    r"|private|signature|(?:\A|[_-])(?:pat|sid|sig|pass|session))\Z|secret|password|credential"
+)
+_WORDS_END = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
 _HEADERS = ("provider", "headers")
-_LEDGER = ("ledger", "url")
+_URLS = (("ledger", "url"), ("provider", "base_url"))
 # user and password of a URL: up to the last @, as a password may hold any character
 _USER = re.compile(r"(?s)(?:(?<=://)|\A(?!.*://)).*(?=@)")
+_AFTER_PATH = re.compile(r"(?s)(?<=[?#]).+")
 _COVER = "********"
+
+# what a line of prose says of itself: `token: …`, `export PGPASSWORD=…`, `--token …`, an address, a default
+_OPTION = re.compile(r"(?<!\S)['\"`]?--?([A-Za-z][\w-]{0,60})['\"`]?[ \t]+(?!-)(\"[^\"]*\"?|'[^']*'?|\S+)")
+_ASSIGNED = re.compile(r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:=>?|:)['\"`*]{0,3}[ \t]{0,9}(\S.*)")
+_ADDRESS = re.compile(
+    r"(?i)\b[a-z][a-z0-9+.-]{0,30}://(?:([^\s\"'`)>]{1,400})@)?[^?#\s\"'`)>]{0,2000}([?#][^\s\"'`)>]+)?"
+)
+_REFERENCE = re.compile(r"\$\{(?:env:|input:)?[\w.-]{1,80}\}")
+_DEFAULT = re.compile(r"\$\{[^}:\s]{0,80}:-([^}\r\n]+)")
+_HEX = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9]{0,99}[a-f])(?=[a-f]{0,99}[0-9])[0-9a-f]{16,}(?![0-9a-z])")
+_MIXED = re.compile(
+    r"(?<![\w+/-])(?=[^\s]{0,99}?[0-9])(?=[^\s]{0,99}?[A-Z])(?=[^\s]{0,99}?[a-z])[A-Za-z0-9+_-]{20,}={0,2}(?![\w+/-])"
+)
 
 _LONG = 16
 _MOST = 65_536  # characters of a value that are looked at
@@ -77,8 +106,23 @@ def without_secrets(value: Any, name: str = "") -> Any:
     return value
 
 
+def says_secret(name: str) -> bool:
+    """Whether a name says that what stands under it is secret: `PGPASSWORD`, `accessToken`, `Cookie`."""
+    return _SAYS_SECRET.search(_WORDS_END.sub("_", name)) is not None
+
+
+def is_secret_place(pointer: Sequence[str | int]) -> bool:
+    """Whether the value at a path of keys is secret by its place, whatever it looks like."""
+    return any(
+        step.replace("_", "").replace("-", "").lower() in SECRET_KEYS or says_secret(step)
+        for step in pointer
+        if isinstance(step, str)
+    )
+
+
 def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
-    """A value of config.json for people to see: no header of the provider, no password, no literal secret.
+    """A value of config.json for people to see: no header of the provider, nothing of an address but its host
+    and path, no value whose name says secret, no literal secret.
 
     `pointer` is where the value stands in config.json, () for the whole of it.
     """
@@ -89,18 +133,46 @@ def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
     place = tuple(pointer)
     if place[: len(_HEADERS)] == _HEADERS and value is not None:
         return _COVER
-    if place == _LEDGER and isinstance(value, str):
-        value = _USER.sub(_COVER, value)
-    return without_secrets(value, next((step for step in reversed(place) if isinstance(step, str)), ""))
+    if place in _URLS and isinstance(value, str):
+        value = _AFTER_PATH.sub(_COVER, _USER.sub(_COVER, value))
+    name = next((step for step in reversed(place) if isinstance(step, str)), "")
+    if isinstance(value, str) and says_secret(name):
+        return _COVER
+    return without_secrets(value, name)
 
 
 def redact(text: str) -> str:
     """The text with every secret, and every JSON value whose name says secret, covered by as many `*`."""
-    spans = [Span(*match.span(match.lastindex or 0)) for match in [*_matches(text), *_MEMBER.finditer(text)]]
+    matches = [*_matches(text), *_MEMBER.finditer(text)]
+    return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in matches])
+
+
+def redact_prose(line: str) -> str:
+    """A line of prose or of a script as by `redact`, and without what it says itself to be a secret.
+
+    Covered is what follows a name that says secret, of addresses all but host and path, the default of a
+    reference, and long keys.
+    """
+    spans = [Span(*match.span(1)) for match in _DEFAULT.finditer(line)]
+    spans += [Span(*match.span(2)) for match in _OPTION.finditer(line) if says_secret(match[1])]
+    addresses = list(_ADDRESS.finditer(line))
+    spans += [Span(*match.span(group)) for match in addresses for group in (1, 2) if match[group]]
+    spans += [Span(*match.span()) for pattern in (_HEX, _MIXED) for match in pattern.finditer(line)]
+    at = 0
+    while match := _ASSIGNED.search(line, at):
+        if says_secret(match[1]):
+            spans.append(Span(*match.span(2)))
+            break
+        at = match.end(1)
+    return redact(_covered(line, spans))
+
+
+def _covered(text: str, spans: list[Span]) -> str:
+    """The text with spans covered by as many `*`; a reference is no secret."""
     parts, end = [], 0
     for span in _apart(spans):
         covered = text[span.start : span.end]
-        parts += [text[end : span.start], covered if covered.startswith("${") else "*" * len(covered)]
+        parts += [text[end : span.start], covered if _REFERENCE.fullmatch(covered) else "*" * len(covered)]
         end = span.end
     return "".join([*parts, text[end:]])
 

@@ -38,7 +38,7 @@ Configuration Error: Invalid JSON in /home/a/.nexus3/config.json
 
   Line 15, Column 3: Expecting property name enclosed in double quotes
 
-  14 |   "model": "claude-3",
+  14 |   "model": "********",
   15 |   trailing_comma: true,
      |   ^
   16 | }
@@ -94,7 +94,7 @@ Configuration Error: Invalid setting in /home/a/.nexus3/config.json
 
   Line 3, Column 13: Unknown key "summery" in "tools": did you mean "summary"?
 
-  2 |   "permissions": {"level": "trusted"},
+  2 |   "permissions": {"level": "*******"},
   3 |   "tools": {"summery": true}
     |             ^
   4 | }
@@ -105,7 +105,7 @@ Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
 
   Line 1, Column 42: There is no program "no-such-program-1": install it, or give its full path.
 
-  1 | {"servers": [{"name": "one", "command": ["no-such-program-1"]}]}
+  1 | {"servers": [{"name": "***", "command": ["*****************"]}]}
     |                                          ^
 
 Fix the MCP server and try again.

@@ -370,7 +370,7 @@ def test_arguments_in_the_command() -> None:
         (
             "mcp.command-not-found",
             '"npx -y x"',
-            'There is no program "npx -y x". Arguments belong into "args": the program is "npx".',
+            'There is no program of this name, but there is "npx": move its arguments to "args".',
         ),
     )
 

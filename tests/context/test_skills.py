@@ -156,8 +156,10 @@ def test_real_faults_are_errors_at_their_place(text: str, expected: str) -> None
 def test_the_mend_leaves_nothing_wrong(text: str, mended: str) -> None:
     (problem,) = read_skill(PATH, text).problems
     assert problem.fix is not None
-    (edit,) = problem.fix.edits
-    assert text[: edit.span.start] + edit.text + text[edit.span.end :] == mended
+    edits = problem.fix.edits
+    for edit in reversed(edits):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    assert text == mended
     check(mended)
 
 

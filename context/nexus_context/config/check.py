@@ -21,9 +21,10 @@ import msgspec
 
 from nexus_context.config import advice, mend
 from nexus_context.config.accept import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, refused
-from nexus_context.errors import Fix, NexusError, Problem, Severity, Span
+from nexus_context.errors import Edit, Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
+from nexus_context.redact import is_secret_place
 
 Node = dict[str, Any]
 Pointer = tuple[str | int, ...]
@@ -311,8 +312,21 @@ def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Sev
     if finding.detail == "required":
         span = Span(span.start, min(span.start + 1, span.end))
     elif finding.mended is not None:
-        fix = mend.replace(document, pointer, mend.as_json(finding.mended[0]))
+        fix = _replacement(document, finding, finding.mended[0])
     return Problem(document.path, span, f"{family}.{finding.detail}", Severity.ERROR, finding.message, fix)
+
+
+def _replacement(document: JsonDocument, finding: Finding, value: Any) -> Fix:
+    """The fix that writes another value; a secret place's own value is in neither title nor edits."""
+    if finding.detail != "type" or not is_secret_place(finding.pointer):
+        return mend.replace(document, finding.pointer, mend.as_json(value))
+    span = document.span(finding.pointer)
+    if isinstance(value, list):
+        return mend.enclose("Put it into a list", span, "[", "]")
+    if isinstance(value, str):
+        return mend.enclose("Put it in quotes", span, '"', '"')
+    quotes = (Span(span.start, span.start + 1), Span(span.end - 1, span.end))
+    return Fix("Remove the quotes", tuple(Edit(quote, "") for quote in quotes))
 
 
 def _unknown_key_problem(

@@ -68,6 +68,9 @@ class McpServer(msgspec.Struct, frozen=True):
     enabled: bool = True
     shadowed_by: str | None = None
 
+    def __repr__(self) -> str:
+        return f"McpServer({self.name!r}, {self.origin!r}, {self.path!r})"  # no value: it may be in a log
+
 
 class _Entry(msgspec.Struct, frozen=True):
     """A server's place in the file before it is read."""

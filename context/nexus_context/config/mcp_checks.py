@@ -18,6 +18,8 @@ _URL = re.compile(
 )
 _LOCAL_URL = re.compile(r"(?:unix|pipe):///\S+\Z")  # VS Code connects to sockets and named pipes
 _LOOPBACK = re.compile(r"(?i)(?:localhost|.+\.localhost|127\.[0-9.]+|\[::1\]|0\.0\.0\.0)\.?\Z")
+_ASSIGNMENT = re.compile(r"(-{0,2}[A-Za-z_][A-Za-z0-9_.-]{0,79})=")
+_PROGRAM = re.compile(r"(?:[A-Za-z]:)?[\w./\\~+@-]{1,200}")
 _NAME_CHARACTER = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -66,7 +68,7 @@ def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[Value]:
         option = ""
         for index, item in enumerate(entry[key]) if isinstance(entry.get(key), list) else ():
             if isinstance(item, str):
-                yield Value((*pointer, key, index), item, item.partition("=")[0] if "=" in item else option)
+                yield Value((*pointer, key, index), item, _assigned_name(item) or option)
                 option = item if item.startswith("-") else ""
     for key in ("env", "headers"):
         values = entry.get(key)
@@ -104,6 +106,12 @@ def _host_is_reference(url: str) -> bool:
     return host.startswith("${")
 
 
+def _assigned_name(text: str) -> str:
+    """The option or variable that an argument sets: `--token=…`, `TOKEN=…`; empty where it sets none."""
+    assigned = _ASSIGNMENT.match(text)
+    return assigned[1] if assigned else ""
+
+
 def _command_problems(
     document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: FileFacts
 ) -> list[Problem]:
@@ -116,9 +124,11 @@ def _command_problems(
         return []
     first = command.split(" ", 1)[0]
     if first != command and around.which(first):
-        message = f'There is no program "{command}". Arguments belong into "args": the program is "{first}".'
-    else:
+        message = f'There is no program of this name, but there is "{first}": move its arguments to "args".'
+    elif _PROGRAM.fullmatch(command):
         message = f'There is no program "{command}": install it, or give its full path.'
+    else:  # the text may hold arguments, and they may be secrets
+        message = 'There is no such program: install it, or give its full path. Arguments belong into "args".'
     return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, _covered(message))]
 
 

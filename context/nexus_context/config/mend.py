@@ -47,6 +47,11 @@ def replace(document: JsonDocument, pointer: Pointer, text: str, *, title: str =
     return Fix(title or f"Replace by {text}", (Edit(document.span(pointer), text),))
 
 
+def enclose(title: str, span: Span, opening: str, closing: str) -> Fix:
+    """Put a value between two characters."""
+    return Fix(title, (Edit(Span(span.start, span.start), opening), Edit(Span(span.end, span.end), closing)))
+
+
 def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
     """Remove the member at `pointer` with the one comma that goes with it.
 

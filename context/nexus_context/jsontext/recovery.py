@@ -32,10 +32,10 @@ from nexus_context.jsontext.strings import (
     QUOTES,
     Complaint,
     Lexeme,
-    quoted,
     read_quoted,
     read_string,
     replace,
+    requote,
 )
 from nexus_context.jsontext.words import BareKey, junk_end, read_comment, read_key, read_space, read_value
 
@@ -257,7 +257,7 @@ class _Scanner(Reporter):
         colon = _COLON.match(self.text, end)
         if colon:
             message = f"{NAME_WANTED}: write them around this."
-            fix = replace("Quote the key", start, end, quoted(source))
+            fix = requote("Quote the key", self.text, start, end)
             self.problems.add(start, end, "unquoted-key", message, fix=fix)
             self.take_key(source, start, end)
             self.position = colon.end()

@@ -15,8 +15,7 @@ from nexus_context.jsontext.pieces import Piece
 from nexus_context.jsontext.problems import MOST_ERRORS, Problems
 from nexus_context.jsontext.runs import DEEPEST, Runs
 from nexus_context.jsontext.spans import Node
-from nexus_context.jsontext.strings import shown
-from nexus_context.jsontext.words import LONGEST_NUMBER, LONGEST_SHOWN, read_number
+from nexus_context.jsontext.words import LONGEST_NUMBER, read_number
 
 # States: what comes next. A value is wanted up to VALUE; the next states follow a complete value.
 ROOT, ITEM_FIRST, ITEM, VALUE, KEY_FIRST, KEY, COLON, NEXT_ITEM, NEXT_MEMBER, END = range(10)
@@ -318,6 +317,4 @@ class Scanner:
 def _out_of_range(source: str) -> str:
     if len(source) > LONGEST_NUMBER and source.lstrip("-").isdigit():
         return f"The integer has {len(source):,} digits; at most {LONGEST_NUMBER:,} are read. Write a string."
-    return (
-        f"The number {shown(source, LONGEST_SHOWN)} is out of range. Write one between -1.7e308 and 1.7e308."
-    )
+    return "The number is out of range. Write one between -1.7e308 and 1.7e308."

@@ -57,6 +57,18 @@ def replace(title: str, start: int, end: int, text: str) -> Fix:
     return Fix(title, (Edit(Span(start, end), text),))
 
 
+def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, closed: int = 0) -> Fix:
+    """A fix that makes a JSON string of `text[start:end]`, whose first and last characters may be quotes.
+
+    `opened` and `closed` count those. The edits hold quotes and escapes only: the text may be a secret, and
+    edits are printed where people read them.
+    """
+    low, high = start + opened, end - closed
+    inside = (Edit(Span(*found.span()), _mended(found)) for found in _TO_MEND.finditer(text, low, high))
+    edits = (Edit(Span(start, low), '"'), *inside, Edit(Span(high, end), '"'))
+    return Fix(title, tuple(edit for edit in edits if text[edit.span.start : edit.span.end] != edit.text))
+
+
 def skip(pattern: re.Pattern[str], text: str, at: int) -> int:
     """Offset after what a pattern matches at `at`; `at` itself if it does not match."""
     found = pattern.match(text, at)
@@ -124,9 +136,10 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
         line_end = skip(_LINE, text, start)
         end = _closing_place(text, start, line_end, is_key=is_key, depth=depth)
         content = text[start + 1 : end]
+    closed = 1 if found else 0
     what = "Expecting property name enclosed in double quotes" if is_key else "Expecting value"
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
-    fix = replace("Use double quotes", start, end, quoted(content))
+    fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
     return Lexeme(start, end, meaning(content), (Complaint(start, end, "quotes", message, fix),))
 
 

@@ -14,6 +14,7 @@ from nexus_context.jsontext.strings import (
     character_name,
     quoted,
     replace,
+    requote,
     shown,
     skip,
 )
@@ -21,8 +22,8 @@ from nexus_context.jsontext.strings import (
 LONGEST_NUMBER = 4300
 """Digits of the longest integer that Python converts by default."""
 
-LONGEST_SHOWN = 20
-"""Characters of a number that a message shows; a longer one may be a secret."""
+LONGEST_CONVERTED = 6
+"""Characters of a hexadecimal, octal or binary number that a fix converts; a longer one may be a secret."""
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,19}")
 _WORD = r"""[^\s{}\[\],:"';=]"""
@@ -102,9 +103,7 @@ def read_key(text: str, start: int) -> BareKey | None:
             start, end, "missing-quote", message, replace("Open the string", start, start, '"')
         )
     else:
-        complaint = Complaint(
-            start, end, "unquoted-key", message, replace("Quote the key", start, end, quoted(name))
-        )
+        complaint = Complaint(start, end, "unquoted-key", message, requote("Quote the key", text, start, end))
     return BareKey(Lexeme(start, end, name, (complaint,)), found.start(3), found.end(3))
 
 
@@ -127,15 +126,14 @@ def read_value(text: str, start: int) -> Lexeme:
         fix = replace(f"Write {literal}", start, end, literal)
         return _instead(start, end, value, "literal", f"Expecting value: write {literal}.", fix)
     if word in "+-." or word.lstrip("+-") in _NOT_FINITE:
-        message = f"Expecting value: JSON has no {shown(source, LONGEST_SHOWN)}; write a number or null."
+        message = f"Expecting value: JSON has no {shown(source)}; write a number or null."
         return Lexeme(start, end, None, (Complaint(start, end, "number", message, None),))
     number = _number(source)
     if number is not None:
-        short = shown(number, LONGEST_SHOWN)
-        fix = replace(f"Write {short}", start, end, number)
-        message = f"Expecting value: write the number as {short}."
+        message = "Expecting value: write a decimal number without `+`, `_` and leading zeros."
+        fix = _rewrite(source, start, number)
         return _instead(start, end, read_number(number), "number", message, fix)
-    fix = replace("Quote the text", start, end, quoted(source))
+    fix = requote("Quote the text", text, start, end)
     message = "Expecting value: write text in double quotes."
     return _instead(start, end, source, "unquoted-string", message, fix)
 
@@ -171,7 +169,33 @@ def _run_end(text: str, start: int) -> int:
     return len(text)
 
 
-def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix) -> Lexeme:
+def _rewrite(source: str, start: int, number: str) -> Fix | None:
+    """A fix that makes `number` of a number's source; its edits hold no digits of it but zeros."""
+    title = "Write a JSON number"
+    if _HEX_NUMBER.fullmatch(source):
+        short = len(source) <= LONGEST_CONVERTED
+        return replace(title, start, start + len(source), number) if short else None
+    edits, at = [], 0
+    for place, char in enumerate(source):
+        if number[at : at + 1] == char and not (char == "0" and _is_padding(source, place)):
+            at += 1
+        elif char == ".":
+            edits.append(Edit(Span(start + place, start + place), "0"))
+            at += 2
+        else:
+            edits.append(Edit(Span(start + place, start + place + 1), ""))
+        if char == "." and number[at : at + 1] == "0" and not source[place + 1 : place + 2].isdigit():
+            edits.append(Edit(Span(start + place + 1, start + place + 1), "0"))
+            at += 1
+    return Fix(title, tuple(edits))
+
+
+def _is_padding(source: str, place: int) -> bool:
+    """Whether a zero leads a number that goes on with a digit."""
+    return not source[:place].strip("+-0_") and source[place + 1 :].lstrip("_")[:1].isdigit()
+
+
+def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix | None) -> Lexeme:
     return Lexeme(start, end, value, (Complaint(start, end, code, message, fix),))
 
 

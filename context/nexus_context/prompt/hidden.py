@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from nexus_context.config import mend
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
-from nexus_context.redact import redact
+from nexus_context.redact import redact_prose
 
 MOST_RUNS = 100  # of one file that are reported
 MOST_SHOWN = 200  # code points of a message in tag characters
@@ -160,7 +160,7 @@ def _said(run: str) -> str:
     said = tags + (spelt if spelt.isprintable() else "")
     if not said.strip():
         return ""
-    said = redact(said)
+    said = redact_prose(said)
     return said if len(said) <= MOST_SHOWN else said[: MOST_SHOWN - 1] + "…"
 
 

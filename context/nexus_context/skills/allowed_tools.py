@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from nexus_context.config import mend
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.redact import redact_prose
 from nexus_context.skills.front_matter import Node
 
 CODE = "skill.allowed-tools"
@@ -172,7 +173,7 @@ def _one_line(tool: str) -> str:
 
 
 def _shown(tool: str) -> str:
-    return mend.quoted(_one_line(tool))
+    return mend.quoted(redact_prose(_one_line(tool)))
 
 
 def _stray(shown: str) -> str:

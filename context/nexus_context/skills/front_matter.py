@@ -222,5 +222,8 @@ class _Builder:
         field = _PLAIN_FIELD.match(self._text, start, self._inside.end)
         if field is None or not field.start(1) <= at < field.end(1):
             return None
-        value = field[1].replace("'", "''")
-        return Fix("Put the value in quotes", (Edit(Span(*field.span(1)), f"'{value}'"),))
+        # the edits hold quotes only: the value may be a secret
+        start, end = field.span(1)
+        quotes = [at for at in range(start, end) if self._text[at] == "'"]
+        places = (start, *quotes, end)
+        return Fix("Put the value in quotes", tuple(Edit(Span(at, at), "'") for at in places))

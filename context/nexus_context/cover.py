@@ -1,0 +1,193 @@
+"""What of a file's text a frame may show: its structure and the reported place, every other value covered.
+
+A covered character becomes `*`, so that columns stay. Of JSON is shown
+
+1. what stands outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
+2. in valid JSON the reported value, unless its place is secret (`redact.is_secret_place`);
+3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
+   a key that lacks its quotes where that is reported, and quoted keys in lines whose quotes all close.
+
+Of front matter are shown the names of fields, and the reported value of a field of the specification; of
+prose whatever `redact.redact_prose` leaves.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, load_schema
+from nexus_context.errors import Problem, Span
+from nexus_context.jsontext import JsonDocument, parse
+from nexus_context.lines import LineIndex
+from nexus_context.redact import is_secret_place, redact, redact_prose, says_secret
+
+NEAR = 320
+"""Characters beside the shown part of a long line of prose that are searched for secrets, too."""
+
+_JSON_FAMILIES = ("json", "config", "mcp")
+_BARE_KEY = "json.unquoted-key"
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,19}")
+_SYMBOL = re.compile(r"[^\w\s]{1,2}")  # what is wrong there, too short for a secret
+_QUOTES = "'`"
+_LITERALS = ("true", "false", "null")
+
+_TOKEN = re.compile(r'"|[^\s{}\[\],:"]+')
+_PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+){0,500}')
+_COLON = re.compile(r"[ \t]*+:")
+
+_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_FIELD = re.compile(
+    r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
+)
+_BLANKS = re.compile(r"[ \t]*(?:-[ \t]+)*")
+_FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
+_WORD = re.compile(r"\S")
+
+
+class CoveredText:
+    """The lines of a file as a frame of one problem may show them."""
+
+    def __init__(self, problem: Problem, text: str, index: LineIndex) -> None:
+        self._index, self._span = index, problem.span
+        self._json = problem.path.endswith(".json") or problem.code.partition(".")[0] in _JSON_FAMILIES
+        self._valid, self._reported = False, None
+        if self._json:
+            self._valid, self._reported = _reported(problem, text)
+        else:
+            self._front_end = _front_matter_end(text)
+
+    def line(self, number: int, low: int, high: int) -> str:
+        """A line with what must not be shown covered, as long as it is; exact only between two columns."""
+        text = self._index.line(number)
+        start = self._index.offset(number, 0)
+        low = max(low - NEAR, 0)
+        if self._json:
+            shown = redact(self._json_line(text, start)[low : high + NEAR])
+        elif number <= self._front_end:
+            shown = redact(self._field_line(text, number, start)[low : high + NEAR])
+        else:
+            shown = redact_prose(text[low : high + NEAR])
+        return " " * low + shown
+
+    def _json_line(self, line: str, start: int) -> str:
+        tokens = list(_tokens(line))
+        strings = [line[first:last] for first, last in tokens if line[first] == '"']
+        closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
+        parts, end = [], 0
+        for first, last in tokens:
+            parts += [line[end:first], self._token(line, first, last, start, closes=closes)]
+            end = last
+        return "".join([*parts, line[end:]])
+
+    def _token(self, line: str, first: int, last: int, start: int, *, closes: bool) -> str:
+        token = line[first:last]
+        if token in _LITERALS or self._reported == Span(start + first, start + last):
+            return token
+        if token[0] != '"':
+            shown = token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token)
+            return token if shown else "*" * len(token)
+        is_key = _COLON.match(line, last) is not None
+        if (is_key and (self._valid or closes)) or token[1:].removesuffix('"') in _schema_keys():
+            return token
+        closed = len(token) > 1 and token[-1] == '"'
+        return '"' + "*" * (len(token) - 1 - closed) + '"' * closed
+
+    def _field_line(self, line: str, number: int, start: int) -> str:
+        if _FENCE.fullmatch(line):
+            return line
+        field = _FIELD.match(line)
+        head = field.end() if field else (_BLANKS.match(line) or field).end()  # type: ignore[union-attr]
+        keep = Span(0, 0)
+        if self._may_show(number):
+            keep = Span(max(self._span.start - start, head), min(self._span.end - start, len(line)))
+        covered = _WORD.sub("*", line[head:])
+        if keep.start >= keep.end:
+            return line[:head] + covered
+        shown = line[:head] + " " * (keep.start - head) + line[keep.start : keep.end]
+        shown = redact_prose(shown)[keep.start :]
+        return line[:head] + covered[: keep.start - head] + shown + covered[keep.end - head :]
+
+    def _may_show(self, number: int) -> bool:
+        """Whether a line of the front matter belongs to a field whose value is no secret by its name."""
+        while number > 0:
+            field = _FIELD.match(self._index.line(number))
+            if field and says_secret(field[2]):
+                return False
+            if field and not field[1]:
+                return field[2] in _FIELDS
+            number -= 1
+        return False
+
+
+def _reported(problem: Problem, text: str) -> tuple[bool, Span | None]:
+    """Whether JSON is valid, and the span of what it may show of its values: the one that is reported."""
+    document = _document(text)
+    span = problem.span
+    if document.ok:
+        at = document.path_at(span.start)
+        try:
+            whole = document.span(at)
+        except KeyError:
+            return True, None
+        inside = whole.start <= span.start and span.end <= whole.end and text[whole.start] not in "{["
+        return True, whole if inside and not is_secret_place(at) else None
+    is_bare_key = problem.code == _BARE_KEY and _PLAIN_NAME.fullmatch(text, span.start, span.end)
+    return False, span if is_bare_key else None
+
+
+@functools.lru_cache(maxsize=2)
+def _document(text: str) -> JsonDocument:
+    return parse("", text)
+
+
+@functools.cache
+def _schema_keys() -> frozenset[str]:
+    """Every key that the schemas know by name: none of them is a secret, wherever it stands."""
+    return frozenset(_keys(load_schema(CONFIG_SCHEMA))) | frozenset(_keys(load_schema(MCP_SCHEMA)))
+
+
+def _keys(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        properties = node.get("properties")
+        if isinstance(properties, dict):
+            yield from properties
+        for child in node.values():
+            yield from _keys(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _keys(child)
+
+
+def _tokens(line: str) -> Iterator[tuple[int, int]]:
+    """The strings and words of a line of JSON; a string that does not close ends with the line."""
+    at = 0
+    while found := _TOKEN.search(line, at):
+        at = found.end()
+        if found[0] == '"':
+            at = _string_end(line, at)
+        yield found.start(), at
+
+
+def _string_end(line: str, at: int) -> int:
+    while at < len(line):
+        part = _PART.match(line, at)
+        end = part.end() if part else at
+        if line[end : end + 1] == '"':
+            return end + 1
+        if end == at or line[end : end + 1] != "\\":
+            return len(line)
+        at = end
+    return len(line)
+
+
+@functools.lru_cache(maxsize=2)
+def _front_matter_end(text: str) -> int:
+    """The last line of the front matter, -1 where there is none; where it does not end, that of the text."""
+    index = LineIndex(text)
+    if index.line(0).rstrip() != "---":
+        return -1
+    for number in range(1, index.count):
+        if _FENCE.fullmatch(index.line(number)):
+            return number
+    return index.count

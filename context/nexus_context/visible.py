@@ -1,0 +1,38 @@
+"""Make characters visible that could steer a terminal: control characters and those that turn text around.
+
+A C0 control character becomes its picture (`␛`), DEL `␡`, all others `�`: one character for one, so that
+columns stay. Tabs and line ends are kept, a carriage return only in a line end. What only joins or parts
+letters (U+200D in an emoji) is kept, too: it is text.
+"""
+
+import re
+
+_STEERING = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]|\r(?!\n)"
+)
+_STEERING_LINE = re.compile("[\r\n]|" + _STEERING.pattern)
+_PICTURES = 0x2400
+_DELETE = "\x7f"
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+def visible(text: str) -> str:
+    """Text of several lines in which nothing steers a terminal."""
+    return _STEERING.sub(_picture, text)
+
+
+def visible_line(text: str) -> str:
+    """As `visible`, with line ends made visible: a file's name cannot begin a line of its own."""
+    return _STEERING_LINE.sub(_picture, text)
+
+
+def visible_json(text: str) -> str:
+    """JSON of the same value, with escapes for what could steer a terminal."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _picture(found: re.Match[str]) -> str:
+    char = found[0]
+    if char < " ":
+        return chr(_PICTURES + ord(char))
+    return "\N{SYMBOL FOR DELETE}" if char == _DELETE else _UNKNOWN
