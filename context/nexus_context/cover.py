@@ -5,7 +5,7 @@ A covered character becomes `*`, so that columns stay. Of JSON is shown
 1. what stands outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
 2. in valid JSON the reported value, unless its place is secret (`redact.is_secret_place`);
 3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
-   a key that lacks its quotes where that is reported, and quoted keys in lines whose quotes all close.
+   keys whose missing quotes are reported, and quoted keys in lines whose quotes all close.
 
 Of front matter are shown the names of fields, and the reported value of a field of the specification; of
 prose whatever `redact.redact_prose` leaves.
@@ -51,9 +51,11 @@ class CoveredText:
     def __init__(self, problem: Problem, text: str, index: LineIndex) -> None:
         self._index, self._span = index, problem.span
         self._json = problem.path.endswith(".json") or problem.code.partition(".")[0] in _JSON_FAMILIES
-        self._valid, self._reported = False, None
+        self._valid, self._reported = False, frozenset[Span]()
         if self._json:
-            self._valid, self._reported = _reported(problem, text)
+            document = _document(text)
+            self._valid = document.ok
+            self._reported = _reported_value(problem, document) if document.ok else _bare_keys(document)
         else:
             self._front_end = _front_matter_end(text)
 
@@ -82,7 +84,7 @@ class CoveredText:
 
     def _token(self, line: str, first: int, last: int, start: int, *, closes: bool) -> str:
         token = line[first:last]
-        if token in _LITERALS or self._reported == Span(start + first, start + last):
+        if token in _LITERALS or Span(start + first, start + last) in self._reported:
             return token
         if token[0] != '"':
             shown = token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token)
@@ -120,20 +122,22 @@ class CoveredText:
         return False
 
 
-def _reported(problem: Problem, text: str) -> tuple[bool, Span | None]:
-    """Whether JSON is valid, and the span of what it may show of its values: the one that is reported."""
-    document = _document(text)
+def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]:
+    """The span of the value that is reported, if it may be shown."""
     span = problem.span
-    if document.ok:
-        at = document.path_at(span.start)
-        try:
-            whole = document.span(at)
-        except KeyError:
-            return True, None
-        inside = whole.start <= span.start and span.end <= whole.end and text[whole.start] not in "{["
-        return True, whole if inside and not is_secret_place(at) else None
-    is_bare_key = problem.code == _BARE_KEY and _PLAIN_NAME.fullmatch(text, span.start, span.end)
-    return False, span if is_bare_key else None
+    at = document.path_at(span.start)
+    try:
+        whole = document.span(at)
+    except KeyError:
+        return frozenset()
+    inside = whole.start <= span.start and span.end <= whole.end and document.text[whole.start] not in "{["
+    return frozenset((whole,)) if inside and not is_secret_place(at) else frozenset()
+
+
+def _bare_keys(document: JsonDocument) -> frozenset[Span]:
+    """The spans of keys that lack their quotes, if they are plain names: the reports show them, too."""
+    spans = (problem.span for problem in document.problems if problem.code == _BARE_KEY)
+    return frozenset(span for span in spans if _PLAIN_NAME.fullmatch(document.text, span.start, span.end))
 
 
 @functools.lru_cache(maxsize=2)

@@ -219,7 +219,7 @@ def test_what_delete_asks_cannot_steer_a_terminal(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin.readline", lambda: "n", raising=False)
     _, err = chat.run("delete", "\x1b[31m", code=1)
-    assert err.startswith("   [31m: 1 message, changed <time>\nDelete this session for good?")
+    assert err.startswith("  ␛[31m: 1 message, changed <time>\nDelete this session for good?")
 
 
 def test_an_interrupt_is_no_traceback(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +329,7 @@ def test_what_is_exported_to_a_terminal_cannot_steer_it(
         json.loads(line) for line in piped.split("\n") if line
     ]
     page, _ = chat.run("export", "\x1b[31m", "--format", "markdown")
-    assert "]0;title   escape" in page
+    assert "␛]0;title␇� escape" in page
     for text in (shown, page):
         assert not set("\x1b\x07\x9b") & set(text)
 

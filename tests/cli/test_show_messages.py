@@ -283,7 +283,7 @@ def test_standard_input(
 def test_nothing_steers_the_terminal(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     content = "\x1b[31mred\x07 [bold]not markup[/bold] \u202eback"
     ran = Ran(tree, capsys, [{"role": "user", "content": content}])
-    assert "[31mred  [bold]not markup[/bold]  back" in ran.out
+    assert "␛[31mred␇ [bold]not markup[/bold] �back" in ran.out
     assert "\x1b" not in ran.out
 
 

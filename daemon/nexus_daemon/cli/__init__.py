@@ -2,10 +2,10 @@
 
 import argparse
 import importlib
-import io
 import sys
 from collections.abc import Sequence
 
+from nexus_daemon.cli import output
 from nexus_daemon.version import __version__
 
 COMMANDS = ("serve", "check", "show", "tokens", "sessions", "init", "schema")
@@ -18,11 +18,12 @@ Configuration: ~/.nexus3 (NEXUS_HOME overrides), then .nexus3 of the folders abo
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 problems found, 2 wrong usage, 130 interrupted."""
-    try:
-        return _main(list(sys.argv[1:] if argv is None else argv))
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        return 130
+    with output.guarded():
+        try:
+            return _main(list(sys.argv[1:] if argv is None else argv))
+        except KeyboardInterrupt:
+            output.beside("\n")
+            return 130
 
 
 def _main(arguments: list[str]) -> int:
@@ -31,13 +32,13 @@ def _main(arguments: list[str]) -> int:
     if arguments[:1] == ["serve"] and len(arguments) == 1:
         return _run("serve", argparse.Namespace())  # an editor waits: no parser is built
     if arguments[:1] != ["serve"]:
-        _replace_unencodable()
+        output.replace_unencodable()
     options = _parsed(arguments)
     try:
         return _run(options.command, options)
     except BrokenPipeError:
         # the reader of our output (head, less) has seen enough
-        sys.stderr.close()
+        output.close_beside()
         return 0
 
 
@@ -71,13 +72,6 @@ def parser() -> argparse.ArgumentParser:
         )
         module.arguments(command)
     return top
-
-
-def _replace_unencodable() -> None:
-    """What a terminal's encoding lacks is shown as `?`."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _run(command: str, options: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do 
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from nexus_context.frames import format_frame
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
-from nexus_daemon.cli import check_agents, reports
+from nexus_daemon.cli import check_agents, output, reports
 from nexus_daemon.cli.surroundings import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
@@ -59,19 +58,20 @@ def run(options: argparse.Namespace) -> int:
             "Name a folder, or one of the files that `nexus show --layers` lists."
         )
     for note in looked.notes:
-        sys.stderr.write(f"nexus check: {note}\n")
+        output.complain("check", note)
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     shown = sorted(visible, key=_place)
     if options.format == "text":
-        sys.stdout.write(_text(snapshot, shown, looked.readers))
+        output.page(_text(snapshot, shown, looked.readers))
     else:
-        sys.stdout.write(reports.FORMATS[options.format](snapshot, shown))
+        report = reports.FORMATS[options.format](snapshot, shown)
+        (output.commands if options.format == "github" else output.json_text)(report)
     worst = Severity.WARNING if options.strict else Severity.ERROR
     return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
 
 
 def _wrong(said: str) -> int:
-    sys.stderr.write(f"nexus check: {said}\n")
+    output.complain("check", said)
     return 2
 
 

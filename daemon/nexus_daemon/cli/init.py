@@ -5,12 +5,12 @@ Files that exist are left as they are; `--force` replaces them in the global dir
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
+from nexus_daemon.cli import output
 from nexus_daemon.scaffold import Scaffolded, scaffold
 
 HELP = "write .nexus3/ with templates"
@@ -24,22 +24,22 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.force and not options.everywhere:
-        sys.stderr.write("nexus init: --force goes with --global; a project's files are never replaced.\n")
+        output.complain("init", "--force goes with --global; a project's files are never replaced.")
         return 2
     folder = Path(options.path).resolve()
     if not options.everywhere and not folder.is_dir():
-        sys.stderr.write(f"nexus init: {folder} is not a directory.\n")
+        output.complain("init", f"{folder} is not a directory.")
         return 2
     try:
         everywhere = options.everywhere
         done = _write_global(force=options.force) if everywhere else scaffold(plan_init(str(folder)))
     except RequestError as error:
-        sys.stderr.write(f"nexus init: {error}\n")
+        output.complain("init", f"{error}")
         return 1
     for path in done.created:
-        print(f"created  {path}")
+        output.line(f"created  {path}")
     for path in done.existing:
-        print(f"exists   {path}")
+        output.line(f"exists   {path}")
     return 0
 
 

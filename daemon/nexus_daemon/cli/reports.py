@@ -9,6 +9,7 @@ import msgspec
 from nexus_context.errors import Problem, Severity
 from nexus_context.lines import LineIndex
 from nexus_context.snapshot import Snapshot
+from nexus_context.visible import visible
 from nexus_daemon.convert import Locator, path_to_uri
 from nexus_daemon.requests import wire
 from nexus_daemon.version import __version__
@@ -71,7 +72,10 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
 
 
 def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
-    """`::error file=…,line=…::message`; paths are relative where they are below the current directory."""
+    """`::error file=…,line=…::message`; paths are relative where they are below the current directory.
+
+    Escaped as GitHub's runner wants it, after control characters are made visible.
+    """
     lines = []
     for problem in problems:
         region = _region(snapshot, problem)
@@ -127,6 +131,7 @@ def _relative(path: str) -> str:
 
 
 def _escaped(text: str, *, more: str = "") -> str:
+    text = visible(text)
     for char in "%\r\n" + more:
         text = text.replace(char, f"%{ord(char):02X}")
     return text

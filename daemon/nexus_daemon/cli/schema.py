@@ -4,9 +4,9 @@ The schemas are generated from the models that check the files; each is the one 
 """
 
 import argparse
-import sys
 
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, schema_text
+from nexus_daemon.cli import output
 
 HELP = "print the JSON Schema of config.json or mcp.json"
 
@@ -18,5 +18,5 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    sys.stdout.write(schema_text(MCP_SCHEMA if options.file == "mcp" else CONFIG_SCHEMA))
+    output.data(schema_text(MCP_SCHEMA if options.file == "mcp" else CONFIG_SCHEMA))
     return 0

@@ -5,11 +5,12 @@ An editor starts this command; see editors/ for how. It ends with the editor.
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
+
+from nexus_daemon.cli import output
 
 if TYPE_CHECKING:
     from nexus_daemon.daemon import Daemon
@@ -27,15 +28,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(_: argparse.Namespace) -> NoReturn:
     if sys.stdin is not None and sys.stdin.isatty():
-        sys.stderr.write("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
+        output.beside("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
     sys.setswitchinterval(SWITCH_S)
     code = asyncio.run(_serve())
     # everything is answered and written. What a thread still does nobody waits for, and Python's own way
     # out would: until a long text is counted, or for good on a dead file system
     logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or none at all
-            stream.flush()
+    output.flush()
     os._exit(code)
 
 

@@ -5,14 +5,10 @@ would be sent of a conversation, what is cut and why. With --agent, the same for
 """
 
 import argparse
-import json
 import shlex
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly.costs import fragment_tokens
@@ -27,8 +23,9 @@ from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
+from nexus_context.visible import visible_line
 from nexus_daemon import protocol
-from nexus_daemon.cli import show_agents
+from nexus_daemon.cli import output, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import context, wire
@@ -100,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
     wrong = show_agents.wrong_usage(options) if folder else f"{options.path} does not exist."
     if folder is None or wrong is not None:
-        sys.stderr.write(f"nexus show: {wrong}\n")
+        output.complain("show", f"{wrong}")
         return 2
     snapshot = read(folder)
     try:
@@ -111,10 +108,10 @@ def run(options: argparse.Namespace) -> int:
         if options.messages is not None:
             return _show_messages(snapshot, folder, options)
         if options.conversation is not None or options.no_folder:
-            sys.stderr.write("nexus show: --conversation and --no-folder go with --messages FILE.\n")
+            output.complain("show", "--conversation and --no-folder go with --messages FILE.")
             return 2
         if options.format != "text":
-            _print_json(_assembled(snapshot, folder, options))
+            output.json_value(_assembled(snapshot, folder, options))
         elif options.tokens or options.layers:
             return _print_tables(snapshot, options)
         else:
@@ -122,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
             shown = made.prompt.text + "\n"
             if options.source:
                 shown = _with_sources(snapshot, made.prompt, options.model)
-            sys.stdout.write(shown + _last_message(made))
+            output.data(shown + _last_message(made))
     except RequestError as error:
         said = str(error)
         if error.code == "no-model":
@@ -130,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
                 f"--format {options.format} names a model, and none is set: give --model, or set "
                 "provider.model in config.json."
             )
-        sys.stderr.write(f"nexus show: {said}\n")
+        output.complain("show", f"{said}")
         return 1
     return 0
 
@@ -149,13 +146,11 @@ def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
         tried = options.folder is not None or options.role is not None  # no agent that the folder has
         path = snapshot.folder if tried else options.path
         where = "" if path == "." else f" {shlex.quote(path)}"
-        sys.stderr.write(f"nexus show: {errors} {noun} in this folder's files: run nexus check{where}\n")
+        output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{where}")
     if options.model and not assembly.model_of(snapshot, options.model)[0].known:
         near = mend.meant(options.model.rpartition("/")[2], model_names())
-        sys.stderr.write(
-            f"nexus show: {options.model} is in no list of models: "
-            "its window is a guess, counts are estimates" + (f"; did you mean {near}?\n" if near else "\n")
-        )
+        guess = "its window is a guess, counts are estimates" + (f"; did you mean {near}?" if near else "")
+        output.complain("show", f"{options.model} is in no list of models: {guess}")
 
 
 def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
@@ -163,12 +158,12 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
     from nexus_daemon.cli import tables, transcript
 
     if options.source or options.layers:
-        sys.stderr.write("nexus show: --source and --layers tell of the folder; leave out --messages.\n")
+        output.complain("show", "--source and --layers tell of the folder; leave out --messages.")
         return 2
     try:
         opened = transcript.open_transcript(options.messages, options.conversation)
     except transcript.WrongUsage as error:
-        sys.stderr.write(f"nexus show: {error}\n")
+        output.complain("show", f"{error}")
         return 2
     if opened is None:
         return 1
@@ -178,7 +173,7 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
         snapshot = transcript.with_prompt(snapshot, conversation.system or "", options.model)
         options.model = None  # it is a setting now
     if options.format != "text":
-        _print_json(_assembled(snapshot, folder, options, conversation))
+        output.json_value(_assembled(snapshot, folder, options, conversation))
         return 1 if opened.partial else 0
     made = _context(snapshot, options, conversation=conversation)
     if not options.tokens:
@@ -250,16 +245,6 @@ def _assembled(
     )
 
 
-def _print_json(value: Any) -> None:
-    encoded = msgspec.json.encode(value)
-    text = msgspec.json.format(encoded, indent=2).decode()
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # JSON has escapes for what the encoding lacks
-        text = json.dumps(json.loads(encoded), indent=2)
-    sys.stdout.write(text + "\n")
-
-
 def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
     """The prompt, each part after a line that says where it comes from."""
     locate = Locator(snapshot.layers, "utf-32")
@@ -271,7 +256,7 @@ def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
         if fragment.path is not None:
             lines = locate.range(fragment.path, fragment.source)
             first, last = lines.start.line + 1, lines.end.line + 1
-            place = f"{fragment.path}:{first}" + (f"-{last}" if last > first else "")
+            place = f"{visible_line(fragment.path)}:{first}" + (f"-{last}" if last > first else "")
         parts.append(f"── {place} ({mark}{tokens:,} tokens)\n")
         text = prompt.text[fragment.span.start : fragment.span.end]
         parts.append(text if text.endswith("\n") else text + "\n")

@@ -14,6 +14,7 @@ from nexus_context.errors import RequestError
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.snapshot import Snapshot
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.surroundings import surroundings
 from nexus_daemon.requests import acting
@@ -98,9 +99,7 @@ def print_difference(shown: Snapshot, other: Snapshot, options: argparse.Namespa
 
     from rich.text import Text
 
-    from nexus_daemon.cli import tables
-
-    out = tables.console()
+    out = output.console()
     one, two = _parts(shown, options.model), _parts(other, options.model)
     names = _names(shown, other, options)
     lines = [

@@ -1,6 +1,5 @@
 """Tables for a terminal: colours and bars where someone looks, plain text when piped."""
 
-import os
 from collections.abc import Callable
 from urllib.parse import unquote
 
@@ -9,11 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nexus_context.visible import visible_line
 from nexus_daemon import protocol
+from nexus_daemon.cli.output import console
 
 COLOURS = {"system": "cyan", "tools": "magenta", "history": "yellow", "memory": "blue", "event": "green"}
 BAR = 20
-LONGEST_PATH = 4096  # characters; a folded path is of no use to grep
 
 
 def print_usage(usage: protocol.TokenUsage) -> None:
@@ -34,7 +34,12 @@ def print_usage(usage: protocol.TokenUsage) -> None:
         bar = "█" * max(1, round(BAR * share))
         style = COLOURS[row.category]
         table.add_row(
-            row.category, row.label, f"{mark}{row.tokens:,}", f"{share:.0%}", Text(bar), style=style
+            row.category,
+            visible_line(row.label),
+            f"{mark}{row.tokens:,}",
+            f"{share:.0%}",
+            Text(bar),
+            style=style,
         )
     console().print(table)
 
@@ -61,7 +66,7 @@ def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] =
     table.add_column("status")
     table.add_column("tokens", justify="right")
     for layer in result.layers:
-        name = layer.name
+        name = visible_line(layer.name)
         for file in layer.files:
             count = "" if file.tokens is None else f"{file.tokens:,}"
             table.add_row(name, shown(_path(file.uri)), file.status, count)
@@ -73,18 +78,8 @@ def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] =
     out = console()
     out.print(table)
     for skipped in result.skipped:
-        out.print(Text.assemble(("skipped ", "yellow"), skipped.path, f": {skipped.reason}"))
+        out.print(Text.assemble(("skipped ", "yellow"), visible_line(f"{skipped.path}: {skipped.reason}")))
 
 
 def _path(uri: str) -> str:
-    return unquote(uri.removeprefix("file://"))
-
-
-def console() -> Console:
-    """As wide as the terminal; piped, as wide as the longest path or COLUMNS. Honours NO_COLOR."""
-    out = Console(highlight=False)
-    if out.is_terminal:
-        return out
-    given = os.environ.get("COLUMNS", "")
-    width = int(given) if given.isascii() and given.isdecimal() else 0
-    return Console(highlight=False, width=width or LONGEST_PATH)
+    return visible_line(unquote(uri.removeprefix("file://")))

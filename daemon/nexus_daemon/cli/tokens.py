@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nexus_context import files
 from nexus_context.tokens import counter_for, get_token_counter
+from nexus_daemon.cli import output
 from nexus_daemon.requests.tokens import not_utf8
 
 HELP = "count the tokens of files"
@@ -29,19 +30,19 @@ def run(options: argparse.Namespace) -> int:
         read = _read(name)
         if read.text is None:
             why = read.problems[0].message if read.problems else "The file does not exist."
-            sys.stderr.write(f"nexus tokens: {name}: {why}\n")
+            output.complain("tokens", f"{name}: {why}")
             failed = True
             continue
         odd = not_utf8(read)
         for problem in odd:
-            sys.stderr.write(f"nexus tokens: {name}: {problem.message} {NOT_EXACT}\n")
+            output.complain("tokens", f"{name}: {problem.message} {NOT_EXACT}")
         exact = exact and not odd
         count = counter.count(read.text)
         total += count
-        print(f"{_mark(counter.exact and not odd)}{count:>9,}  {name}")
+        output.line(f"{_mark(counter.exact and not odd)}{count:>9,}  {name}")
     if len(options.files) > 1:
-        print(f"{_mark(exact)}{total:>9,}  total")
-    print(f"counted with {counter.name}" + ("" if counter.exact else ", an estimate for this model"))
+        output.line(f"{_mark(exact)}{total:>9,}  total")
+    output.line(f"counted with {counter.name}" + ("" if counter.exact else ", an estimate for this model"))
     return 1 if failed else 0
 
 

@@ -27,7 +27,9 @@ from nexus_context.lines import LineIndex
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon.cli.tables import console, say
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
+from nexus_daemon.cli.tables import say
 
 FORMATS = {
     "neutral": "messages",
@@ -74,9 +76,9 @@ def open_transcript(name: str, wanted: str | None) -> Opened | None:
             raise WrongUsage(f"{name} does not exist.")
         if any(problem.code == "layer.not-a-file" for problem in found.problems):
             kind = "a directory" if files.is_dir(os.path.abspath(name)) else "no ordinary file"
-            raise WrongUsage(f"{_harmless(name)} is {kind}; give a file, or - for standard input.")
+            raise WrongUsage(f"{name} is {kind}; give a file, or - for standard input.")
         for problem in found.problems:
-            sys.stderr.write(f"nexus show: {_harmless(name)}: {problem.message}\n")
+            output.complain("show", f"{name}: {problem.message}")
         if found.data is None:
             return None
         data = found.data
@@ -85,7 +87,7 @@ def open_transcript(name: str, wanted: str | None) -> Opened | None:
     if not transcript.conversations:
         return None
     conversation, which = _chosen(transcript.conversations, wanted)
-    source = f"{_harmless(os.path.basename(shown))}: {FORMATS[transcript.format or 'neutral']}{which}"
+    source = f"{visible_line(os.path.basename(shown))}: {FORMATS[transcript.format or 'neutral']}{which}"
     partial = any(problem.severity is Severity.ERROR for problem in transcript.problems)
     return Opened(conversation, source, partial)
 
@@ -107,7 +109,7 @@ def print_sent(opened: Opened, made: assembly.AssembledContext, target: float, c
 
     `target` is the share of the budget that a cut aims at.
     """
-    out = console()
+    out = output.console()
     say(out, opened.source)
     if opened.conversation.system is not None:
         say(out, "The system prompt is the transcript's own; the folder's is not sent.")
@@ -132,7 +134,7 @@ def print_prefix(made: assembly.AssembledContext) -> None:
     tokens = made.metadata["stablePrefixTokens"]
     if tokens >= LEAST_CACHED:
         say(
-            console(),
+            output.console(),
             f"{_mark(made)}{tokens:,} tokens (tools, system prompt, history) will be the same at the start "
             "of the next request, so that a provider's cache can serve them.",
         )
@@ -147,13 +149,13 @@ def _tell(name: str, data: bytes, transcript: Transcript) -> None:
     for problem in transcript.problems:
         if not problem.span.end and problem.message.startswith("The file "):
             said = f"{name} {problem.message.removeprefix('The file ')}"
-            sys.stderr.write(f"nexus show: {_harmless(said)}\n")
+            output.complain("show", said)
             continue
         place = name
         if problem.span.end and not data.startswith(transcripts.GZIP):
             index = index or LineIndex(files.decode(name, data).text or "")
             place = f"{name}:{index.position(problem.span.start)[0] + 1}"
-        sys.stderr.write(f"nexus show: {_harmless(f'{place}: {problem.message}')}\n")
+        output.complain("show", f"{place}: {problem.message}")
 
 
 def _chosen(given: Sequence[Conversation], wanted: str | None) -> tuple[Conversation, str]:
@@ -170,7 +172,7 @@ def _chosen(given: Sequence[Conversation], wanted: str | None) -> tuple[Conversa
     if len(given) == 1:
         return given[0], ""
     name = given[number - 1].name
-    called = f" ({_harmless(name)})" if name not in ("", str(number)) else ""
+    called = f" ({visible_line(name)})" if name not in ("", str(number)) else ""
     which = f", conversation {number:,} of {len(given):,}{called}; --conversation N or all shows others"
     return given[number - 1], which
 
@@ -247,7 +249,7 @@ def _repaired(repair: Repair, indexes: Sequence[int | None]) -> str:
         index = indexes[repair.index]
         number = "–" if index is None else f"{index + 1:,}"
         said = re.sub(rf"\bmessage {repair.index + 1}\b", f"message {number}", said)
-    return _harmless(said)
+    return visible_line(said)
 
 
 def _why(made: assembly.AssembledContext, lost: int, target: float) -> str:
@@ -303,7 +305,7 @@ def _line(message: Message) -> str:
         given: Any = call.arguments
         encoded = given if isinstance(given, str) else msgspec.json.encode(given).decode()
         said.append(f"→ {call.name} {encoded[:MOST_TEXT]}")
-    return _harmless(" ".join(filter(None, said))[: 2 * MOST_TEXT]) or "(empty)"
+    return visible_line(" ".join(filter(None, said))[: 2 * MOST_TEXT]) or "(empty)"
 
 
 def _kind(part: Any) -> str:
@@ -314,12 +316,7 @@ def _first_line(text: str) -> str:
     """The first line that is not blank, and whether there is more."""
     lines = text[: MOST_TEXT * 8].strip().splitlines() or [""]
     head = lines[0][:MOST_TEXT].rstrip()
-    return _harmless(head + (" …" if len(head) < len(text.strip()) else ""))
-
-
-def _harmless(text: str) -> str:
-    """The text without what could steer a terminal."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+    return visible_line(head + (" …" if len(head) < len(text.strip()) else ""))
 
 
 def _mark(made: assembly.AssembledContext) -> str:

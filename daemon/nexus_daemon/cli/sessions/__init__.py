@@ -6,10 +6,10 @@ say otherwise.
 
 import argparse
 import importlib
-import sys
 from typing import NamedTuple
 
 from nexus_context.errors import RequestError
+from nexus_daemon.cli import output
 
 HELP = "list, search, export and import conversations"
 
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         code: int = getattr(module, f"run_{options.action}")(options)
     except RequestError as error:
-        sys.stderr.write(f"nexus sessions: {error}\n")
+        output.complain("sessions", str(error))
         return 1
     return code
 

@@ -7,9 +7,11 @@ from nexus_context import files
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
-from nexus_daemon.cli.sessions.words import counted, harmless, local
+from nexus_daemon.cli.sessions.words import counted, local
 
 
 def run_fork(options: argparse.Namespace) -> int:
@@ -19,7 +21,7 @@ def run_fork(options: argparse.Namespace) -> int:
         turn = None if options.turn is None else _turn(ledger, session, options.turn)
         made = ledger.fork(workspace, session.name, options.to, turn=turn)
     turns = f"{made.head.seq:,} turn" + ("" if made.head.seq == 1 else "s")
-    print(f"{made.name!r} shares {turns} of {session.name!r}.")
+    output.line(f"{made.name!r} shares {turns} of {session.name!r}.")
     return 0
 
 
@@ -41,7 +43,7 @@ def run_rename(options: argparse.Namespace) -> int:
     with ledger_for(folder(options.folder), writes=True) as ledger:
         session = there(ledger, workspace, options.session)
         ledger.rename(workspace, session.name, options.to)
-    print(f"{session.name!r} is {options.to!r} now.")
+    output.line(f"{session.name!r} is {options.to!r} now.")
     return 0
 
 
@@ -50,7 +52,7 @@ def run_delete(options: argparse.Namespace) -> int:
     with ledger_for(folder(options.folder), writes=True) as ledger:
         found = [there(ledger, workspace, name) for name in dict.fromkeys(options.sessions)]
         if not options.yes:
-            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            if not output.can_ask():
                 say("delete asks on a terminal only; give --yes to delete without being asked.")
                 return 2
             if not _agreed(found):
@@ -58,17 +60,16 @@ def run_delete(options: argparse.Namespace) -> int:
                 return 1
         for session in found:
             ledger.delete(workspace, session.name)
-            print(f"{session.name!r} is deleted.")
+            output.line(f"{session.name!r} is deleted.")
     return 0
 
 
 def _agreed(found: list[Session]) -> bool:
     for session in found:
         messages = counted(session.head.messages, "message")
-        sys.stderr.write(f"  {harmless(session.name)}: {messages}, changed {local(session.updated)}\n")
+        output.beside(f"  {visible_line(session.name)}: {messages}, changed {local(session.updated)}\n")
     what = "this session" if len(found) == 1 else f"these {len(found):,} sessions"
-    sys.stderr.write(f"Delete {what} for good? [y/N] ")
-    sys.stderr.flush()
+    output.beside(f"Delete {what} for good? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -93,12 +94,14 @@ def run_salvage(options: argparse.Namespace) -> int:
         what = "a session" if only is None else f"{', '.join(map(repr, options.sessions))} of {workspace}"
         say(f"There is nothing in {options.broken} that could be read as turns of {what}.")
         return 1
-    print(f"{counted(saved.sessions, 'session')} with {counted(saved.turns, 'turn')} brought over.")
+    output.line(f"{counted(saved.sessions, 'session')} with {counted(saved.turns, 'turn')} brought over.")
     if saved.damaged:
-        print(f"{counted(saved.damaged, 'message')} of them not quite as written.")
+        output.line(f"{counted(saved.damaged, 'message')} of them not quite as written.")
     if saved.lost:
-        print(f"{counted(saved.lost, 'message')} could not be read.")
-    print(f"What was in {options.broken} is as it was; nexus sessions list --all shows what there is now.")
+        output.line(f"{counted(saved.lost, 'message')} could not be read.")
+    output.line(
+        f"What was in {options.broken} is as it was; nexus sessions list --all shows what there is now."
+    )
     missing = 0 if only is None else len(only) - saved.sessions
     if missing > 0:
         say(f"{counted(missing, 'session')} of {workspace} that you named cannot be found there.")

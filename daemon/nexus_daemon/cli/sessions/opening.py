@@ -1,7 +1,6 @@
 """The ledger and the session that a command line speaks of."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.snapshot import Snapshot
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute, read
 
 MOST_NAMED = 5
@@ -84,7 +84,7 @@ def there(ledger: Ledger, workspace: str, name: str) -> Session:
 
 def say(text: str) -> None:
     """A line for the person, beside the output."""
-    sys.stderr.write(f"nexus sessions: {text}\n")
+    output.complain("sessions", text)
 
 
 def _near(ledger: Ledger, workspace: str, name: str) -> str:

@@ -1,9 +1,7 @@
 """`nexus sessions list`, `show` and `search`."""
 
 import argparse
-import json
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +17,11 @@ from nexus_context.ledger.query import expression
 from nexus_context.ledger.records import Hit, Session, Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
-from nexus_daemon.cli.sessions.words import counted, harmless, local
-from nexus_daemon.cli.tables import console
+from nexus_daemon.cli.sessions.words import counted, local
 from nexus_daemon.cli.tables import say as print_line
 
 COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
@@ -48,7 +47,7 @@ def run_list(options: argparse.Namespace) -> int:
             say(f"{options.folder} is no folder.")
             return 2
         if options.json:
-            _print_json({"sessions": [_listed(session) for session in found]})
+            output.json_value({"sessions": [_listed(session) for session in found]})
             return 0
         if not found:
             said = "There are no sessions yet."
@@ -80,15 +79,15 @@ def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
     for one in found:
         head = one.head
         numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{head.tokens:,}")
-        place = (Text(harmless(one.workspace)),) if folders else ()
+        place = (Text(visible_line(one.workspace)),) if folders else ()
         origin = (_cut(one.forked_from or ""),) if forks else ()
         table.add_row(_cut(one.name), *place, *numbers, local(one.updated), *origin)
-    console().print(table)
+    output.console().print(table)
 
 
 def _cut(name: str) -> Text:
     """A name in one line, however narrow its column is."""
-    return Text(harmless(name), no_wrap=True, overflow="ellipsis")
+    return Text(visible_line(name), no_wrap=True, overflow="ellipsis")
 
 
 def _listed(session: Session) -> dict[str, Any]:
@@ -113,12 +112,12 @@ def _listed(session: Session) -> dict[str, Any]:
 
 def run_show(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    out = console()
+    out = output.console()
     with ledger_for(folder(options.folder)) as ledger:
         session = there(ledger, workspace, options.session)
         if options.json:
             turns = ledger.turns(workspace, session.name, last=options.last)
-            _print_json({"session": _listed(session), "turns": [_told(turn) for turn in turns]})
+            output.json_value({"session": _listed(session), "turns": [_told(turn) for turn in turns]})
             return 0
         last = options.last or (LAST_TURNS if out.is_terminal else None)
         _print_about(session)
@@ -132,19 +131,19 @@ def run_show(options: argparse.Namespace) -> int:
 
 def _print_about(session: Session) -> None:
     head = session.head
-    out = console()
-    print_line(out, Text(harmless(session.name), "bold"))
+    out = output.console()
+    print_line(out, Text(visible_line(session.name), "bold"))
     numbers = ((head.seq, "turn"), (head.messages, "message"), (head.tokens, "token"))
     said = ", ".join(counted(count, noun) for count, noun in numbers)
     print_line(out, f"{said}; begun {local(session.created)}, changed {local(session.updated)}")
     if session.forked_from:
-        print_line(out, f"forked from {harmless(session.forked_from)}")
+        print_line(out, f"forked from {visible_line(session.forked_from)}")
     out.print()
 
 
 def _print_turn(turn: Turn) -> None:
-    out = console()
-    model = f", {harmless(turn.model)}" if turn.model else ""
+    out = output.console()
+    model = f", {visible_line(turn.model)}" if turn.model else ""
     kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction taken back"}[turn.type]
     print_line(out, Text(f"turn {turn.seq:,}, {local(turn.created)}{model}{kind}", "dim"))
     counts = turn.counts or (None,) * len(turn.messages)
@@ -173,7 +172,7 @@ def _line(message: Message) -> str:
         arguments = call.arguments
         given = arguments if isinstance(arguments, str) else json_text(arguments)
         said.append(f"→ {call.name} {_beginning(given)}")
-    return harmless(" ".join(filter(None, said))) or "(empty)"
+    return visible_line(" ".join(filter(None, said))) or "(empty)"
 
 
 def _beginning(text: str) -> str:
@@ -195,7 +194,7 @@ def run_search(options: argparse.Namespace) -> int:
             there(ledger, workspace, options.session)
         hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
     if options.json:
-        _print_json({"hits": [msgspec.to_builtins(hit) for hit in hits]})
+        output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})
         return 0
     if not hits:
         where = "" if options.all else f" in {workspace}; --all searches those of all folders"
@@ -206,16 +205,16 @@ def run_search(options: argparse.Namespace) -> int:
 
 
 def _print_hit(hit: Hit, *, folder: bool) -> None:
-    out = console()
+    out = output.console()
     head = Text.assemble(
-        (harmless(hit.session), "bold"),
+        (visible_line(hit.session), "bold"),
         f", turn {hit.seq:,}, ",
         (hit.role, COLOURS.get(hit.role, "")),
         (f", {local(hit.created)}", "dim"),
-        (f", {harmless(hit.workspace)}" if folder else "", "dim"),
+        (f", {visible_line(hit.workspace)}" if folder else "", "dim"),
     )
     print_line(out, head)
-    snippet = harmless(" ".join(hit.snippet.split()))
+    snippet = visible_line(" ".join(hit.snippet.split()))
     print_line(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
 
 
@@ -223,15 +222,3 @@ def _marked(snippet: str) -> Text:
     """The snippet with colour instead of marks."""
     pieces = _MATCH.split(snippet)
     return Text.assemble(*((piece, "bold red" if at % 2 else "") for at, piece in enumerate(pieces)))
-
-
-# ---------------------------------------------------------------- words
-
-
-def _print_json(value: Any) -> None:
-    try:
-        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeError:  # JSON has escapes for what the encoding lacks
-        text = json.dumps(value, indent=2)
-    sys.stdout.write(text + "\n")

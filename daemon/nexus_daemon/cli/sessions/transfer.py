@@ -12,9 +12,11 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.ledger import intake, jsonl, markdown
 from nexus_context.ledger.intake import Contents, Imported
 from nexus_context.lines import LineIndex
+from nexus_context.visible import visible_line
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
-from nexus_daemon.cli.sessions.words import counted, harmless, harmless_json, harmless_page
+from nexus_daemon.cli.sessions.words import counted
 
 FORMATS = {
     "nexus": "a session of Nexus",
@@ -56,10 +58,9 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _print(pieces: Iterator[str], form: str) -> None:
-    """Write to standard output; a terminal is shown nothing that could steer it."""
-    shown = harmless_json if form == "jsonl" else harmless_page
+    write = output.json_lines if form == "jsonl" else output.data
     for piece in pieces:
-        sys.stdout.write(shown(piece) if sys.stdout.isatty() else piece)
+        write(piece)
 
 
 def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:
@@ -108,7 +109,7 @@ def run_import(options: argparse.Namespace) -> int:
                 _report(name, contents, made)
                 done += made
     if len(options.files) > 1:
-        print(f"{_summary(done)} of {counted(len(options.files), 'file')}.")
+        output.line(f"{_summary(done)} of {counted(len(options.files), 'file')}.")
     return 1 if failed else 0
 
 
@@ -120,9 +121,9 @@ def _read(name: str) -> Contents | None:
     else:
         found = files.read_bytes(os.path.abspath(name), limit=intake.LIMIT)
         for problem in found.problems:
-            say(f"{harmless(name)}: {problem.message}")
+            say(f"{name}: {problem.message}")
         if found.status == "missing":
-            say(f"{harmless(name)} does not exist.")
+            say(f"{name} does not exist.")
         if found.data is None:
             return None
         data = found.data
@@ -139,7 +140,7 @@ def _tell(name: str, data: bytes, problems: Sequence[Problem]) -> None:
         if problem.span.end and not data.startswith(transcripts.GZIP):
             index = index or LineIndex(files.decode(name, data).text or "")
             place = f"{name}:{index.position(problem.span.start)[0] + 1}"
-        say(harmless(f"{place}: {problem.message}"))
+        say(f"{place}: {problem.message}")
 
 
 def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Imported]:
@@ -151,26 +152,27 @@ def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Impor
 @contextmanager
 def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, beside the output, for what takes a while."""
-    if turns < LONG or not sys.stderr.isatty():
+    if turns < LONG or not output.is_watched():
         yield lambda _: None
         return
-    from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("turns"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(harmless(name)), total=turns)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=output.console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(escape(visible_line(name)), total=turns)
         yield lambda count: bar.advance(task, count)
 
 
 def _report(name: str, contents: Contents, made: Sequence[Imported]) -> None:
-    shown = intake.STANDARD_INPUT if name == "-" else harmless(name)
+    shown = intake.STANDARD_INPUT if name == "-" else visible_line(name)
     kind = FORMATS[contents.format or "neutral"]
     if len(made) == 1:
-        print(f"{shown}: {kind}, {_one(made[0])}.")
+        output.line(f"{shown}: {kind}, {_one(made[0])}.")
     else:
-        print(f"{shown}: {kind}, {_summary(made)}.")
+        output.line(f"{shown}: {kind}, {_summary(made)}.")
 
 
 def _one(made: Imported) -> str:

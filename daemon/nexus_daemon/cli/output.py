@@ -1,0 +1,176 @@
+"""The door of the command line: everything that a command prints goes through here.
+
+1. `line`, `page`, `console` and `complain` are for people. No control character of a file's text or name
+   reaches the terminal or the log, and in a pipe no line is a workflow command of GitHub Actions.
+2. `data` is for programs: exact in a pipe or a file, as by `page` on a terminal.
+3. `json_text` is JSON: equal in value wherever it goes, with escapes for control characters.
+4. `commands` is for GitHub Actions, whose workflow commands it prints as they are.
+5. While `guarded`, all that is written to standard error is as by `page`: what argparse, logging and the
+   interpreter say, too.
+"""
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from nexus_context.visible import visible, visible_json, visible_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LONGEST_PATH = 4096  # characters; a folded path is of no use to grep
+
+# what a runner of GitHub Actions takes for a command: `::` after blanks at a line's start, `##[` anywhere
+_COMMAND = re.compile(r"(?m)(^[^\S\n]*):(?=:)|##(?=\[)")
+_LEGACY_COMMAND = "##["
+
+
+def line(text: str) -> None:
+    """A line for people; line ends in it are made visible."""
+    _write(sys.stdout, visible_line(text) + "\n")
+
+
+def page(text: str) -> None:
+    """Text for people, with its own line ends."""
+    _write(sys.stdout, visible(text))
+
+
+def data(text: str) -> None:
+    """Text for programs, which a terminal shows as `page` does."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
+def json_lines(text: str) -> None:
+    """As `data` for JSON, which stays JSON on a terminal."""
+    sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
+
+
+def json_text(text: str) -> None:
+    """JSON with escapes for control characters, and for all that the encoding of the output lacks."""
+    text = visible_json(text).replace(_LEGACY_COMMAND, "##\\u005b")
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text), indent=2) + "\n"
+    sys.stdout.write(text)
+
+
+def json_value(value: Any) -> None:
+    """A value as JSON, indented."""
+    import msgspec
+
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeError:  # a lone surrogate
+        text = json.dumps(value, indent=2)
+    json_text(text + "\n")
+
+
+def commands(text: str) -> None:
+    """Workflow commands of GitHub Actions, a line each."""
+    sys.stdout.write(visible(text))
+
+
+def complain(command: str, text: str) -> None:
+    """A line for the person beside the output, after the command's name."""
+    _write(sys.stderr, f"nexus {command}: {visible_line(text)}\n")
+
+
+def beside(text: str) -> None:
+    """Text for the person beside the output; it is shown at once."""
+    _write(sys.stderr, visible(text))
+    sys.stderr.flush()
+
+
+def flush() -> None:
+    """Write out what is left."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+            stream.flush()
+
+
+def can_ask() -> bool:
+    """Whether a person reads what is said beside the output and can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_watched() -> bool:
+    """Whether what is said beside the output is on a terminal."""
+    return sys.stderr.isatty()
+
+
+def close_beside() -> None:
+    """Print nothing more beside the output: its reader is gone, and the interpreter would complain."""
+    sys.stderr.close()
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """A console for tables and coloured text, which takes no text for markup. Honours NO_COLOR.
+
+    As wide as the terminal; piped, as wide as the longest path or COLUMNS.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class Guarded(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    stream = _Guard(sys.stderr if stderr else sys.stdout, styled=True)
+    out = Guarded(file=cast("TextIO", stream), highlight=False, markup=False, emoji=False)
+    if not out.is_terminal:
+        columns = os.environ.get("COLUMNS", "")
+        out.width = (int(columns) if columns.isascii() and columns.isdecimal() else 0) or LONGEST_PATH
+    return out
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Guard standard error; after an exception for good, since the interpreter prints a traceback there."""
+    plain = sys.stderr
+    if plain is None:  # Windows without a console
+        yield
+        return
+    sys.stderr = cast("TextIO", _Guard(plain))
+    yield
+    sys.stderr = plain
+
+
+def replace_unencodable() -> None:
+    """What a terminal's encoding lacks is shown as `?`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+class _Guard:
+    """A stream for people; `styled` if what comes is guarded already and holds a terminal's styles."""
+
+    def __init__(self, stream: "TextIO | _Guard", *, styled: bool = False) -> None:
+        self._stream = stream._stream if isinstance(stream, _Guard) else stream
+        self._styled = styled
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        _write(self._stream, text if self._styled else visible(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for text in lines:
+            self.write(text)
+
+
+def _write(stream: "TextIO | _Guard", text: str) -> None:
+    stream.write(text if stream.isatty() else _COMMAND.sub(_parted, text))
+
+
+def _parted(found: re.Match[str]) -> str:
+    return found[0] + " "
