@@ -135,6 +135,20 @@ def test_only_server_registers_lsp_methods() -> None:
     assert found == []
 
 
+def test_every_command_prints_through_the_door() -> None:
+    """`cli/output` alone knows standard output and error, `print` and rich's Console."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, _, tree in modules(DAEMON / "cli")
+        if name != "output"
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr", "__stdout__", "__stderr__"))
+        or (isinstance(node, ast.Name) and node.id == "print")
+        or (isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Console")
+    ]
+    assert found == []
+
+
 def test_features_are_pure() -> None:
     allowed = ("nexus_context", "nexus_daemon.convert", "nexus_daemon.protocol", "typing", "collections")
     found = [

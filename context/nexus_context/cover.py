@@ -3,7 +3,8 @@
 A covered character becomes `*`, so that columns stay. Of JSON is shown
 
 1. what stands outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
-2. in valid JSON the reported value, unless its place is secret (`redact.is_secret_place`);
+2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
+   (`redact.is_secret_place`);
 3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
    keys whose missing quotes are reported, and quoted keys in lines whose quotes all close.
 
@@ -130,8 +131,10 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
         whole = document.span(at)
     except KeyError:
         return frozenset()
+    name = next((step for step in reversed(at) if isinstance(step, str)), "")
     inside = whole.start <= span.start and span.end <= whole.end and document.text[whole.start] not in "{["
-    return frozenset((whole,)) if inside and not is_secret_place(at) else frozenset()
+    may_show = inside and name in _schema_keys() and not is_secret_place(at)
+    return frozenset((whole,)) if may_show else frozenset()
 
 
 def _bare_keys(document: JsonDocument) -> frozenset[Span]:

@@ -66,6 +66,7 @@ _ASSIGNED = re.compile(r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:=>?|:)['
 _ADDRESS = re.compile(
     r"(?i)\b[a-z][a-z0-9+.-]{0,30}://(?:([^\s\"'`)>]{1,400})@)?[^?#\s\"'`)>]{0,2000}([?#][^\s\"'`)>]+)?"
 )
+_OPEN_USER = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}://[^/?#\s:@]{0,200}:(?![0-9]{1,5}(?![^/?#\s]))(\S+)")
 _REFERENCE = re.compile(r"\$\{(?:env:|input:)?[\w.-]{1,80}\}")
 _DEFAULT = re.compile(r"\$\{[^}:\s]{0,80}:-([^}\r\n]+)")
 _HEX = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9]{0,99}[a-f])(?=[a-f]{0,99}[0-9])[0-9a-f]{16,}(?![0-9a-z])")
@@ -156,6 +157,7 @@ def redact_prose(line: str) -> str:
     spans = [Span(*match.span(1)) for match in _DEFAULT.finditer(line)]
     spans += [Span(*match.span(2)) for match in _OPTION.finditer(line) if says_secret(match[1])]
     addresses = list(_ADDRESS.finditer(line))
+    spans += [Span(*match.span(1)) for match in _OPEN_USER.finditer(line)]
     spans += [Span(*match.span(group)) for match in addresses for group in (1, 2) if match[group]]
     spans += [Span(*match.span()) for pattern in (_HEX, _MIXED) for match in pattern.finditer(line)]
     at = 0
