@@ -16,7 +16,14 @@ VERBOSE = (
     "logging.Logger.setLevel = lambda *_: None; "
     "from nexus_daemon.cli import main; sys.exit(main(['serve']))"
 )
-REQUESTS = ("config/effective", "context/preview", "context/usage", "context/assemble", "agent/list", "session/list")
+REQUESTS = (
+    "config/effective",
+    "context/preview",
+    "context/usage",
+    "context/assemble",
+    "agent/list",
+    "session/list",
+)
 """What carries settings or problems, beside `context/layers`."""
 
 
