@@ -6,7 +6,8 @@ A covered character becomes `*`, so that columns stay. Of JSON is shown
 2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
    (`redact.is_secret_place`);
 3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
-   keys whose missing quotes are reported, and quoted keys in lines whose quotes all close.
+   keys whose missing quotes are reported, and plain names in quotes before a colon in lines whose quotes
+   all close.
 
 Of front matter are shown the names of fields, and the reported value of a field of the specification; of
 prose whatever `redact.redact_prose` leaves.
@@ -35,6 +36,9 @@ _LITERALS = ("true", "false", "null")
 
 _TOKEN = re.compile(r'"|[^\s{}\[\],:"]+')
 _PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+){0,500}')
+_KEY_TEXT = re.compile(
+    r'"[\w.$@/* -]{1,80}"'
+)  # a string that swallowed others' quotes has commas or brackets
 _COLON = re.compile(r"[ \t]*+:")
 
 _FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
@@ -91,7 +95,8 @@ class CoveredText:
             shown = token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token)
             return token if shown else "*" * len(token)
         is_key = _COLON.match(line, last) is not None
-        if (is_key and (self._valid or closes)) or token[1:].removesuffix('"') in _schema_keys():
+        may_be = self._valid or (closes and _KEY_TEXT.fullmatch(token))
+        if (is_key and may_be) or token[1:].removesuffix('"') in _schema_keys():
             return token
         closed = len(token) > 1 and token[-1] == '"'
         return '"' + "*" * (len(token) - 1 - closed) + '"' * closed

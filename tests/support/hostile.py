@@ -27,7 +27,7 @@ RICH = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def folder(root: Path) -> Path:
-    """A folder that is hostile wherever it can be: names of files, skills, agents, servers, and their texts."""
+    """A folder that is hostile wherever it can be: names of files, skills, agents, servers; their texts."""
     work = root / f"w{NAME}" / "work"
     config = work / ".nexus3"
     (config / "skills" / NAME).mkdir(parents=True)

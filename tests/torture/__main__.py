@@ -65,6 +65,8 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "race": (20_000, 500),
     "unread": (1_000, 200),
     "starved": (100, 10),
+    "canaries": (100_000, 300),
+    "terminal": (20_000, 200),
 }
 
 

@@ -21,6 +21,8 @@ FAULTS = {  # how often each happens here
     "race": 300,
     "unread": 120,
     "starved": 5,
+    "canaries": 60,
+    "terminal": 50,
 }
 
 

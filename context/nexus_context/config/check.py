@@ -345,6 +345,8 @@ def _unknown_key_problem(
         fix = mend.remove(document, pointer)
     span = document.key_span(pointer) or document.span(pointer)
     message = f"{finding.message}: {remedy}"
+    if not document.ok and not mend.is_plain(str(pointer[-1])):
+        message, fix = "Unknown key: close the string before it, or remove it.", None
     return Problem(document.path, span, f"{family}.unknown-key", severity, message, fix)
 
 

@@ -12,6 +12,7 @@ from nexus_context.jsontext import JsonDocument
 Pointer = tuple[str | int, ...]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PLAIN = re.compile(r"[\w.$@/* -]{1,80}")
 _BLANK = " \t\r\n"
 _SIMILAR = 0.7
 _LONGEST = 80  # characters of a word that are compared
@@ -62,6 +63,11 @@ def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
         return None
     span = _member(document.text, key.start, document.span(pointer).end)
     return Fix(f"Remove {quoted(str(pointer[-1]))}", (Edit(span, ""),)) if span else None
+
+
+def is_plain(name: str) -> bool:
+    """Whether a key of a broken text is one for sure; else it may have swallowed what stands before it."""
+    return _PLAIN.fullmatch(name) is not None
 
 
 def quoted(name: str) -> str:

@@ -131,8 +131,8 @@ def read_value(text: str, start: int) -> Lexeme:
     number = _number(source)
     if number is not None:
         message = "Expecting value: write a decimal number without `+`, `_` and leading zeros."
-        fix = _rewrite(source, start, number)
-        return _instead(start, end, read_number(number), "number", message, fix)
+        rewritten = _rewrite(source, start, number)
+        return _instead(start, end, read_number(number), "number", message, rewritten)
     fix = requote("Quote the text", text, start, end)
     message = "Expecting value: write text in double quotes."
     return _instead(start, end, source, "unquoted-string", message, fix)

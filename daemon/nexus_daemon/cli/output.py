@@ -153,7 +153,7 @@ class _Guard:
     """A stream for people; `styled` if what comes is guarded already and holds a terminal's styles."""
 
     def __init__(self, stream: "TextIO | _Guard", *, styled: bool = False) -> None:
-        self._stream = stream._stream if isinstance(stream, _Guard) else stream
+        self._stream: TextIO = stream._stream if isinstance(stream, _Guard) else stream
         self._styled = styled
 
     def __getattr__(self, name: str) -> Any:

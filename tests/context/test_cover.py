@@ -1,0 +1,93 @@
+"""Lines of JSON for a frame: whatever is mistyped in a file, no value of a secret place is shown."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_context.config.check import check_config
+from nexus_context.config.mcp import read_servers
+from nexus_context.errors import Problem
+from nexus_context.frames import format_frame
+from nexus_context.jsontext import parse
+from nexus_context.lines import LineIndex
+
+WORD = "moonlitharbour"
+TEXTS = (
+    '{"servers": [{"name": "one", "command": "x", "args": ["--token", "§"], "env": {"A": "b"}}]}',
+    '{"mcpServers": {"one": {"command": ["x", "--key", "§"],\n "env": {"PGPASSWORD": "c"}}}}',
+    '{"servers": {"one": {"command": "x",\n "env": {\n  "A": "§",\n  "B": 5}}}}',
+    '{"servers": {"one": {"url": "https://h.org/?a=§",\n "headers": {"Cookie": "a=b; c"}}}}',
+    '{"provider": {"name": "openai", "headers": {"X": "§", "Y": "z"}},\n "tools": {"summary": true}}',
+)
+PIECES = (
+    "",
+    '"',
+    "'",
+    "\\",
+    ",",
+    ":",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\n",
+    "//",
+    "/*",
+    "x",
+    " ",
+    '""',
+    '":"',
+    "true",
+    "\ufeff",
+)
+# the word is a key now, or part of one: keys are shown
+KEY = re.compile(rf"{WORD}[^,\n]*[:=]")
+
+
+def problems(text: str) -> tuple[Problem, ...]:
+    """Everything that a text is told as settings and as MCP servers."""
+    document = parse("/w/x.json", text)
+    _, found = read_servers(document, origin="local", folder="/w", environ={}, which=lambda _: None)
+    return (*document.problems, *check_config(document), *found)
+
+
+def check(text: str) -> None:
+    """No frame, message, title or edit holds the word."""
+    for problem in problems(text):
+        fix = problem.fix
+        shown = [format_frame(problem, text), problem.message, *(one.message for one in problem.related)]
+        shown += [] if fix is None else [fix.title, *(edit.text for edit in fix.edits)]
+        assert not [one for one in shown if WORD in one], problem.code
+
+
+@st.composite
+def mistyped(draw: st.DrawFn) -> str:
+    """A file with up to four places where something is missing, or is put in."""
+    text = draw(st.sampled_from(TEXTS))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(text)))
+        text = text[:at] + draw(st.sampled_from(PIECES)) + text[at + draw(st.integers(0, 2)) :]
+    return text.replace("§", WORD)
+
+
+@given(mistyped())
+def test_nothing_mistyped_uncovers_a_value(text: str) -> None:
+    if not KEY.search(text):
+        check(text)
+
+
+def test_every_beginning_of_a_file() -> None:
+    for template in TEXTS:
+        text = template.replace("§", WORD)
+        for end in range(text.index(WORD) + len(WORD), len(text)):
+            check(text[:end])
+
+
+@given(mistyped())
+def test_columns_stay(text: str) -> None:
+    index = LineIndex(text)
+    for problem in problems(text):
+        for number, row in re.findall(r"(?m)^ +([0-9]+) \|(.*)$", format_frame(problem, text)):
+            line = f" {index.line(int(number) - 1)}"
+            assert len(line.rstrip()) <= len(row) <= len(line) or not line.strip()
