@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from nexus_context.config import mend
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, load_schema
 from nexus_context.errors import Problem, Span
 from nexus_context.jsontext import JsonDocument, parse
@@ -36,9 +37,6 @@ _LITERALS = ("true", "false", "null")
 
 _TOKEN = re.compile(r'"|[^\s{}\[\],:"]+')
 _PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+){0,500}')
-_KEY_TEXT = re.compile(
-    r'"[\w.$@/* -]{1,80}"'
-)  # a string that swallowed others' quotes has commas or brackets
 _COLON = re.compile(r"[ \t]*+:")
 
 _FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
@@ -95,7 +93,7 @@ class CoveredText:
             shown = token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token)
             return token if shown else "*" * len(token)
         is_key = _COLON.match(line, last) is not None
-        may_be = self._valid or (closes and _KEY_TEXT.fullmatch(token))
+        may_be = self._valid or (closes and mend.is_plain(token[1:-1]))
         if (is_key and may_be) or token[1:].removesuffix('"') in _schema_keys():
             return token
         closed = len(token) > 1 and token[-1] == '"'

@@ -29,8 +29,12 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str
 
 
 @terminal
-def test_no_command_steers_a_terminal(work: Path, tmp_path: Path) -> None:
-    for arguments in hostile.commands(work, tmp_path):
+@pytest.mark.timeout(300)  # a process for each command, on however busy a machine
+@pytest.mark.parametrize("part", range(4))
+def test_no_command_steers_a_terminal(work: Path, tmp_path: Path, part: int) -> None:
+    chat = str(work / f"{hostile.NAME}.jsonl")
+    assert main(("sessions", "import", chat, "--folder", str(work))) == 0
+    for arguments in hostile.commands(work, tmp_path)[part::4]:
         shown = hostile.on_a_terminal(arguments, hostile.environ(tmp_path))
         assert (hostile.steered(shown), bool(shown)) == ([], True), arguments
 

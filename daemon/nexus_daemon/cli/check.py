@@ -1,6 +1,7 @@
 """Check every configuration file that a folder's assistant and its agents read. For people, scripts and CI.
 
-Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict.
+Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict. Of
+the lines around a problem every value is covered but the reported one, and that too where it may be a secret.
 """
 
 import argparse
