@@ -28,11 +28,14 @@ from nexus_context.redact import is_secret_place, redact, redact_prose, says_sec
 NEAR = 320
 """Characters beside the shown part of a long line of prose that are searched for secrets, too."""
 
+MOST_SHOWN = 1_000
+"""Characters of a value of front matter that are shown; a frame shows fewer columns."""
+
 _JSON_FAMILIES = ("json", "config", "mcp")
 _BARE_KEY = "json.unquoted-key"
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,19}")
 _SYMBOL = re.compile(r"[^\w\s]{1,2}")  # what is wrong there, too short for a secret
-_QUOTES = "'`"
+_QUOTES = "\"'`"
 _LITERALS = ("true", "false", "null")
 
 _TOKEN = re.compile(r'"|[^\s{}\[\],:"]+')
@@ -43,7 +46,6 @@ _FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*")
 _FIELD = re.compile(
     r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)([ \t]*:)(?=[ \t]|\Z)"""
 )
-_BLANKS = re.compile(r"[ \t]*(?:-[ \t]+)*")
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
 _WORD = re.compile(r"\S")
 
@@ -53,7 +55,10 @@ class CoveredText:
 
     def __init__(self, problem: Problem, text: str, index: LineIndex) -> None:
         self._index, self._span = index, problem.span
-        self._json = problem.path.endswith(".json") or problem.code.partition(".")[0] in _JSON_FAMILIES
+        family = problem.code.partition(".")[0]
+        self._json = problem.path.endswith(".json") or (
+            family in _JSON_FAMILIES and not problem.path.endswith(".md")
+        )
         self._valid, self._reported = False, frozenset[Span]()
         if self._json:
             document = _document(text)
@@ -76,37 +81,22 @@ class CoveredText:
         return " " * low + shown
 
     def _json_line(self, line: str, start: int) -> str:
-        tokens = list(_tokens(line))
-        strings = [line[first:last] for first, last in tokens if line[first] == '"']
-        closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
-        parts, end = [], 0
-        for first, last in tokens:
-            parts += [line[end:first], self._token(line, first, last, start, closes=closes)]
-            end = last
-        return "".join([*parts, line[end:]])
-
-    def _token(self, line: str, first: int, last: int, start: int, *, closes: bool) -> str:
-        token = line[first:last]
-        if token in _LITERALS or Span(start + first, start + last) in self._reported:
-            return token
-        if token[0] != '"':
-            shown = token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token)
-            return token if shown else "*" * len(token)
-        is_key = _COLON.match(line, last) is not None
-        may_be = self._valid or (closes and mend.is_plain(token[1:-1]))
-        if (is_key and may_be) or token[1:].removesuffix('"') in _schema_keys():
-            return token
-        closed = len(token) > 1 and token[-1] == '"'
-        return '"' + "*" * (len(token) - 1 - closed) + '"' * closed
+        covered = _covered_json(line, self._valid)
+        for span in self._reported:
+            first, last = span.start - start, span.end - start
+            if first >= 0 and last <= len(line):
+                covered = covered[:first] + line[first:last] + covered[last:]
+        return covered
 
     def _field_line(self, line: str, number: int, start: int) -> str:
         if _FENCE.fullmatch(line):
             return line
         field = _FIELD.match(line)
-        head = field.end() if field else (_BLANKS.match(line) or field).end()  # type: ignore[union-attr]
+        head = field.end() if field else len(line) - len(line.lstrip("- \t"))
         keep = Span(0, 0)
         if self._may_show(number):
-            keep = Span(max(self._span.start - start, head), min(self._span.end - start, len(line)))
+            first = max(self._span.start - start, head)
+            keep = Span(first, min(self._span.end - start, len(line), first + MOST_SHOWN))
         covered = _WORD.sub("*", line[head:])
         if keep.start >= keep.end:
             return line[:head] + covered
@@ -124,6 +114,32 @@ class CoveredText:
                 return field[2] in _FIELDS
             number -= 1
         return False
+
+
+@functools.lru_cache(maxsize=4)
+def _covered_json(line: str, valid: bool) -> str:
+    """A line of JSON with every value covered; remembered, since many problems can be in one long line."""
+    tokens = list(_tokens(line))
+    strings = [line[first:last] for first, last in tokens if line[first] == '"']
+    closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
+    parts, end = [], 0
+    for first, last in tokens:
+        token = line[first:last]
+        is_key = token[0] == '"' and _COLON.match(line, last) is not None
+        shown = is_key and (valid or (closes and mend.is_plain(token[1:-1])))
+        parts += [line[end:first], token if shown else _covered_token(token)]
+        end = last
+    return "".join([*parts, line[end:]])
+
+
+def _covered_token(token: str) -> str:
+    """A string or a word covered, unless it can be no secret: a literal, a key of the schemas, a symbol."""
+    if token in _LITERALS or token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token):
+        return token
+    if token[0] != '"':
+        return "*" * len(token)
+    closed = len(token) > 1 and token[-1] == '"'
+    return '"' + "*" * (len(token) - 1 - closed) + '"' * closed
 
 
 def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]:

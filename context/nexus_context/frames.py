@@ -1,5 +1,6 @@
 """Problems as text for people: the frame of an error with its lines, and the exception that carries them."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from nexus_context.cover import CoveredText
@@ -9,6 +10,8 @@ from nexus_context.redact import redact
 
 MAX_FRAMES = 20
 MAX_COLUMNS = 160  # of one shown line; minified files have lines of a megabyte
+
+_lines_of = functools.lru_cache(maxsize=2)(LineIndex)  # the problems of a file come one after another
 
 _TITLES = {
     "json": ("Invalid JSON in", "Fix the JSON syntax error and try again."),
@@ -50,7 +53,7 @@ def format_frame(problem: Problem, text: str | None) -> str:
     end = ["", remedy] if remedy else []
     if text is None:
         return "\n".join([head, "", f"  {message}", *end])
-    index = LineIndex(text)
+    index = _lines_of(text)
     line, column = index.position(problem.span.start)
     place = f"  Line {line + 1}, Column {column + 1}: {message}"
     excerpt = _excerpt(CoveredText(problem, text, index), index, line, column)

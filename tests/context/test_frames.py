@@ -67,6 +67,18 @@ def test_a_minified_line_is_cut_around_the_column() -> None:
     assert (len(line), line[mark.index("^")]) == (len("  1 | ") + MAX_COLUMNS + 2, "?")
 
 
+def test_many_problems_of_a_minified_file_are_no_more_work_than_one() -> None:
+    """The long line is read once: 200 frames of a megabyte would take minutes."""
+    text = '{"a": [' + ", ".join(['"secret"'] * 100_000) + "]}"
+    started = time.perf_counter()
+    for place in range(200):
+        problem = Problem(
+            "/c", Span(7 + 10 * place, 15 + 10 * place), "config.type", Severity.ERROR, "Wrong."
+        )
+        assert "secret" not in format_frame(problem, text)
+    assert time.perf_counter() - started < 20
+
+
 def test_secrets_in_shown_lines_are_covered() -> None:
     text = '{"env": {"API_KEY": "short",\n "B": "ghp_0123456789abcdefghij"}, "c": ?}'
     frame = format_frame(Problem("/c", Span(text.index("?"), 0), "mcp.type", Severity.ERROR, "Wrong."), text)

@@ -160,7 +160,7 @@ def _said(run: str) -> str:
     said = tags + (spelt if spelt.isprintable() else "")
     if not said.strip():
         return ""
-    said = redact_prose(said)
+    said = redact_prose(said[: 4 * MOST_SHOWN])
     return said if len(said) <= MOST_SHOWN else said[: MOST_SHOWN - 1] + "…"
 
 

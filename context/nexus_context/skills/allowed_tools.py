@@ -19,6 +19,8 @@ from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.redact import redact_prose
 from nexus_context.skills.front_matter import Node
 
+MOST_SHOWN = 200  # characters of a tool and its pattern that a message is made of
+
 CODE = "skill.allowed-tools"
 MAX_REPORTED = 20
 """Of more parts that are left out the first are reported."""
@@ -173,7 +175,7 @@ def _one_line(tool: str) -> str:
 
 
 def _shown(tool: str) -> str:
-    return mend.quoted(redact_prose(_one_line(tool)))
+    return mend.quoted(redact_prose(_one_line(tool[:MOST_SHOWN])))
 
 
 def _stray(shown: str) -> str:

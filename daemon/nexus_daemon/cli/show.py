@@ -1,8 +1,8 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
-The prompt is exact in a pipe or a file; on a terminal its control characters are made visible. With --message,
-the last user message, too, which says what is true at the moment. With --messages, what it would be sent of a
-conversation, what is cut and why. With --agent, the same for an agent of the folder's.
+The prompt is exact in a pipe or a file; on a terminal its control characters are made visible. With
+--message, the last user message, too, which says what is true at the moment. With --messages, what it would
+be sent of a conversation, what is cut and why. With --agent, the same for an agent of the folder's.
 """
 
 import argparse
