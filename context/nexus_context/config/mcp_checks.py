@@ -125,7 +125,7 @@ def _command_problems(
     first = command.split(" ", 1)[0]
     if first != command and around.which(first):
         message = f'There is no program of this name, but there is "{first}": move its arguments to "args".'
-    elif _PROGRAM.fullmatch(command):
+    elif document.ok and _PROGRAM.fullmatch(command):  # of a broken list the first item may be an argument
         message = f'There is no program "{command}": install it, or give its full path.'
     else:  # the text may hold arguments, and they may be secrets
         message = 'There is no such program: install it, or give its full path. Arguments belong into "args".'
