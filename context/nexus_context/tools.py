@@ -15,13 +15,14 @@
 6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nexus_context.budget import UsageRow
+from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, memo
 
@@ -93,10 +94,11 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
             check_tool(tool, f"Tool {number} of the request")
             by_name[name_of(tool)] = tool
     rules = rules or Filter()
+    patterns = functools.cache(Patterns)  # of this one selection
     offered: list[Tool] = []
     left_out: dict[str, str] = {}
     for name, tool in sorted(by_name.items()):
-        reason = _reason(name, tool, rules)
+        reason = _reason(name, tool, rules, patterns)
         if reason is None:
             offered.append(tool)
         else:
@@ -114,20 +116,22 @@ def _tokens(tool: Tool, counter: TokenCounter) -> int:
     return memo.recall(f"tools in {counter.name}", text, counter.count)
 
 
-def _reason(name: str, tool: Tool, rules: Filter) -> str | None:
-    if _matches(name, rules.disabled):
+def _reason(
+    name: str, tool: Tool, rules: Filter, patterns: Callable[[tuple[str, ...]], Patterns]
+) -> str | None:
+    if patterns(rules.disabled).matches(name):
         return "disabled"
-    if not all(_matches(name, patterns) for patterns in rules.named):
+    if not all(patterns(tools).matches(name) for tools in rules.named):
         return "not among the agent's tools"
     given = tool.get("permissions")
     needs = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
     says = rules.strict or bool(needs) or "." in name
     for need in needs or [name]:
-        if _matches(need, rules.deny):
+        if patterns(rules.deny).matches(need):
             return f"{need} is denied"
-        if says and rules.allow and not _matches(need, rules.allow):
+        if says and rules.allow and not patterns(rules.allow).matches(need):
             return f"{need} is not allowed"
-        if rules.only is not None and not _matches(need, rules.only):
+        if rules.only is not None and not patterns(rules.only).matches(need):
             return f"the request does not allow {need}"
     if rules.sandbox and not _hints(tool, "readOnlyHint"):
         return "not in a sandbox: it does not say that it only reads"
@@ -142,7 +146,3 @@ def _hints(tool: Tool, hint: str) -> bool:
 
 
 _FORMS = ("function", "custom")  # types of OpenAI's tools, and the keys that these are under
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -10,7 +10,7 @@ import pytest
 
 from nexus_context.agents import MAX_AGENTS, Agent, AgentPool
 from nexus_context.assembly import Options, Request, assemble
-from nexus_context.config.patterns import overlap
+from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
 from nexus_context.prompt.render import source_at
@@ -255,7 +255,7 @@ def test_tools_and_servers_come_from_the_parent(pool: AgentPool) -> None:
     ],
 )
 def test_patterns_meet(one: str, other: str, meet: bool) -> None:
-    assert (overlap(one, other), overlap(other, one)) == (meet, meet)
+    assert (Patterns((other,)).meet(one), Patterns((one,)).meet(other)) == (meet, meet)
 
 
 def test_models_and_parameters(pool: AgentPool) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nexus_context.agents import AgentPool, Permissions
 from nexus_context.agents.permissions import narrowed
-from nexus_context.config.patterns import covered, overlap
+from nexus_context.config.patterns import Patterns
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
 from nexus_context.files import real_path
@@ -103,8 +103,8 @@ def test_what_two_allow_is_never_more_than_either(one: Permissions, other: Permi
 @given(st.sampled_from(PATTERNS), st.sampled_from(PATTERNS), st.sampled_from(WORDS))
 def test_patterns_say_what_names_do(one: str, other: str, word: str) -> None:
     if fnmatchcase(word, one):
-        assert not covered(one, (other,)) or fnmatchcase(word, other)
-        assert not fnmatchcase(word, other) or overlap(one, other)
+        assert not Patterns((other,)).cover(one) or fnmatchcase(word, other)
+        assert not fnmatchcase(word, other) or Patterns((other,)).meet(one)
 
 
 @settings(max_examples=30, deadline=None)

@@ -256,7 +256,7 @@ def test_what_is_settled_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.M
     tree = write_fixture(listed, tmp_path)
     now, texts = load_folder(tree, "/home/co"), dict[str, str]()
     first = now.problems
-    assert (len(first), len(looked)) == (21, 40)
+    assert (len(first), len(looked)) == (21, 80)
 
     def typed(name: str, text: str) -> tuple[Problem, ...]:
         nonlocal now
@@ -273,7 +273,7 @@ def test_what_is_settled_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "home/co/none").mkdir()
     assert ([one.code for one in typed("NEXUS.md", "x")], looked) == (["config.agent-tool"] * 20, [])
     servers = '{"mcpServers": {"q1x": {"url": "https://x.y/z"}}}'
-    assert any("did you mean" in one.message for one in typed("mcp.json", servers)) and len(looked) == 40
+    assert any("did you mean" in one.message for one in typed("mcp.json", servers)) and len(looked) == 80
     broken = typed("config.json", files["config.json"] + "}")
     assert {one.code for one in broken}.isdisjoint({"config.agent-tool"})
     assert len(typed("config.json", files["config.json"])) == 20

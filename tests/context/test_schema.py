@@ -105,7 +105,16 @@ SUBSET = {
         "minimum",
         "maximum",
     ),
-    *("minLength", "pattern", "items", "properties", "patternProperties", "additionalProperties", "required"),
+    *(
+        "minLength",
+        "maxLength",
+        "pattern",
+        "items",
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "required",
+    ),
     "oneOf",
 }
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.config.merge import ConfigLayer, merge
-from nexus_context.config.patterns import matches, servers_named
+from nexus_context.config.patterns import Patterns, servers_named
 from nexus_context.config.scope import LEVELS, restrict
 from nexus_context.errors import Severity
 from nexus_context.jsontext import parse
@@ -268,13 +268,13 @@ def test_no_workspace_widens_an_agent(globally: dict[str, Any], locally: list[di
         assert LEVELS.index(may["level"] or "trusted") <= LEVELS.index(own["level"])
     for word in ("fs.read", "fs.write", "git.log", "gitx", "mcp__git__x", "other"):
         if own.get("allow"):
-            assert matches(word, own["allow"]) or not matches(word, may["allow"])
+            assert Patterns(own["allow"]).matches(word) or not Patterns(may["allow"]).matches(word)
         if globally.get("tools") is not None:
-            assert matches(word, globally["tools"]) or not matches(word, now["tools"])
+            assert Patterns(globally["tools"]).matches(word) or not Patterns(now["tools"]).matches(word)
     servers, granted = (
         [s for tool in each.get("tools") or () for s in servers_named(tool)] for each in (now, globally)
     )
-    assert all(matches("git", granted) or not matches("git", [one]) for one in servers)
+    assert all(Patterns(granted).matches("git") or not Patterns([one]).matches("git") for one in servers)
     assert (now.get("role") or "worker") in (globally.get("role"), "worker")
     if globally.get("parent") not in (None, "main"):
         assert now["parent"] == globally["parent"]

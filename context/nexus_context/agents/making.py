@@ -22,7 +22,7 @@ from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective
-from nexus_context.config.patterns import NOTHING, matches, overlap, servers_named
+from nexus_context.config.patterns import NOTHING, Patterns, servers_named
 from nexus_context.errors import RequestError
 from nexus_context.layers.agents import MAX_DEPTH
 from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
@@ -180,8 +180,9 @@ def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
     wrong = check_value(f"/agents/{wanted.id}/tools", list(wanted.tools))
     if wrong:
         raise RequestError(f"Agent {wanted.id!r}: {wrong}", code="agent-tools")
+    lists = [Patterns(tools) for tools in parent.tools]
     for pattern in wanted.tools:
-        if not all(any(overlap(pattern, one) for one in has) for has in parent.tools):
+        if not all(tools.meet(pattern) for tools in lists):
             own = parent.tools[-1]
             has = mend.listed([mend.quoted(one) for one in own]) if own else "none"
             raise RequestError(
@@ -210,5 +211,5 @@ def _servers(wanted: Wanted, parents: Sequence[McpServer]) -> tuple[McpServer, .
     """The parent's servers that the agent was granted."""
     if not wanted.tools:
         return ()
-    named = [pattern for tool in wanted.tools for pattern in servers_named(tool)]
-    return tuple(server for server in parents if server.shadowed_by is None and matches(server.name, named))
+    named = Patterns(pattern for tool in wanted.tools for pattern in servers_named(tool))
+    return tuple(server for server in parents if server.shadowed_by is None and named.matches(server.name))

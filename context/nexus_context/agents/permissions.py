@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
 from nexus_context.config.merge import Effective
-from nexus_context.config.patterns import NOTHING, covered
+from nexus_context.config.patterns import NOTHING, Patterns
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers
@@ -85,7 +85,8 @@ def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permiss
             code="agent-permissions",
         )
     allow = tuple(wanted.get("allow") or ())
-    more = next((one for one in allow if parent.allow and not covered(one, parent.allow)), None)
+    allowed = Patterns(parent.allow)
+    more = next((one for one in allow if parent.allow and not allowed.cover(one)), None)
     if more is not None:
         raise RequestError(
             f"Agent {agent!r} may not be allowed {mend.quoted(more)}: its parent is not. Ask for what is "
@@ -112,6 +113,7 @@ def _listed(value: Any) -> Any:
 def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     if not one or not other:
         return (*one, *other)
-    kept = [pattern for pattern in one if covered(pattern, other)]
-    kept += [pattern for pattern in other if covered(pattern, one)]
+    first, second = Patterns(one), Patterns(other)
+    kept = [pattern for pattern in one if second.cover(pattern)]
+    kept += [pattern for pattern in other if first.cover(pattern)]
     return tuple(dict.fromkeys(kept)) or NOTHING

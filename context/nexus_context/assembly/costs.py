@@ -11,13 +11,13 @@ from nexus_context import tools as tool_sets
 from nexus_context.assembly.event import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
+from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy
 from nexus_context.errors import Span
 from nexus_context.layers.model import GLOBAL
-from nexus_context.layers.skills import matches
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot, active_skills, prompt_for
@@ -156,10 +156,9 @@ def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str])
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
     named = dict.fromkeys(tool for one in active if one.layer == GLOBAL for tool in one.skill.allowed_tools)
-    off = (*rules.disabled, *rules.deny)
-    return [
-        tool for tool in named if (name := tool.partition("(")[0]) not in left_out and not matches(name, off)
-    ]
+    off = Patterns((*rules.disabled, *rules.deny))
+    names = {tool: tool.partition("(")[0] for tool in named}
+    return [tool for tool, name in names.items() if name not in left_out and not off.matches(name)]
 
 
 def _memory_tools(options: Options) -> list[dict[str, Any]]:

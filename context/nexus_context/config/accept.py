@@ -7,6 +7,7 @@ members, those that are the very objects that were accepted for the text before 
 
 import functools
 import re
+import sys
 from collections.abc import Callable
 from itertools import compress
 from operator import not_
@@ -104,7 +105,7 @@ def _compiled(node: Node) -> _Test:
         if node.get("items"):
             item = acceptor(node["items"])
             parts[list] = lambda value: all(map(item, value))
-        if "minLength" in node or "pattern" in node:
+        if {"minLength", "maxLength", "pattern"} & node.keys():
             parts[str] = _text(node)
         if "minimum" in node or "maximum" in node:
             parts[int] = parts[float] = _number(node)
@@ -146,11 +147,11 @@ def _object(node: Node) -> Accept:
 
 
 def _text(node: Node) -> Accept:
-    least = node.get("minLength", 0)
+    least, most = node.get("minLength", 0), node.get("maxLength", sys.maxsize)
     form = pattern(node["pattern"]).search if "pattern" in node else None
-    if form is None and least == 1:
+    if form is None and least == 1 and most == sys.maxsize:
         return bool
-    return lambda value: len(value) >= least and (form is None or form(value) is not None)
+    return lambda value: least <= len(value) <= most and (form is None or form(value) is not None)
 
 
 def _number(node: Node) -> Accept:

@@ -3,7 +3,8 @@
 The schemas keep to a closed subset of draft-07, so that this small interpreter can stand in for pydantic,
 whose import costs more than everything else together:
 
-1. `type` (one or several), `enum`, `minimum`, `maximum`, `minLength`, `pattern`, `items`.
+1. `type` (one or several), `enum`, `minimum`, `maximum`, `minLength`, `maxLength`, `pattern`,
+   `items`.
 2. `properties`, `additionalProperties` (false or a schema), `required`; `_comment*` keys are skipped.
 3. `oneOf` only as "exactly one of these keys is set and not null".
 4. Integers are Python ints: 2.0 is not a whole number, true is not a number (pydantic's strict mode).
@@ -226,6 +227,9 @@ def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]
     # the text itself is never repeated: it may be a key pasted into the wrong place
     if len(value) < node.get("minLength", 0):
         findings.append(Finding("pattern", pointer, f"{_name(pointer)} must not be empty."))
+    elif len(value) > node.get("maxLength", len(value)):
+        message = f"{_name(pointer)} has {len(value):,} characters, and {node['maxLength']:,} are allowed."
+        findings.append(Finding("too-long", pointer, f"{message} Shorten it."))
     elif "pattern" in node and not _pattern(node["pattern"]).search(value):
         message = f"{_name(pointer)} {_FORMS[node['pattern']]}"
         findings.append(Finding("pattern", pointer, message))

@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nexus_context.config.kinds import MAX_NAME
+from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
 from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
+from nexus_context.config.patterns import MOST_STEPS, WORD
 from nexus_context.config.schema import Config
+from nexus_context.jsontext import parse_pointer
 
 Node = dict[str, Any]
 
@@ -33,12 +37,29 @@ def json_schema() -> Node:
 
 def reference(schema: Node) -> str:
     """docs/configuration.md: one table a section of the schema."""
-    parts = [_INTRODUCTION]
+    parts = [_INTRODUCTION + _limits()]
     for name, node in schema["properties"].items():
         if name == "$schema":
             continue
         parts.append(f"## {name}\n\n{node['description']}\n\n{_table(node)}")
     return "\n".join(parts)
+
+
+def _limits() -> str:
+    ends = {place: (most, "the rest does not count") for place, most in ENDS.items()}
+    refuses = {place: (most, "everything is refused") for place, most in REFUSES.items()}
+    rows = [
+        f"| `{'.'.join(str(step) for step in parse_pointer(place))}` | {most:,} | {consequence} |"
+        for place, (most, consequence) in (ends | refuses).items()
+    ]
+    return _LIMITS.format(
+        name=MAX_NAME,
+        limits="\n".join(rows),
+        agents=MOST_AGENTS,
+        patterns=MOST_PATTERNS,
+        word=WORD,
+        steps=MOST_STEPS,
+    )
 
 
 def _plain(node: Node, definitions: Node) -> Node:
@@ -176,6 +197,26 @@ ignored there, with a warning that names the global file:
 `nexus show --layers`, `nexus/context/layers` and code lenses name each known instruction file between the
 folder and the root of its repository that is not read (of Copilot, Cursor, Gemini and others, too), with the
 reason and what would change that.
+"""
+
+_LIMITS = """
+## Limits
+
+What a folder can cost is limited, whatever its files are. A name or a pattern has at most {name}
+characters. A list has at most so many items, all layers together; the first item past the limit is reported
+as `config.too-many`:
+
+| List | Items | Past the limit |
+|---|---|---|
+{limits}
+
+The first {agents:,} agents count. Those after them may do nothing, and neither may an agent with more than
+{patterns:,} items in `tools`, `permissions.allow` or `permissions.deny`.
+
+Patterns are compared as a whole list, one step for each character of a name and each {word} characters of the
+list. Where lists are compared with each other (what a workspace allows with what the global file allows, an
+agent's tools with its parent's) that is done for at most {steps:,} steps; what is not compared by then is not
+allowed.
 """
 
 

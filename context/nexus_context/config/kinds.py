@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from nexus_context.config.accept import COMMENT_PREFIX
 
 MAX_TOKENS = 100_000_000
+MAX_NAME = 255  # characters of a pattern, as of a file name
 
 
 def without_comments(value: Any) -> Any:
@@ -17,10 +18,10 @@ def without_comments(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
-FileName = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
+FileName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^/\\]+$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^\s]*$")]
-Pattern = Annotated[str, Field(pattern=r"^[!-~]+$")]
+Pattern = Annotated[str, Field(max_length=MAX_NAME, pattern=r"^[!-~]+$")]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
 TokensOrNone = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Count = Annotated[int, Field(ge=0, le=100_000)]

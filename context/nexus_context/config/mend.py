@@ -16,10 +16,15 @@ _PLAIN = re.compile(r"[\w.$@/* -]{1,80}")
 _BLANK = " \t\r\n"
 _SIMILAR = 0.7
 _LONGEST = 80  # characters of a word that are compared
+_MOST_COMPARED = 50  # choices, letter by letter; of more only those that begin alike
 
 
 def meant(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else spelt alike."""
+    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else spelt alike.
+
+    Spelt alike are texts most of whose characters stand in both in the same order. Takes a step for each
+    character of at most `_MOST_COMPARED` choices.
+    """
     return _meant(word[:_LONGEST], tuple(choices))
 
 
@@ -30,11 +35,34 @@ def _meant(word: str, known: tuple[str, ...]) -> str | None:
     for choice in known:
         if _bare(choice) == bare:
             return choice
-    # difflib costs 10 ms to import and is needed for misspelt words only
-    from difflib import get_close_matches
+    near = [choice for choice in known if _similarity(len(word), choice, len(word)) >= _SIMILAR]
+    if len(near) > _MOST_COMPARED:
+        near = [choice for choice in near if choice[:1].casefold() == word[:1].casefold()][:_MOST_COMPARED]
+    places: dict[str, int] = {}
+    for place, character in enumerate(word):
+        places[character] = places.get(character, 0) | 1 << place
+    ranked = [(_similarity(len(word), choice, _in_both(places, choice)), choice) for choice in near]
+    best, choice = max(ranked, key=lambda each: each[0], default=(0.0, None))
+    return choice if best >= _SIMILAR else None
 
-    close = get_close_matches(word, known, n=1, cutoff=_SIMILAR)
-    return close[0] if close else None
+
+def _similarity(length: int, choice: str, common: int) -> float:
+    """The share of two texts that both have, if so many characters are common; at most all of the shorter."""
+    return 2 * min(common, len(choice)) / (length + len(choice) or 1)
+
+
+def _in_both(places: dict[str, int], text: str) -> int:
+    """How many characters stand in a text and in a word in the same order, at most.
+
+    `places` are the bits of each character in the word. All its places move at once (Crochemore and others,
+    "A fast and practical bit-vector algorithm for the longest common subsequence problem", 2001).
+    """
+    every = functools.reduce(int.__or__, places.values(), 0)
+    free = every
+    for character in text[:_LONGEST]:
+        taken = free & places.get(character, 0)
+        free = (free + taken | free - taken) & every
+    return (every ^ free).bit_count()
 
 
 def rename(document: JsonDocument, pointer: Pointer, name: str) -> Fix | None:

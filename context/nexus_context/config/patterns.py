@@ -1,83 +1,177 @@
-"""Patterns of names such as `fs.read` or `network.*`, set beside each other."""
+"""Patterns of names such as `fs.read` or `network.*`: a list of them is compared as one, never in pairs.
+
+1. A pattern is `fnmatch`'s: `*` is any text, `?` one character, `[…]` one of a set.
+2. Names without wildcards are looked up. All other patterns of a list are one automaton, whose states are the
+   bits of one number: a state says how much of a pattern a text has matched so far. Each character moves all
+   states at once (Baeza-Yates and Gonnet, "A new approach to text searching", 1992), so there is no
+   backtracking, whatever the patterns are.
+3. A step is one character and one word of states: WORD characters of the patterns. A name takes as many steps
+   as it has characters times the words of the list.
+4. Two lists take as many as one of them has characters times the words of the other. That is the one product
+   here, and it has a limit: what would take more than MOST_STEPS is answered as if nobody knew: "not covered"
+   and "may meet". So what exceeds the limit is never allowed more.
+"""
 
 import functools
-import itertools
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 
 NOTHING = ("[]",)
 """A list of patterns that nothing is named by, where an empty list would stand for everything."""
+
+WORD = 64
+"""Characters of patterns that one step compares."""
+MOST_STEPS = 2_000_000
+"""Steps in which the patterns of another list are compared with one list: less than 0.1 s."""
 
 _WILD = re.compile(r"[*?[]")
 
 
 class Patterns:
-    """Patterns that many others are set beside; looked at are only those that begin alike.
-
-    What stands before a pattern's first wildcard is its head: where no head begins the other, nothing can
-    match both.
-    """
+    """A list of patterns. `steps` counts what comparing other patterns with it has taken."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._by_head: dict[str, list[str]] = {}
-        for pattern in dict.fromkeys(patterns):
-            self._by_head.setdefault(_head(pattern), []).append(pattern)
-        self._heads = sorted(self._by_head)
-        self._lengths = sorted({len(head) for head in self._heads})
+        self.steps = 0
+        self._patterns = dict.fromkeys(patterns)
 
     def naming(self, name: str) -> str | None:
         """One of the patterns that stands for a name; None if there is none."""
-        return next((one for one in self._beginning(name) if fnmatchcase(name, one)), None)
+        if name in self._patterns and not _WILD.search(name):
+            return name
+        return next(self._wild.patterns(self._wild.run(name)), None) if self._wild.width else None
+
+    def matches(self, name: str) -> bool:
+        """Whether one of the patterns stands for a name."""
+        return self.naming(name) is not None
+
+    def fitting(self, names: Iterable[str]) -> set[str]:
+        """The patterns that stand for at least one of the names."""
+        fitting, states = set[str](), 0
+        for name in names:
+            if name in self._patterns:
+                fitting.add(name)
+            if self._wild.width:
+                states |= self._wild.run(name)
+        return {one for one in fitting if not _WILD.search(one)}.union(self._wild.patterns(states))
 
     def cover(self, pattern: str) -> bool:
-        """Whether one of them surely stands for all that a pattern can mean, see `covered`."""
-        return covered(pattern, self._beginning(_head(pattern)))
+        """Whether one of them surely stands for all that `pattern` can mean."""
+        if pattern in self._patterns or "*" in self._patterns:
+            return True
+        if (
+            "?" in pattern
+            or "[" in pattern
+            or not self._wild.width
+            or not self._may_step(pattern, self._wild)
+        ):
+            return False
+        # a `*` in the narrow pattern has to meet a `*` in the wide one, which any character stands for
+        covering = self._wild.patterns(self._wild.run(pattern.replace("*", "\0\0")))
+        asks = "?[" if "*" in pattern else "["  # `?` could meet a `*`, which may stand for nothing
+        return any(not any(character in one for character in asks) for one in covering)
 
     def meet(self, pattern: str) -> bool:
-        """Whether some name can match a pattern and one of these, see `overlap`."""
-        head = _head(pattern)
-        if any(_inside(pattern, one) or overlap(pattern, one) for one in self._beginning(head)):
-            return True
-        if head == pattern:
+        """Whether some name can match a pattern and one of these; its own sets count as any one character."""
+        if not _WILD.search(pattern):
+            return self.matches(pattern)
+        return not self._may_step(pattern, self._all) or self._all.meets(pattern)
+
+    @functools.cached_property
+    def _wild(self) -> "_Automaton":
+        return _Automaton([one for one in self._patterns if _WILD.search(one)])
+
+    @functools.cached_property
+    def _all(self) -> "_Automaton":
+        return _Automaton([*self._patterns])
+
+    def _may_step(self, pattern: str, automaton: "_Automaton") -> bool:
+        steps = self.steps + len(pattern) * (1 + automaton.width // WORD)
+        if steps > MOST_STEPS:
             return False
-        longer = self._heads[bisect_right(self._heads, head) :]
-        alike = itertools.takewhile(lambda one: one.startswith(head), longer)
-        return any(overlap(pattern, one) for beginning in alike for one in self._by_head[beginning])
-
-    def _beginning(self, text: str) -> Iterator[str]:
-        """The patterns whose head a text begins with, the shortest head first."""
-        for length in self._lengths:
-            if length <= len(text):
-                yield from self._by_head.get(text[:length], ())
+        self.steps = steps
+        return True
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of those that the patterns stand for."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+class _Automaton:
+    """The states of all patterns in a row.
 
+    A pattern has one for its beginning and one after each of its characters and sets, from the lowest bit up;
+    above these is one bit that is never a state. A `*` is a state that stays.
+    """
 
-def covered(pattern: str, wide: Iterable[str]) -> bool:
-    """Whether one of the `wide` patterns surely stands for all that `pattern` can mean."""
-    return any(pattern == one or one == "*" or _inside(pattern, one) for one in wide)
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._list = patterns
+        self._ends: list[int] = []
+        self._at: dict[str, list[int]] = {}  # the states after each character or set
+        firsts: list[int] = []
+        stays: list[int] = []
+        state = 0
+        for pattern in patterns:
+            firsts.append(state)
+            for item in _items(pattern):
+                if item == "*":
+                    stays.append(state)
+                else:
+                    state += 1
+                    self._at.setdefault(item, []).append(state)
+            self._ends.append(state)
+            state += 2
+        self.width = state
+        self._sets = [(_ranges(item), item) for item in self._at if len(item) > 1]
+        self._masks: dict[str, int] = {}
+        self._first, self._stay, self._last = map(self._bits, (firsts, stays, self._ends))
+        self._any = self._bits(self._at.get("?", ()))
 
+    def run(self, text: str) -> int:
+        """The last states of the patterns that match a text."""
+        states, stay = self._first, self._stay
+        for character in text:
+            states = (states << 1) & self._mask(character) | states & stay
+            if not states:
+                break
+        return states & self._last
 
-def _inside(pattern: str, wide: str) -> bool:
-    # a `*` in the narrow pattern has to meet a `*` in the wide one, which any character stands for
-    plain = not any(character in pattern for character in "?[") and "[" not in wide
-    return plain and fnmatchcase(pattern.replace("*", "\0\0"), wide) and not _asks(pattern, wide)
+    def meets(self, pattern: str) -> bool:
+        """Whether some text that a pattern matches leads to a last state."""
+        beyond = self._last << 1
+        states, stay = self._first, self._stay
+        for item in _items(pattern):
+            if (
+                item == "*"
+            ):  # all states of a pattern above its lowest; what is borrowed ends at the bit above
+                states = (states | (beyond - states)) & ~beyond
+            elif item == "?" or len(item) > 1:
+                states = (states << 1) & ~beyond | states & stay
+            else:
+                states = (states << 1) & self._mask(item) | states & stay
+            if not states:
+                return False
+        return states & self._last != 0
 
+    def patterns(self, states: int) -> Iterator[str]:
+        """The patterns whose last states these are, in their order."""
+        while states:
+            lowest = states & -states
+            yield self._list[bisect_left(self._ends, lowest.bit_length() - 1)]
+            states ^= lowest
 
-def _asks(pattern: str, wide: str) -> bool:
-    """Whether `?` of the wide pattern could meet a `*`, which may stand for nothing."""
-    return "?" in wide and "*" in pattern
+    def _mask(self, character: str) -> int:
+        """The states after this character, and after all that stands for it."""
+        mask = self._masks.get(character)
+        if mask is None:
+            accepting = [
+                item for (negated, ranges), item in self._sets if _holds(ranges, character) != negated
+            ]
+            after = [state for item in (character, *accepting) for state in self._at.get(item, ())]
+            mask = self._masks[character] = self._any | self._bits(after)
+        return mask
 
-
-@functools.lru_cache(maxsize=1024)
-def overlap(one: str, other: str) -> bool:
-    """Whether some name can match both patterns; sets (`[…]`) count as any one character."""
-    return _meet(_plain(one), _plain(other))
+    def _bits(self, states: Iterable[int]) -> int:
+        data = bytearray(self.width // 8 + 1)
+        for state in states:
+            data[state >> 3] |= 1 << (state & 7)
+        return int.from_bytes(data, "little")
 
 
 def servers_named(tool: str) -> list[str]:
@@ -90,43 +184,39 @@ def servers_named(tool: str) -> list[str]:
     return [server] if dot else []
 
 
-def _head(pattern: str) -> str:
-    return _WILD.split(pattern, maxsplit=1)[0]
+def literally(name: str) -> str:
+    """The pattern that stands for just this name."""
+    return _WILD.sub(lambda match: f"[{match[0]}]", name)
 
 
-def _plain(pattern: str) -> str:
-    made, rest = "", pattern
-    while rest:
-        end = rest.find("]", 3 if rest[1:2] == "!" else 2) if rest[0] == "[" else -1
-        made += "?" if end > 0 else rest[0]
-        rest = rest[end + 1 :] if end > 0 else rest[1:]
-    return made
+def _items(pattern: str) -> Iterator[str]:
+    """A pattern's characters, wildcards and sets in order; a `[` that nothing closes is a character."""
+    at, last = 0, pattern.rfind("]")
+    while at < len(pattern):
+        end = at + 1
+        if pattern[at] == "[" and at < last:
+            closed = pattern.find("]", at + (3 if pattern[at + 1] == "!" else 2)) + 1
+            end = closed or end
+        yield pattern[at:end]
+        at = end
 
 
-def _meet(one: str, other: str) -> bool:
-    """By dynamic programming: the rests of `other` that can still match after each character of `one`."""
-    rests = {0, *_stars(other, 0)}
-    for character in one:
-        if character == "*":
-            first = min(rests)
-            rests = set(range(first, len(other) + 1))
-            continue
-        after: set[int] = set()
-        for at in rests:
-            if at < len(other):
-                if other[at] == "*":
-                    after.update((at, *_stars(other, at)))
-                elif "?" in (character, other[at]) or character == other[at]:
-                    after.update((at + 1, *_stars(other, at + 1)))
-        if not after:
-            return False
-        rests = after
-    return len(other) in rests
+_Ranges = list[tuple[str, str]]
 
 
-def _stars(pattern: str, at: int) -> Sequence[int]:
-    """The places after the `*`s at a place: each may stand for nothing."""
-    end = at
-    while end < len(pattern) and pattern[end] == "*":
-        end += 1
-    return range(at + 1, end + 1)
+def _ranges(item: str) -> tuple[bool, _Ranges]:
+    """A set such as `[!a-z_]`: whether it means all others, and its first and last characters."""
+    body = item[1:-1]
+    negated = body.startswith("!")
+    body = body[negated:]
+    ranges: _Ranges = []
+    at = 0
+    while at < len(body):
+        step = 3 if body[at + 1 : at + 2] == "-" and at + 2 < len(body) else 1
+        ranges.append((body[at], body[at + step - 1]))
+        at += step
+    return negated, ranges
+
+
+def _holds(ranges: _Ranges, character: str) -> bool:
+    return any(low <= character <= high for low, high in ranges)

@@ -29,7 +29,7 @@ from nexus_context.config import mend
 from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.check import describe
 from nexus_context.config.merge import ConfigLayer, deep_merge
-from nexus_context.config.patterns import covered, servers_named
+from nexus_context.config.patterns import Patterns, servers_named
 from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument, Pointer
 
@@ -166,7 +166,8 @@ def _more_allowed(
     place: Pointer, permissions: dict[str, Any], allowed: Sequence[str], without: str
 ) -> _Found:
     patterns = _texts(permissions.get("allow")) if allowed else []
-    more = next((pattern for pattern in patterns if not covered(pattern, allowed)), None)
+    wide = Patterns(allowed)
+    more = next((pattern for pattern in patterns if not wide.cover(pattern)), None)
     if more is not None:
         yield (*place, "allow"), patterns, f"it allows {mend.quoted(more)}, which {without}"
 
@@ -175,11 +176,12 @@ def _more_tools(place: Pointer, agent: dict[str, Any], own: dict[str, Any], whos
     """More tools than the global agent has; a server has to be named there, too, to be granted."""
     tools, listed = agent.get("tools"), isinstance(own.get("tools"), list)
     named = _texts(own.get("tools")) if listed else ["*"]
-    servers = [server for tool in named for server in servers_named(tool)] if listed else []
+    servers = Patterns(server for tool in named for server in servers_named(tool) if listed)
+    wide = Patterns(named)
     if listed and "tools" in agent and tools is None:
         yield place, None, f"null takes away the list of {whose}"
     for tool in _texts(tools):
-        if not covered(tool, named) or not all(covered(one, servers) for one in servers_named(tool)):
+        if not wide.cover(tool) or not all(map(servers.cover, servers_named(tool))):
             server = f"{mend.quoted(tool)} can name an MCP server, and {whose} names none"
             missing = f"it names {mend.quoted(tool)}, which {whose} does not have"
             yield place, tools, missing if listed else server

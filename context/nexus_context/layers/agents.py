@@ -24,13 +24,14 @@ What could not be started is an error, what would be started and has nothing of 
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from nexus_context.config import mend
+from nexus_context.config.limits import MOST_AGENTS
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective, Provenance
-from nexus_context.config.patterns import Patterns, servers_named
+from nexus_context.config.patterns import Patterns, literally, servers_named
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import Problem, Related, Severity
 from nexus_context.files import exists, is_dir
@@ -52,6 +53,7 @@ from nexus_context.layers.walk import Place, within
 
 __all__ = ["MAIN", "MAX_DEPTH", "agent_problems", "configured_directory"]
 
+MOST_REMARKS = 100  # of one folder's agents; what is past that is not looked for
 MAX_LOOKED_AT = 64  # agents whose directories are looked for
 _MCP = "mcp__"
 _SHOWN = 8  # names that a message lists
@@ -106,6 +108,7 @@ class _Look:
         self.told = told
         self._tools = functools.cache(lambda agent: Patterns(listed_in(agents[agent], "tools")))
         self._allowed = functools.cache(Patterns)
+        self._servers = Patterns(map(literally, servers))
         self._named = functools.cache(self._is_named)
         self._granted = functools.cache(self._granted_to)
 
@@ -120,7 +123,8 @@ class _Look:
             or known.effective is not self.effective
             or (known.present, known.servers, known.told) != (present, self.servers, self.told)
         ):
-            problems = tuple(problem for name in self.agents for problem in self._of(name))
+            every = (problem for name in islice(self.agents, MOST_AGENTS) for problem in self._of(name))
+            problems = tuple(islice(every, MOST_REMARKS))
             known = AgentRemarks(self.effective, present, self.servers, self.told, problems)
         self.reading.agents = known
         return known.problems
@@ -282,7 +286,7 @@ class _Look:
 
     def _is_named(self, server: str) -> bool:
         """Whether a pattern of servers stands for one that there is."""
-        return any(fnmatchcase(each, server) for each in self.servers)
+        return self._servers.meet(server)
 
     def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
         """The nearest agent above that was not granted a server, and the server that the pattern names."""
@@ -290,7 +294,7 @@ class _Look:
         above = parent_of(self.agents[name])
         while named and above != MAIN and above in self.has and self.has[above].depth < MAX_DEPTH:
             granted = self._granted(above)
-            lacking = next((server for server in named if granted.naming(server) is None), None)
+            lacking = next((server for server in named if not granted.matches(server)), None)
             if lacking is not None:
                 return above, lacking
             above = parent_of(self.agents[above])

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from nexus_context.config.limits import Excess
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective
 from nexus_context.errors import Problem
@@ -86,11 +87,12 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """Settings merged from these layers, and what the present texts may not set."""
+    """Settings merged from these layers, what exceeded a limit, and what the present texts may not set."""
 
     layers: tuple[ConfigLayer, ...]
     present: tuple[ConfigLayer, ...]
     effective: Effective
+    excesses: tuple[Excess, ...]
     problems: tuple[Problem, ...]
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import msgspec
 
 from nexus_context.config.check import check_config
+from nexus_context.config.limits import bounded
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
 from nexus_context.errors import Problem, Severity, Span
@@ -255,15 +256,18 @@ class Reading:
         """
         before = self.previous.merged
         if before is not None and _same(before.layers, counting):
-            effective = before.effective
+            effective, excesses = before.effective, before.excesses
         else:
-            effective = merge(restrict(counting, global_path=global_path)[0])
+            effective, excesses = bounded(merge(restrict(counting, global_path=global_path)[0]))
         if before is not None and _same(before.present, present):
             problems = before.problems
         else:
             problems = restrict(present, global_path=global_path)[1]
-        self.merged = merged = Merged(counting, present, effective, problems)
+        self.merged = merged = Merged(counting, present, effective, excesses, problems)
         self.problems.extend(merged.problems)
+        for excess in excesses:  # a stale file's list may be gone from its text
+            if self.documents.get(excess.document.path) is excess.document:
+                self.problems.append(excess.problem)
         return merged
 
     def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:

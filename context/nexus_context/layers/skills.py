@@ -18,11 +18,12 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from itertools import islice
 from typing import cast
 
 from nexus_context.config import mend
 from nexus_context.config.merge import Effective, Provenance
+from nexus_context.config.patterns import Patterns
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.layers import skill_directory
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Skipped
@@ -34,6 +35,7 @@ from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
 DIRECTORY = "skills"
 SWITCHES = ("tools.disabled", "permissions.deny")
 """Settings with patterns of tools that no skill can use."""
+MOST_UNMATCHED = 100  # patterns that are reported
 TOOLS = (".agents", ".claude")
 
 
@@ -44,8 +46,9 @@ class _Search:
         self.reading = reading
         self.include: Sequence[str] = effective.get("/skills/include") or ()
         self.exclude: Sequence[str] = effective.get("/skills/exclude") or ()
-        self.switched_off: dict[str, Sequence[str]] = {
-            setting: effective.get(f"/{setting.replace('.', '/')}") or () for setting in SWITCHES
+        self._included, self._excluded = Patterns(self.include), Patterns(self.exclude)
+        self.switched_off = {
+            setting: Patterns(effective.get(f"/{setting.replace('.', '/')}") or ()) for setting in SWITCHES
         }
         self.seen: set[str] = set()  # real directories
         self.taken: dict[str, tuple[str, Span]] = {}  # file and place of the name, by name
@@ -61,12 +64,8 @@ class _Search:
 
     def excluded(self, name: str) -> bool:
         """Whether the settings leave a skill out."""
-        return (bool(self.include) and not matches(name, self.include)) or matches(name, self.exclude)
-
-
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a skill's name is one of these, or fits a pattern such as `git-*`."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+        left_out = bool(self.include) and not self._included.matches(name)
+        return left_out or self._excluded.matches(name)
 
 
 def find_skills(
@@ -90,7 +89,7 @@ def find_skills(
         for directory, origin in (*usual, *configured.get(place.name, ())):
             found[index].extend(_directory(search, place, directory, origin))
     _say_what_is_astray(search)
-    reading.problems.extend(_unmatched(search, effective))
+    reading.problems.extend(islice(_unmatched(search, effective), MOST_UNMATCHED))
     search.skills.sort(key=lambda one: (-one.skill.priority, one.skill.name))
     return found, tuple(search.skills)
 
@@ -253,9 +252,10 @@ def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
     if not search.all_seen:
         return
     for setting, patterns in (("include", search.include), ("exclude", search.exclude)):
-        lost = setting == "include" and not any(matches(name, patterns) for name in search.names)
+        fitting = Patterns(patterns).fitting(search.names)
+        lost = setting == "include" and not fitting
         for index, pattern in enumerate(patterns):
-            if any(fnmatchcase(name, pattern) for name in search.names):
+            if pattern in fitting:
                 continue
             for origin in effective.provenance.get(f"/skills/{setting}/{index}", ()):
                 if origin.layer == LOCAL and not origin.ignored and _is_present(search.reading, origin):
@@ -322,7 +322,7 @@ def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
     """The tools of a skill that the settings switch off."""
     for setting, patterns in search.switched_off.items():
         for tool in skill.allowed_tools:
-            if not matches(tool.partition("(")[0], patterns):
+            if not patterns.matches(tool.partition("(")[0]):
                 continue
             message = (
                 f"`{setting}` switches {mend.quoted(tool)} off: the skill has to do without. Remove it here, "

@@ -11,9 +11,9 @@
 from collections.abc import Sequence
 
 from nexus_context.config import mend
+from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers, LayerSkill
-from nexus_context.layers.skills import matches
 from nexus_context.prompt import texts
 from nexus_context.prompt.sections import Facts, Part, glued
 from nexus_context.prompt.texts import Piece
@@ -26,8 +26,10 @@ def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     """The skills that the request does not leave out."""
     if facts.skip_skills:
         return ()
-    wanted = facts.skill_filter
-    return tuple(one for one in layers.skills if wanted is None or matches(one.skill.name, wanted))
+    if facts.skill_filter is None:
+        return layers.skills
+    wanted = Patterns(facts.skill_filter)
+    return tuple(one for one in layers.skills if wanted.matches(one.skill.name))
 
 
 def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:

@@ -8,7 +8,8 @@ from nexus_daemon.protocol.shapes import Range, Sparse, Wire
 class Provenance(Sparse, frozen=True):
     """One value that a layer sets."""
 
-    # the layer that sets the value; `built-in` for a default, `agent` for what an agent was granted
+    # the layer that sets the value; `built-in` for a default, `agent` for what an agent was granted,
+    # `limit` where a list is too long
     layer: str
     uri: str  # its file; the agent's directory for what that was granted, which stands in no file
     range: Range  # the value in the file; empty for what stands in none

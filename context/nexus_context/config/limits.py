@@ -1,0 +1,171 @@
+"""How long the lists of the settings may be, all layers together.
+
+1. Past its limit a list ends, and the first item past it is an error that says so. The file stays in force.
+2. What such a list would have read is not read, and what it would have allowed is not allowed.
+3. A list of what is refused would allow more if it ended. It stands for everything instead: `*`.
+4. An agent with a list past its limit may do nothing, and neither may an agent past MOST_AGENTS.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, islice
+from typing import Any
+
+import msgspec
+
+from nexus_context.config.merge import Effective, Provenance
+from nexus_context.errors import Problem, Severity
+from nexus_context.jsontext import JsonDocument, Pointer, parse_pointer, pointer_text
+
+MOST_PATTERNS = 1_000  # in one list
+MOST_PATHS = 100  # and file names, and sections of one's own: each is looked for, in each layer
+MOST_AGENTS = 1_000
+
+ENDS: Mapping[str, int] = {
+    "/permissions/allow": MOST_PATTERNS,
+    "/skills/include": MOST_PATTERNS,
+    "/skills/paths": MOST_PATHS,
+    "/context/instruction_files": MOST_PATHS,
+    "/context/sections": MOST_PATHS,
+    "/memory/knowledge/paths": MOST_PATHS,
+}
+"""The most items of the lists that say what is allowed or read."""
+REFUSES: Mapping[str, int] = {
+    "/permissions/deny": MOST_PATTERNS,
+    "/tools/disabled": MOST_PATTERNS,
+    "/skills/exclude": MOST_PATTERNS,
+}
+"""The most items of the lists that say what is refused."""
+EVERYTHING = "*"
+LAYER = "limit"
+"""What stands for the layer of a value that is in force because a list is too long."""
+
+_AGENT_LISTS = (("tools",), ("permissions", "allow"), ("permissions", "deny"))
+_NOTHING = {"permissions": {"level": "worker", "allow": [], "deny": [EVERYTHING]}, "tools": []}
+
+
+class Excess(msgspec.Struct, frozen=True):
+    """The problem of a list that is too long, at a place of this text."""
+
+    document: JsonDocument
+    problem: Problem
+
+
+def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
+    """The settings within all limits, and what exceeded them; the same object where nothing did."""
+    ended = {place: most for place, most in ENDS.items() if _length(effective, place) > most}
+    closed = {place: most for place, most in REFUSES.items() if _length(effective, place) > most}
+    agents = _excessive_agents(effective)
+    if not ended and not closed and not agents:
+        return effective, ()
+    excesses = [*_past(effective, ended, "the rest does not count")]
+    excesses += _past(effective, closed, "until it is shorter it stands for everything")
+    excesses += _past_agents(effective, agents)
+    values = dict(effective.values)
+    for place, most in ended.items():
+        values = _with(values, place, effective.get(place)[:most])
+    for place in closed:
+        values = _with(values, place, [EVERYTHING])
+    if agents:
+        every = values["agents"].items()
+        values["agents"] = {name: {**agent, **_NOTHING} if name in agents else agent for name, agent in every}
+    instead = {place: ([EVERYTHING], parse_pointer(place)) for place in closed}
+    for name in agents:
+        instead[_place(name)] = (values["agents"][name], ("agents", name))
+    return Effective(values, _provenance(effective, ended, instead)), tuple(excesses)
+
+
+def _length(effective: Effective, place: str) -> int:
+    value = effective.get(place)
+    return len(value) if isinstance(value, list) else 0
+
+
+def _excessive_agents(effective: Effective) -> dict[str, tuple[str, ...] | None]:
+    """The agents that may do nothing, each with its list that is too long; None: there are too many."""
+    agents = effective.get("/agents")
+    excessive: dict[str, tuple[str, ...] | None] = {}
+    for number, (name, agent) in enumerate(agents.items() if isinstance(agents, dict) else ()):
+        too_long = None if number >= MOST_AGENTS else _too_long(agent)
+        if number >= MOST_AGENTS or too_long is not None:
+            excessive[name] = too_long
+    return excessive
+
+
+def _place(agent: str) -> str:
+    return pointer_text(("agents", agent))
+
+
+def _too_long(agent: Any) -> tuple[str, ...] | None:
+    """Which list of an agent is too long."""
+    for steps in _AGENT_LISTS:
+        value = agent
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, list) and len(value) > MOST_PATTERNS:
+            return steps
+    return None
+
+
+def _past_agents(effective: Effective, agents: Mapping[str, tuple[str, ...] | None]) -> Iterator[Excess]:
+    for name, steps in agents.items():
+        if steps is None:  # the first says it of all
+            message = (
+                f"There are more than {MOST_AGENTS:,} agents: this one and those after it may do nothing."
+            )
+            yield from _at(effective, _place(name), message)
+            return
+        message = f'"{steps[-1]}" has more than {MOST_PATTERNS:,} items: until it is shorter the agent may do'
+        place = pointer_text(("agents", name, *steps, MOST_PATTERNS))
+        yield from _at(effective, place, f"{message} nothing. Remove some.")
+
+
+def _past(effective: Effective, places: Mapping[str, int], consequence: str) -> Iterator[Excess]:
+    for place, most in places.items():
+        message = f"{_name(place)} has more than {most:,} items: {consequence}. Remove some."
+        yield from _at(effective, f"{place}/{most}", message)
+
+
+def _name(place: str) -> str:
+    return f'"{parse_pointer(place)[-1]}"'
+
+
+def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
+    """The problem at a setting, or at the first thing that is set in it."""
+    chain = effective.provenance.get(place)
+    if chain is None:
+        inside = (one for at, one in effective.provenance.items() if at.startswith(f"{place}/"))
+        chain = next((one for one in inside if any(entry.document for entry in one)), ())
+    origin = next((entry for entry in chain if entry.document is not None), None)
+    if origin is None or origin.document is None:
+        return
+    document, pointer = origin.document, parse_pointer(place)
+    key = document.key_span(origin.pointer[:2]) if pointer[0] == "agents" and len(pointer) == 2 else None
+    span = origin.span if key is None else key
+    yield Excess(document, Problem(document.path, span, "config.too-many", Severity.ERROR, message))
+
+
+def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    """The settings with another value at a place; nothing that they share with others is changed."""
+    step, *steps = (str(step) for step in parse_pointer(place))
+    rest = pointer_text(steps)
+    return {**values, step: _with(values[step], rest, value) if steps else value}
+
+
+def _provenance(
+    effective: Effective, ended: Mapping[str, int], instead: Mapping[str, tuple[Any, Pointer]]
+) -> dict[str, tuple[Provenance, ...]]:
+    """The chains of what is left, and of what is in force `instead`: its value and where it stands."""
+    past = {f"{place}/{index}" for place in ended for index in range(ended[place], _length(effective, place))}
+    chains = {
+        place: chain
+        for place, chain in effective.provenance.items()
+        if place not in past and not any(above in instead for above in _above(place))
+    }
+    for place, (value, pointer) in instead.items():
+        before = (msgspec.structs.replace(one, wins=False) for one in effective.provenance.get(place, ()))
+        chains[place] = (*before, Provenance(LAYER, None, pointer, value, wins=True))
+    return chains
+
+
+def _above(place: str) -> Iterator[str]:
+    """The places that a place is in, or is, of up to two steps."""
+    return islice(accumulate(place.split("/"), "{}/{}".format), 1, 3)
