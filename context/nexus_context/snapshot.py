@@ -13,7 +13,8 @@ from datetime import datetime
 import msgspec
 
 from nexus_context.config.merge import Effective, replaced
-from nexus_context.errors import Problem
+from nexus_context.deadline import Deadline, LoadStopped
+from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.layers.read import Surroundings, open_layers, with_reading
 from nexus_context.layers.recheck import recheck
@@ -25,6 +26,9 @@ from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
 from nexus_context.prompt.skills import activated, bodies
 from nexus_context.tokens.models import resolve
+
+OVERDUE = "layer.overdue"
+"""The code of the problem that a load was given up."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -65,6 +69,7 @@ def load(
     standing: Standing | None = None,
     root: str | None = None,
     load_vocabulary: bool = True,
+    deadline: Deadline | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
@@ -75,7 +80,7 @@ def load(
     `standing` is what it has from other agents. `root` is the opened folder that `folder` is in, where that
     is another one: then all is read that is read for it, and what is between the two. `load_vocabulary`: the
     first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s; else `contents.waits_for`
-    says which one is needed.
+    says which one is needed. `deadline` may end the load with LoadStopped; None: it ends when it is done.
     """
     alone = standing is None and previous is not None and previous.agent == agent
     if alone and previous is not None and changed is not None and len(changed) == 1:
@@ -83,10 +88,11 @@ def load(
         typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
         if typed is not None:
             return typed
-    around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root)
+    around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline)
     opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
     if standing is not None:
         opened = _granted(opened, standing)
+    reading.checkpoint(folder)
     contents = gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary)
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
@@ -99,6 +105,7 @@ def load(
     if previous is not None and now is None and _as_before(previous, layers, contents, environment):
         prompt = previous.prompt
     else:
+        reading.checkpoint(folder)
         facts = Facts(window=_window(layers.effective, None), now=now)
         prompt = render(layers, contents, environment=environment, facts=facts)
     problems = (*layers.problems, *contents.problems)
@@ -107,6 +114,20 @@ def load(
         same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
         revision = previous.revision if same else previous.revision + 1
     return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent)
+
+
+def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
+    """The last good snapshot of a folder that took too long to load again, with a problem that says so."""
+    if any(problem.code == OVERDUE for problem in snapshot.problems):
+        return snapshot
+    message = (
+        f"Loading the folder was given up here after {stopped.seconds:g} s; what was read before stays in "
+        "force. Make its files fewer or smaller. It is loaded again when one of them changes."
+    )
+    problem = Problem(stopped.path, Span(0, 0), OVERDUE, Severity.ERROR, message)
+    return msgspec.structs.replace(
+        snapshot, revision=snapshot.revision + 1, problems=(*snapshot.problems, problem)
+    )
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:

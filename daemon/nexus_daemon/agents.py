@@ -215,7 +215,7 @@ class Agents:
                     self._sum_up(done, asked, news)
 
             try:
-                return await self._daemon.work(work)
+                return await self._daemon.load(work)
             finally:
                 if news is not None and not followed:  # any path may have changed of what came meanwhile, too
                     self._news = msgspec.structs.replace(self._news or news, changed=None)
@@ -299,7 +299,8 @@ class Agents:
 
     def _around(self, news: _News) -> Around:
         around = self._daemon.folders.surroundings
-        return Around(around.nexus_home, around.user_home, news.overlays, around.environ)
+        turns = self._daemon.turns
+        return Around(around.nexus_home, around.user_home, news.overlays, around.environ, turns)
 
     def _renew(self, news: _News, done: _Done) -> None:
         """Load all agents again."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WORKERS = 16
+WORKERS = 16  # that answer requests
+MOST_LOADS = 64
+"""Threads that read folders, their agents and knowledge bases: each of a folder's has one at most, so that
+one that takes long keeps none from other folders, and none from requests."""
 QUIET_S = 0.015  # of no news before a context's cost is told: several edits at once are told once
 PATIENCE_S = 0.5  # after which it is told all the same
 LOOK_S = 1.0  # between two looks at what other processes wrote into the ledger
@@ -74,7 +78,11 @@ class Daemon:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
-        self.folders = FolderTable(surroundings, self.executor, self._swapped, self._knowledge_moved)
+        self.loads = ThreadPoolExecutor(MOST_LOADS, thread_name_prefix="nexus-load")
+        self.turns = Turns()
+        self.folders = FolderTable(
+            surroundings, self.loads, self.turns, self._swapped, self._knowledge_moved, self._overdue
+        )
         self.watcher = Watcher(
             self._watched_paths,
             self.folders.changed,
@@ -115,6 +123,11 @@ class Daemon:
         """
         with self.counting():
             return await self._result(self.executor.submit(partial(job, *args, **kwargs)))
+
+    async def load(self, job: Callable[[], T]) -> T:
+        """As `work`, for a job that reads folders, of which one at a time runs for a folder."""
+        with self.counting():
+            return await self._result(self.loads.submit(job))
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
@@ -253,6 +266,7 @@ class Daemon:
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSE_S)
         self.executor.shutdown(wait=False, cancel_futures=True)
+        self.loads.shutdown(wait=False, cancel_futures=True)
         ended = self.records.close()
         if ended is not None:
             await asyncio.wait([asyncio.wrap_future(ended)], timeout=CLOSE_S)
@@ -271,6 +285,22 @@ class Daemon:
         if folder.agents is not None:
             folder.agents.noticed(folder.changed)
         self.watcher.start()
+
+    def _overdue(self, folder: Folder) -> None:
+        """Say that a folder could not be loaded in time; what is shown of it otherwise stays."""
+        stopped, snapshot = folder.reload.stopped, folder.snapshot
+        if stopped is None:
+            return
+        logger.warning("%s was not loaded within %g s: %s", folder.path, stopped.seconds, stopped.path)
+        for client in self.clients:
+            if snapshot is not None:
+                client.swap(folder, snapshot)
+        if snapshot is None:
+            text = (
+                f"the folder {folder.path} could not be loaded within {stopped.seconds:g} s: nothing is "
+                f"known of it. It came as far as {stopped.path}. Make its files fewer or smaller."
+            )
+            self.show(_notice(text))
 
     def _begin_to_tell(self, folder: Folder) -> None:
         if folder not in self._telling:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context import snapshot as snapshots
+from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import DEFAULTS
 from nexus_context.layers.walk import CONFIG_DIRECTORY
@@ -23,7 +24,7 @@ from nexus_daemon.conversations import Conversations
 from nexus_daemon.drafts import MOST_DRAFTS, Configured, Draft, begin, configured, draft_of
 from nexus_daemon.knowledge import Knowledge
 from nexus_daemon.ledger import Book
-from nexus_daemon.reload import Prepare, Reload
+from nexus_daemon.reload import Job, Prepare, Reload
 
 if TYPE_CHECKING:  # most folders have no agents
     from nexus_daemon.agents import Agents
@@ -76,6 +77,8 @@ class Folder:
     def snapshot(self) -> Snapshot | None:
         """The snapshot, with what was found wrong where the files of the knowledge base were looked for."""
         made, more = self.reload.snapshot, self.knowledge.problems
+        if made is not None and self.reload.stopped is not None:
+            made = snapshots.overdue(made, self.reload.stopped)
         if made is None or not more:
             return made
         return msgspec.structs.replace(made, problems=(*made.problems, *more))
@@ -84,6 +87,13 @@ class Folder:
         """The snapshot with every change that was noticed so far."""
         await self.reload.settled()
         snapshot = self.snapshot
+        if snapshot is None and self.reload.stopped is not None:
+            stopped = self.reload.stopped
+            raise RequestError(
+                f"The folder {self.uri} could not be loaded within {stopped.seconds:g} s: it came as far as "
+                f"{stopped.path}. Make its files fewer or smaller: it is loaded again when one changes.",
+                code="folder-unreadable",
+            )
         if snapshot is None:
             raise RequestError(
                 f"The folder {self.uri} could not be read; the daemon's log says why.",
@@ -176,23 +186,28 @@ class FolderTable:
 
     Folders and unsaved texts belong to whoever brought them, and go with the last one who did. `overlays`
     has one text a path: of several owners' texts the one that was set last. `on_move` is called when a
-    folder's knowledge base has other directories or problems than before.
+    folder's knowledge base has other directories or problems than before, `on_overdue` when one could not be
+    loaded in time: it then has its last snapshot, or none.
     """
 
     def __init__(
         self,
         surroundings: Surroundings,
         executor: Executor,
+        turns: Turns,
         on_swap: OnSwap,
         on_move: OnMove = lambda _: None,
+        on_overdue: OnMove = lambda _: None,
     ) -> None:
         self.surroundings = surroundings
         self.overlays: dict[str, str] = {}
         self._drafts: dict[str, None] = {}  # of the open documents those that are an agent's by their name
         self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
+        self._turns = turns
         self._on_swap = on_swap
         self._on_move = on_move
+        self._on_overdue = on_overdue
         self._folders: dict[str, Folder] = {}
 
     def __iter__(self) -> Iterator[Folder]:
@@ -210,7 +225,13 @@ class FolderTable:
             if path is None:
                 return None
             folder = self._folders[key] = Folder(uri, path, name=name or Path(path).name)
-            folder.reload = Reload(self._preparer(folder), self._swapper(folder), self._executor)
+            folder.reload = Reload(
+                self._preparer(folder),
+                self._swapper(folder),
+                self._executor,
+                self._turns,
+                lambda _: self._on_overdue(folder),
+            )
             folder.knowledge = Knowledge(
                 path,
                 self._executor,
@@ -331,9 +352,7 @@ class FolderTable:
     def _preparer(self, folder: Folder) -> Prepare:
         around = self.surroundings
 
-        def prepare(
-            previous: Snapshot | None, changed: frozenset[str] | None
-        ) -> Callable[[], Snapshot] | Snapshot:
+        def prepare(previous: Snapshot | None, changed: frozenset[str] | None) -> Job | Snapshot:
             folder.overlays, folder.changed = dict(self.overlays), changed
             if previous is not None and changed is not None and len(changed) == 1:
                 (path,) = changed
@@ -343,7 +362,7 @@ class FolderTable:
                     typed = snapshots.keystroke(previous, path, text, home=around.nexus_home)
                     if typed is not None:
                         return typed
-            return partial(
+            load = partial(
                 snapshots.load,
                 folder.path,
                 home=around.nexus_home,
@@ -355,6 +374,7 @@ class FolderTable:
                 changed=changed,
                 load_vocabulary=False,
             )
+            return lambda deadline: load(deadline=deadline)
 
         return prepare
 

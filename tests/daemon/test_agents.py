@@ -14,7 +14,7 @@ import pytest
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import daemon as daemons
-from nexus_daemon.daemon import WORKERS, Daemon
+from nexus_daemon.daemon import MOST_LOADS, Daemon
 from support.asking import API, FILES, Asking, again, check, ended, eventually, write
 from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import Message, call
@@ -400,8 +400,8 @@ def test_a_request_that_is_cancelled_before_its_turn_takes_no_news_along(tmp_pat
         await desk.daemon.watcher.close()
         free = threading.Event()
         try:
-            for _ in range(WORKERS):  # no thread is free
-                desk.daemon.executor.submit(free.wait)
+            for _ in range(MOST_LOADS):  # no thread is free
+                desk.daemon.loads.submit(free.wait)
             write(desk, "/a/api/AGENTS.md", "Other rules.")
             asked = asyncio.ensure_future(folder.agents.current())
             folder.agents.noticed(frozenset({desk.tree.path("/a/api/AGENTS.md")}))

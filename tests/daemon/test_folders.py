@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_daemon.convert import path_to_uri
 from nexus_daemon.folders import FolderTable, Surroundings
@@ -40,7 +41,7 @@ def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
 
         with ThreadPoolExecutor(2) as executor:
             around = Surroundings(tree.path("/home/.nexus3"), tree.path("/home"), HOST, {})
-            table = FolderTable(around, executor, swapped)
+            table = FolderTable(around, executor, Turns(), swapped)
             for path in ("/home/a", "/home/a/b", "/home/ab"):
                 table.add(path_to_uri(tree.path(path)))
             await settled(table)

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from nexus_context import deadline as deadlines
+from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import RequestError
+from nexus_daemon import reload as reloads_module
 from nexus_daemon.reload import Reload
 
 Log = list[tuple[Any, Any, list[str]]]
@@ -27,10 +30,10 @@ class Build:
         self.log: Log = []
         self.reload: Any = Reload(self._prepare, self._swap, executor)
 
-    def _prepare(self, previous: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
+    def _prepare(self, previous: Any, changed: frozenset[str] | None) -> Callable[[Deadline], Any]:
         text = self.text
 
-        def job() -> Any:
+        def job(deadline: Deadline) -> Any:
             self.running += 1
             self.most = max(self.most, self.running)
             self.started.release()
@@ -138,13 +141,13 @@ def test_what_a_failed_build_missed_the_next_makes_up_for() -> None:
     async def run() -> None:
         with ThreadPoolExecutor(1) as executor:
 
-            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
+            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[Deadline], Any]:
                 seen.append(changed)
                 if changed is not None and "/bad" in changed:
                     raise ZeroDivisionError
-                return lambda: "snapshot"
+                return lambda _: "snapshot"
 
-            reload = Reload(prepare, lambda *_: None, executor)
+            reload: Any = Reload(prepare, lambda *_: None, executor)
             for path in (None, "/bad", "/a", "/b"):
                 reload.request("config", path)
                 await asyncio.wait_for(reload.settled(), 10)
@@ -216,11 +219,11 @@ def test_a_build_knows_the_only_paths_that_changed() -> None:
     async def run() -> None:
         with ThreadPoolExecutor(1) as executor:
 
-            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[], Any]:
+            def prepare(_: Any, changed: frozenset[str] | None) -> Callable[[Deadline], Any]:
                 seen.append(changed)
-                return lambda: "snapshot"
+                return lambda _: "snapshot"
 
-            reload = Reload(prepare, lambda *_: None, executor)
+            reload: Any = Reload(prepare, lambda *_: None, executor)
             for requests in ([("folder", None)], [("config", "/a")], [("config", "/a"), ("mcp", "/b")]):
                 for reason, path in requests:
                     reload.request(reason, path)
@@ -231,3 +234,114 @@ def test_a_build_knows_the_only_paths_that_changed() -> None:
 
     asyncio.run(run())
     assert seen == [None, frozenset({"/a"}), frozenset({"/a", "/b"}), None]
+
+
+def stopping(stops: list[LoadStopped], log: list[str]) -> Callable[[Deadline], Any]:
+    """A job that asks again and again whether it has to end."""
+
+    def job(deadline: Deadline) -> Any:
+        log.append("begun")
+        for _ in range(10_000):
+            try:
+                deadline.check("/big")
+            except LoadStopped as stopped:
+                stops.append(stopped)
+                raise
+            threading.Event().wait(0.001)
+        return "never"
+
+    return job
+
+
+def test_a_build_that_is_superseded_ends_and_the_next_holds_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "PATIENCE_S", 0.0)
+    stops: list[LoadStopped] = []
+    log: list[str] = []
+    seen: list[Any] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            jobs = [stopping(stops, log), lambda _: "snapshot"]
+
+            def prepare(_: Any, changed: frozenset[str] | None) -> Any:
+                seen.append(changed)
+                return jobs.pop(0)
+
+            reload: Any = Reload(
+                prepare, lambda old, new, reasons: seen.append((new, sorted(reasons))), executor
+            )
+            reload.request("folder")
+            while not log:
+                await asyncio.sleep(0.001)
+            reload.request("config", "/a")
+            await asyncio.wait_for(reload.settled(), 10)
+            assert (reload.snapshot, reload.stopped) == ("snapshot", None)
+
+    asyncio.run(run())
+    assert [one.superseded for one in stops] == [True]
+    assert seen == [None, None, ("snapshot", ["config", "folder"])]
+
+
+def test_what_makes_up_for_a_superseded_build_is_not_superseded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who types all the time sees the folder all the same."""
+    monkeypatch.setattr(deadlines, "PATIENCE_S", 0.0)
+    stops: list[LoadStopped] = []
+    log: list[str] = []
+    reloads: list[Any] = []
+
+    def second(deadline: Deadline) -> Any:
+        reloads[0].loop.call_soon_threadsafe(reloads[0].request, "typed", "/a")
+        for _ in range(50):
+            threading.Event().wait(0.001)
+            deadline.check("/big")
+        return "second"
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            jobs = [stopping(stops, log), second, lambda _: "third"]
+            swaps: list[Any] = []
+            reload: Any = Reload(
+                lambda *_: jobs.pop(0), lambda old, new, reasons: swaps.append(new), executor
+            )
+            reload.loop = asyncio.get_running_loop()
+            reloads.append(reload)
+            reload.request("folder")
+            while not log:
+                await asyncio.sleep(0.001)
+            reload.request("typed", "/a")
+            await asyncio.wait_for(reload.settled(), 10)
+            await asyncio.wait_for(reload.settled(), 10)
+            assert swaps == ["second", "third"]
+
+    asyncio.run(run())
+    assert len(stops) == 1
+
+
+def test_a_build_out_of_time_keeps_the_last_state_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    stops: list[LoadStopped] = []
+    told: list[LoadStopped] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as executor:
+            jobs = [lambda _: "first", stopping(stops, []), lambda _: "third"]
+            seen: list[Any] = []
+
+            def prepare(_: Any, changed: frozenset[str] | None) -> Any:
+                seen.append(changed)
+                return jobs.pop(0)
+
+            reload: Any = Reload(prepare, lambda *_: None, executor, overdue=told.append)
+            reload.request("folder")
+            await asyncio.wait_for(reload.settled(), 10)
+            monkeypatch.setattr(reloads_module, "LOAD_S", 0.02)
+            reload.request("config", "/a")
+            await asyncio.wait_for(reload.settled(), 10)
+            assert (reload.snapshot, reload.stopped) == ("first", told[0])
+            assert (told[0].path, told[0].superseded, told[0].seconds) == ("/big", False, 0.02)
+            reload.request("config", "/b")
+            await asyncio.wait_for(reload.settled(), 10)
+            assert (reload.snapshot, reload.stopped) == ("third", None)
+            assert seen == [None, frozenset({"/a"}), None]  # the last one makes up for what was given up
+
+    asyncio.run(run())
+    assert told == stops

@@ -86,7 +86,7 @@ CODES = {
     "context-overflow": "a provider's body would not fit the model, even with all else left out",
     "empty-append": "there is no message to append",
     "folder-removed": "the folder left the workspace before the answer was ready",
-    "folder-unreadable": "the folder could not be read at all",
+    "folder-unreadable": "the folder, or an agent's directory, could not be read at all, or not in time",
     "head-moved": "another window or request compacted or cleared the conversation meanwhile; try again",
     "history-not-loaded": "a library's caller asked for a part of a conversation that it has not loaded",
     "init-failed": "a template could not be written",

@@ -10,20 +10,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from nexus_context.deadline import LOAD_S, Deadline, LoadStopped, Turns
+from nexus_context.errors import RequestError
 from nexus_context.files import PROMPT_LIMIT, exists, read_text, real_path
 from nexus_context.layers.walk import within
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import Snapshot, load, overdue
 
 UNUSED_AT_MOST = 4
 
 
 class Around(msgspec.Struct, frozen=True):
-    """What snapshots are loaded with besides the folder: see `snapshot.load`."""
+    """What snapshots are loaded with besides the folder: see `snapshot.load`.
+
+    `turns` are those that long loads take.
+    """
 
     home: str
     user_home: str
     overlays: Mapping[str, str]
     environ: Mapping[str, str]
+    turns: Turns | None = None
 
 
 class Bases:
@@ -107,6 +113,21 @@ class Bases:
         return self._loaded(path, base, touching if typed else None)
 
     def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
+        try:
+            with Deadline(LOAD_S, self.around.turns) as deadline:
+                return self._load(path, before or self._beside(), changed, deadline)
+        except LoadStopped as stopped:
+            if before is None:
+                raise RequestError(
+                    f"{path} could not be loaded within {stopped.seconds:g} s: it came as far as "
+                    f"{stopped.path}. Make its files fewer or smaller.",
+                    code="folder-unreadable",
+                ) from None
+            return overdue(before, stopped)
+
+    def _load(
+        self, path: str, previous: Snapshot, changed: Collection[str] | None, deadline: Deadline
+    ) -> Snapshot:
         around = self.around
         return load(
             path,
@@ -115,10 +136,11 @@ class Bases:
             environment=self.main.environment,
             overlays=around.overlays,
             environ=around.environ,
-            previous=before or self._beside(),
+            previous=previous,
             changed=changed,
             root=self._root(path),
             load_vocabulary=self.load_vocabulary,
+            deadline=deadline,
         )
 
     def _root(self, path: str) -> str:

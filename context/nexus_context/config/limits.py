@@ -146,7 +146,7 @@ def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
 def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     """The settings with another value at a place; nothing that they share with others is changed."""
     step, *steps = (str(step) for step in parse_pointer(place))
-    rest = pointer_text(steps)
+    rest = pointer_text(tuple(steps))
     return {**values, step: _with(values[step], rest, value) if steps else value}
 
 

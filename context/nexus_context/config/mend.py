@@ -42,7 +42,7 @@ def _meant(word: str, known: tuple[str, ...]) -> str | None:
     for place, character in enumerate(word):
         places[character] = places.get(character, 0) | 1 << place
     ranked = [(_similarity(len(word), choice, _in_both(places, choice)), choice) for choice in near]
-    best, choice = max(ranked, key=lambda each: each[0], default=(0.0, None))
+    best, choice = max(ranked, key=lambda each: each[0], default=(0.0, ""))
     return choice if best >= _SIMILAR else None
 
 

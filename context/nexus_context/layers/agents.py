@@ -130,6 +130,9 @@ class _Look:
         return known.problems
 
     def _of(self, name: str) -> Iterator[Problem]:
+        merged = self.reading.merged
+        if merged is not None and merged.layers:
+            self.reading.checkpoint(merged.layers[-1].document.path)
         yield from self.name(name)
         if name != MAIN:
             yield from self.parent(name)

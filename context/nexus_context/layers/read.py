@@ -22,6 +22,7 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.config.merge import ConfigLayer, Effective
+from nexus_context.deadline import Deadline
 from nexus_context.files import JSON_LIMIT
 from nexus_context.layers.agents import agent_problems
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
@@ -46,7 +47,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
     absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
     folder is read for; `root` is the opened folder if that is another one, which the folder's path begins
-    with.
+    with. `deadline` says when reading has to end.
     """
 
     home: str
@@ -56,6 +57,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     which: Callable[[str], str | None] | None = None
     agent: str | None = None
     root: str | None = None
+    deadline: Deadline | None = None
 
 
 def read_layers(
@@ -89,7 +91,7 @@ def open_layers(
     memory = None if previous is None else previous.memory
     if memory is not None and previous is not None and previous.root != root:  # what may be read is another
         memory = memory.of_files()
-    reading = Reading(around.overlays, memory, changed)
+    reading = Reading(around.overlays, memory, changed, around.deadline)
     if previous is not None and changed is not None and not changed and _as_read(previous, folder, root):
         definitions = _definitions(previous, around.agent)
         if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):

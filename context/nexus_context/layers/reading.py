@@ -21,6 +21,7 @@ from nexus_context.config.check import check_config
 from nexus_context.config.limits import bounded
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
+from nexus_context.deadline import Deadline
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import (
     JSON_LIMIT,
@@ -67,9 +68,17 @@ class Reading:
     """One load of a folder: what has been read for it so far, and the previous load to save work."""
 
     def __init__(
-        self, overlays: Mapping[str, str], previous: Memory | None, changed: Collection[str] | None = None
+        self,
+        overlays: Mapping[str, str],
+        previous: Memory | None,
+        changed: Collection[str] | None = None,
+        deadline: Deadline | None = None,
     ) -> None:
-        """`changed` are the only paths that can have changed since `previous`; None: any may have."""
+        """`changed` are the only paths that can have changed since `previous`; None: any may have.
+
+        `deadline` says when the load has to end; None: when it is done.
+        """
+        self._deadline = deadline
         self.overlays = overlays
         self.changed = changed
         self.previous = previous or Memory()
@@ -121,6 +130,11 @@ class Reading:
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
 
+    def checkpoint(self, path: str) -> None:
+        """End the load here if it has to end, before what `path` is looked at for."""
+        if self._deadline is not None:
+            self._deadline.check(path)
+
     def is_anywhere(self, path: str) -> bool:
         """Whether there is something at a path, on the disk or in an editor."""
         return path in self.overlays or exists(path)
@@ -130,6 +144,7 @@ class Reading:
         known = self.reads.get(path)
         if known is not None:
             return known
+        self.checkpoint(path)
         self.watch.add(path)
         read = self._read_at(path, self._real(path), limit)
         if read.moved:  # where it leads now; nothing that was resolved before is sure
@@ -195,6 +210,7 @@ class Reading:
             return None
         document = self.previous.documents.get(path)
         if document is None or document.text != read.text:
+            self.checkpoint(path)
             document = parse(path, read.text)
         self.documents[path] = document
         return document
@@ -205,6 +221,7 @@ class Reading:
         """What a check says of a document; worked out once for each document."""
         checked = self.previous.checked.get(document.path)
         if checked is None or checked.document is not document:
+            self.checkpoint(document.path)
             checked = Checked(document, check(document))
         self.checked[document.path] = checked
         return checked.problems
@@ -220,6 +237,7 @@ class Reading:
         """The skill in a text; worked out once for each text."""
         known = self.previous.skills.get(path)
         if known is None or known.text != text:
+            self.checkpoint(path)
             known = read_skill(path, text)
         self.skills[path] = known
         return known
@@ -230,6 +248,7 @@ class Reading:
         """What `look` says of a text; worked out once for each text."""
         known = self.previous.remarks.get(path)
         if known is None or known.text != text:
+            self.checkpoint(path)
             known = Remarks(text, tuple(look(path, text)))
         self.remarks[path] = known
         return known.problems
@@ -254,6 +273,7 @@ class Reading:
 
         What is reported is about the texts that are there now, broken ones too: that is what people look at.
         """
+        self.checkpoint(global_path)
         before = self.previous.merged
         if before is not None and _same(before.layers, counting):
             effective, excesses = before.effective, before.excesses

@@ -1,0 +1,114 @@
+"""Folders that take long: they end, they say so, and no other folder waits for them."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context import snapshot as snapshots
+from nexus_context.deadline import Deadline
+from nexus_daemon import reload as reloading
+from support.desk import TIMEOUT_S, Desk, Story, published, tell_story, until
+from support.talk import call
+
+HOSTILE = 20
+ANSWER_S = 5.0  # on a machine that is busy with other things, too; as a rule a tenth of it
+
+
+def check(root: Path, story: Story) -> None:
+    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
+    tell_story(root, story)
+
+
+def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) -> list[str]:
+    """Loads of these folders compute without an end; which have begun."""
+    begun: list[str] = []
+    load = snapshots.load
+
+    def slow(folder: str, *, deadline: Deadline | None = None, **given: Any) -> Any:
+        if is_hostile(folder):
+            begun.append(folder)
+            while deadline is not None:
+                sum(range(1000))
+                deadline.check(f"{folder}/big")
+        return load(folder, deadline=deadline, **given)
+
+    monkeypatch.setattr(snapshots, "load", slow)
+    return begun
+
+
+def test_a_clean_folder_is_answered_beside_many_that_compute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = burning(monkeypatch, lambda folder: "hostile" in folder)
+    monkeypatch.setattr(reloading, "LOAD_S", 60.0)
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client("/a")
+        for number in range(HOSTILE):
+            desk.daemon.folders.add(desk.uri(f"/hostile{number}"))
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(begun) < HOSTILE:
+                await asyncio.sleep(0.01)
+        started = time.monotonic()
+        desk.daemon.folders.add(desk.uri("/lone"))
+        for message_id, folder in ((1, "/lone"), (2, "/a")):
+            talk.send(call(message_id, "nexus/context/preview", {"workspaceFolder": desk.uri(folder)}))
+            assert "text" in (await desk.reply(talk, message_id))["result"]
+        assert time.monotonic() - started < ANSWER_S
+        assert sorted(begun) == sorted(set(begun))  # one thread a folder
+        desk.daemon.folders.at(desk.uri("/hostile0")).reload.request("disk")
+        await asyncio.sleep(0)
+        assert len(begun) == HOSTILE
+        for number in range(HOSTILE):  # which ends their threads, too
+            desk.daemon.folders.remove(desk.uri(f"/hostile{number}"))
+
+    check(tmp_path, story)
+
+
+def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = False
+    burning(monkeypatch, lambda _: hostile)
+
+    async def story(desk: Desk) -> None:
+        nonlocal hostile
+        talk = await desk.client("/a")
+        hostile = True
+        monkeypatch.setattr(reloading, "LOAD_S", 0.05)
+        desk.daemon.folders.changed(None)
+        path = desk.uri("/a/big")
+        late: Any = await until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
+        (shown,) = late["params"]["diagnostics"]
+        assert (shown["code"], shown["severity"]) == ("layer.overdue", 1)
+        assert "given up here after 0.05 s" in shown["message"]
+        talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/a")}))
+        assert "A." in (await desk.reply(talk, 1))["result"]["text"]
+        hostile = False
+        desk.daemon.folders.changed(None)
+        await asyncio.wait_for(desk.daemon.folders.at(desk.uri("/a")).current(), TIMEOUT_S)
+        assert desk.shown(talk, "/a/big") == []
+
+    check(tmp_path, story)
+
+
+def test_a_folder_that_was_never_loaded_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    burning(monkeypatch, lambda folder: folder.endswith("lone"))
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client("/a")
+        monkeypatch.setattr(reloading, "LOAD_S", 0.05)
+        desk.daemon.folders.add(desk.uri("/lone"))
+        talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/lone")}))
+        error = (await desk.reply(talk, 1))["error"]
+        assert error["data"]["code"] == "folder-unreadable"
+        assert "could not be loaded within 0.05 s: it came as far as" in error["message"]
+        shown = [one for one in talk.writer.messages() if one.get("method") == "window/showMessage"]
+        assert "nothing is known of it" in json.dumps(shown)
+
+    check(tmp_path, story)
