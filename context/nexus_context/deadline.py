@@ -1,7 +1,7 @@
 """When a load has to end, and when it has to let others work.
 
-1. A load asks at each check point: before each file that is read, parsed or checked, and between steps. In
-   between, its work is bounded by the size of one file.
+1. A load asks at each check point: before each file that is read, parsed or checked, and between steps.
+   Its work between two of them is bounded by the size of one file.
 2. A load ends after some seconds of work, or because a newer one supersedes it. One that is superseded goes on
    for PATIENCE_S: most are done by then, and what they found counts.
 3. A load that has computed for QUICK_S takes turns with all others that have, one at a time, in the order in

@@ -89,17 +89,19 @@ def _time_zone(document: JsonDocument) -> list[Problem]:
 
 def _section_names(document: JsonDocument) -> list[Problem]:
     sections = _get(document, ("context", "sections"))
-    first: dict[str, Span] = {}
-    problems = []
+    first: dict[str, int] = {}
+    problems: list[Problem] = []
     for index, section in enumerate(sections) if isinstance(sections, list) else ():
         name = section.get("name") if isinstance(section, dict) else None
         if not isinstance(name, str) or not name.strip():
             continue
-        span = document.span(("context", "sections", index, "name"))
-        other = first.setdefault(" ".join(name.split()), span)
-        if other != span:
-            problems.append(_second_section(document, name, span, other))
-    return problems[:MOST_NAMES]
+        other = first.setdefault(" ".join(name.split()), index)
+        if other != index:
+            spans = (document.span(("context", "sections", each, "name")) for each in (index, other))
+            problems.append(_second_section(document, name, *spans))
+            if len(problems) == MOST_NAMES:  # where each one stands has to be looked for
+                break
+    return problems
 
 
 def _second_section(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:

@@ -10,6 +10,7 @@
 
 import functools
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -260,14 +261,15 @@ def _listed(document: JsonDocument) -> tuple[list[_Entry], list[Problem]]:
 def _duplicate_keys(document: JsonDocument, root: str, values: Any) -> list[Problem]:
     if not isinstance(values, dict):
         return []
-    bodies = [document.span((root, name)) for name in values]
+    bodies = sorted(document.span((root, name)) for name in values)
     around = document.span((root,))
     problems = []
     for problem in document.problems:
         if problem.code != "json.duplicate-key" or not around.start < problem.span.start < around.end:
             continue
         name = _string(document.text[problem.span.start : problem.span.end])
-        nested = any(body.start < problem.span.start < body.end for body in bodies)
+        before = bisect_left(bodies, problem.span) - 1
+        nested = before >= 0 and problem.span.start < bodies[before].end
         if name in values and not nested and problem.related:
             problems.append(_duplicate(document, str(name), problem.span, problem.related[0].span))
     return problems

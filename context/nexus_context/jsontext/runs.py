@@ -181,8 +181,9 @@ class Runs:
         except JSONDecodeError as error:
             self._error = error.pos + shift
             self._fail(error.pos - at + error.pos // _COPY, self._error)  # it counts lines from the start
-        except StopIteration:
-            self._fail(0, at + shift)
+        except StopIteration as stop:  # its value is where a value was expected
+            read = stop.value - at if isinstance(stop.value, int) else len(source) - at
+            self._fail(read, at + read + shift)
         except RecursionError:
             self._budget = 0
         except ValueError:  # an integer that is too long; how far the decoder came is unknown

@@ -24,6 +24,7 @@ QUOTES = {"'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "‘": "
 _GOOD = re.compile(r'(?:[^"\\\x00-\x1f]*+\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,500}[^"\\\x00-\x1f]*+')
 _GOOD_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LINE = re.compile(r"[^\r\n]*+")
+_GUESSED = 1_000  # characters of a string that is not closed whose meaning is worked out
 _ENDS_LINE = re.compile(r"[ \t]*+[,}\]]*+[ \t]*+(?:[\r\n]|\Z)")
 _TO_MEND = re.compile(
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,500}|\\(?:x[0-9a-fA-F]{2}|[^\x00-\x1f]|)'
@@ -158,7 +159,9 @@ def _unterminated(
     fix = replace("Close the string", end, end, '"')
     inside = tuple(each for each in complaints if each.end <= end)
     whole = Complaint(start, end, "unterminated-string", message, fix)
-    return Lexeme(start, end, meaning(text[start + 1 : end]), (whole, *inside))
+    content = text[start + 1 : end]
+    # what it means is a guess; a line may have hundreds of them, each to its end
+    return Lexeme(start, end, meaning(content) if len(content) <= _GUESSED else content, (whole, *inside))
 
 
 def _closing_place(text: str, start: int, line_end: int, *, is_key: bool, depth: int) -> int:
