@@ -2,8 +2,8 @@
 
 1. A load asks at each check point: before each file that is read, parsed or checked, and between steps.
    Its work between two of them is bounded by the size of one file.
-2. A load ends after some seconds of work, or because a newer one supersedes it. One that is superseded goes on
-   for PATIENCE_S: most are done by then, and what they found counts.
+2. A load ends after some seconds of work, or because a newer one supersedes it. One that is superseded goes
+   on for PATIENCE_S: most are done by then, and what they found counts.
 3. A load that has computed for QUICK_S takes turns with all others that have, one at a time, in the order in
    which they came: so one that is quick has the interpreter almost to itself. Waiting is no work.
 4. What ends a load is `LoadStopped`. It is no `Exception`, as `asyncio.CancelledError` is none: whoever

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
+from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.errors import Severity
 from nexus_context.jsontext import parse_pointer
 from nexus_context.snapshot import Snapshot
@@ -107,6 +108,17 @@ def test_agents_past_the_limit_may_do_nothing(tmp_path: Path) -> None:
     snapshot = check(tmp_path, {"agents": agents}, said)
     lists = [agent.get("tools") for agent in snapshot.effective.get("/agents").values()]
     assert lists == [None] * MOST_AGENTS + [[]] * 3
+
+
+def test_servers_past_the_limit_do_not_count(tmp_path: Path) -> None:
+    servers = {name: {"url": "https://x.y/z"} for name in names(MOST_SERVERS + 2)}
+    tree = write_fixture(f"//- /home/co/.nexus3/mcp.json\n{json.dumps({'servers': servers})}\n", tmp_path)
+    snapshot = load_folder(tree, "/home/co")
+    (problem,) = snapshot.problems
+    assert (problem.code, problem.severity) == ("mcp.too-many", Severity.WARNING)
+    text = snapshot.layers.texts[problem.path]
+    assert text[problem.span.start : problem.span.end] == f'"n{MOST_SERVERS}"'
+    assert [server.name for server in snapshot.layers.servers] == names(MOST_SERVERS)
 
 
 def test_names_and_patterns_are_not_longer_than_255_characters(tmp_path: Path) -> None:

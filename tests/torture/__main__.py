@@ -67,6 +67,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "starved": (100, 10),
     "canaries": (100_000, 300),
     "terminal": (20_000, 200),
+    "adversarial": (10_000, 200),
 }
 
 

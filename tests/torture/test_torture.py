@@ -23,6 +23,7 @@ FAULTS = {  # how often each happens here
     "starved": 5,
     "canaries": 60,
     "terminal": 50,
+    "adversarial": (partial(adversarial.run, at_most_ms=2_000.0), 100),
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from nexus_context.config.kinds import MAX_NAME
 from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
+from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
 from nexus_context.config.patterns import MOST_STEPS, WORD
 from nexus_context.config.schema import Config
@@ -57,6 +58,7 @@ def _limits() -> str:
         limits="\n".join(rows),
         agents=MOST_AGENTS,
         patterns=MOST_PATTERNS,
+        servers=MOST_SERVERS,
         word=WORD,
         steps=MOST_STEPS,
     )
@@ -211,7 +213,8 @@ as `config.too-many`:
 {limits}
 
 The first {agents:,} agents count. Those after them may do nothing, and neither may an agent with more than
-{patterns:,} items in `tools`, `permissions.allow` or `permissions.deny`.
+{patterns:,} items in `tools`, `permissions.allow` or `permissions.deny`. Of an
+MCP file the first {servers:,} servers count.
 
 Patterns are compared as a whole list, one step for each character of a name and each {word} characters of the
 list. Where lists are compared with each other (what a workspace allows with what the global file allows, an

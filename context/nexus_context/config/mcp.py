@@ -43,6 +43,7 @@ _TRANSPORTS: dict[str, Transport] = {
     "sse": "sse",
 }
 _ROOTS = ("mcpServers", "servers")  # the first that is not empty counts
+MOST_SERVERS = 1_000  # of one file; those after that do not count
 MOST_PROBLEMS = 1000  # of one file; the servers after that are not read
 _NODES = {"list": "listServer", "vscode": "vscodeServer", "claude": "claudeServer"}
 
@@ -107,6 +108,16 @@ def read_servers(
     problems += more
     entries, more = _entries(document, form)
     problems += more
+    if len(entries) > MOST_SERVERS:
+        message = (
+            f"There are more than {MOST_SERVERS:,} servers in this file: this one and those after it do not"
+        )
+        span = entries[MOST_SERVERS].name_span
+        code = "mcp.too-many"
+        problems.append(
+            Problem(document.path, span, code, Severity.WARNING, f"{message} count. Remove some.")
+        )
+        del entries[MOST_SERVERS:]
     around = FileFacts(folder, environ, which, _inputs(document.value), form, own)
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
     servers = []

@@ -6,14 +6,21 @@
 3. A comment is `<!--` to `-->`.
 """
 
-import bisect
 import re
+from collections.abc import Iterator
 
 from nexus_context.errors import Span
 
-_FENCE = re.compile(r"(?:[ \t]|>|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}(?=[^`]*$)|~{3,})")
+# a line begins where the text does and after each line end; within CR LF nothing that is looked for can begin
+_BEGINS, _ENDS = r"(?:(?<=\n)|(?<=\r)(?!\n)|\A)", r"(?=[\r\n]|\Z)"
+_FENCE = re.compile(
+    rf"{_BEGINS}(?:[ \t]|>|[-*+][ \t]|\d{{1,9}}[.)][ \t])*+(?:(`{{3,}})[^`\r\n]*+|(~{{3,}})[^\r\n]*+){_ENDS}"
+)
+_CLOSING = {
+    mark: re.compile(rf"{_BEGINS}[ \t>]*+({mark}{{3,}}+)[^\S\r\n]*+(?:\r\n|\r|\n|\Z)") for mark in ("`", "~")
+}
+_BLANK_LINE = re.compile(rf"{_BEGINS}[^\S\r\n]*+{_ENDS}")
 _BACKTICKS = re.compile(r"`+")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 
 def code_ranges(text: str) -> list[Span]:
@@ -21,63 +28,54 @@ def code_ranges(text: str) -> list[Span]:
     if "`" not in text and "~~~" not in text and "<!--" not in text:
         return []
     ranges: list[Span] = []
-    for block in _blocks(text):
-        if block.fenced:
-            ranges.append(block.span)
-        else:
-            ranges.extend(_spans(text, block.span))
+    position = 0  # end of the last fence
+    for fence in _fences(text):
+        ranges.extend(_spans_between(text, position, fence.start))
+        ranges.append(fence)
+        position = fence.end
+    ranges.extend(_spans_between(text, position, len(text)))
     return _with_comments(text, ranges)
 
 
-class _Block:
-    """A fence, or a paragraph: lines without a blank one."""
-
-    __slots__ = ("fenced", "span")
-
-    def __init__(self, span: Span, *, fenced: bool) -> None:
-        self.span = span
-        self.fenced = fenced
-
-
-def _blocks(text: str) -> list[_Block]:
-    blocks: list[_Block] = []
-    fence = ""  # the open fence's mark
-    start = 0
-    for match in _LINE.finditer(text):
-        line = match[0].rstrip()
-        if fence:
-            if _closes(line, fence):
-                blocks.append(_Block(Span(start, match.end()), fenced=True))
-                fence, start = "", match.end()
-            continue
-        opening = _FENCE.match(line)
-        if opening or not line:
-            blocks.append(_Block(Span(start, match.start()), fenced=False))
-            start = match.start()
-            fence = opening[1] if opening else ""
-    blocks.append(_Block(Span(start, len(text)), fenced=bool(fence)))
-    return blocks
+def _fences(text: str) -> Iterator[Span]:
+    """Each from the line that opens it to the end of the one that closes it."""
+    opening = _FENCE.search(text)
+    while opening is not None:
+        mark = opening[1] or opening[2]
+        closings = _CLOSING[mark[0]].finditer(text, opening.end())
+        closing = next((one for one in closings if len(one[1]) >= len(mark)), None)
+        if closing is None:
+            yield Span(opening.start(), len(text))
+            return
+        yield Span(opening.start(), closing.end())
+        opening = _FENCE.search(text, closing.end())
 
 
-def _closes(line: str, fence: str) -> bool:
-    mark = line.lstrip(" \t>")
-    return len(mark) >= len(fence) and not mark.strip(fence[0])
+def _spans_between(text: str, start: int, end: int) -> Iterator[Span]:
+    """The code spans of the paragraphs between two fences."""
+    if text.find("`", start, end) < 0:
+        return
+    for blank in _BLANK_LINE.finditer(text, start, end):
+        yield from _spans(text, Span(start, blank.start()))
+        start = blank.start()
+    yield from _spans(text, Span(start, end))
 
 
 def _spans(text: str, paragraph: Span) -> list[Span]:
-    runs = [Span(*match.span()) for match in _BACKTICKS.finditer(text, *paragraph)]
-    of_length: dict[int, list[int]] = {}
-    for index, run in enumerate(runs):
-        of_length.setdefault(run.end - run.start, []).append(index)
+    runs = [match.span() for match in _BACKTICKS.finditer(text, *paragraph)]
+    following = [0] * len(runs)  # the next run of the same length; 0: there is none
+    of_length: dict[int, int] = {}
+    for index in range(len(runs) - 1, -1, -1):
+        start, end = runs[index]
+        following[index] = of_length.get(end - start, 0)
+        of_length[end - start] = index
     spans: list[Span] = []
     index = 0
     while index < len(runs):
-        run = runs[index]
-        same = of_length[run.end - run.start]
-        following = bisect.bisect_right(same, index)
-        if following < len(same):
-            index = same[following]
-            spans.append(Span(run.start, runs[index].end))
+        closing = following[index]
+        if closing:
+            spans.append(Span(runs[index][0], runs[closing][1]))
+            index = closing
         index += 1
     return spans
 
