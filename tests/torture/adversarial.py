@@ -354,7 +354,7 @@ def _settings(dice: random.Random) -> tuple[str, str]:
     make: Callable[[], Any] = dice.choice(
         (
             lambda: _put(value, dice.choice(LISTS), _texts(dice, room)),
-            lambda: [_put(value, place, _texts(dice, room // 3)) for place in dice.sample(LISTS, 3)],
+            lambda: _put_all(value, {place: _texts(dice, room // 3) for place in dice.sample(LISTS, 3)}),
             lambda: _put(value, "agents", _agents(dice, room)),
             lambda: _put(
                 value, dice.choice(("", "context", "agents", "models", "agents.a")), _unknown(dice, room)
@@ -399,9 +399,8 @@ def _texts(dice: random.Random, room: int) -> list[str]:
     length = dice.choice((1, 3, 10, 60, 120, 5_000))
     count = max(room // (len(unit) * length + 10), 1)
     whole = unit * length
-    forms = (lambda n: f"{whole}{n}", lambda n: f"{n}{whole}", lambda n: f"*{n}{whole}b", lambda n: whole)
-    form = dice.choice(forms)
-    return [form(number) for number in range(count)]
+    form = dice.choice(("{whole}{n}", "{n}{whole}", "*{n}{whole}b", "{whole}"))
+    return [form.format(whole=whole, n=number) for number in range(count)]
 
 
 def _agents(dice: random.Random, room: int) -> dict[str, Any]:
@@ -438,6 +437,11 @@ def _sections(dice: random.Random, room: int) -> list[Any]:
     same = dice.random() < 0.5
     count = room // (len(name) + 40)
     return [{"name": name if same else f"{name}{number}", "content": "x"} for number in range(count)]
+
+
+def _put_all(value: dict[str, Any], places: dict[str, Any]) -> None:
+    for place, inner in places.items():
+        _put(value, place, inner)
 
 
 def _put(value: dict[str, Any], place: str, inner: Any) -> None:
