@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from nexus_context.config.accept import COMMENT_PREFIX
 
 MAX_TOKENS = 100_000_000
+MAX_PATH = 4096  # characters, as many as file systems take bytes
 MAX_NAME = 255  # characters of a pattern, as of a file name
 
 
@@ -18,6 +19,7 @@ def without_comments(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
+PathText = Annotated[str, Field(min_length=1, max_length=MAX_PATH)]
 FileName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^/\\]+$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^\s]*$")]

@@ -16,6 +16,7 @@ from nexus_context.config.kinds import (
     Feature,
     FileName,
     Level,
+    PathText,
     Pattern,
     ProviderName,
     Ratio,
@@ -267,7 +268,7 @@ class Skills(Section):
         default=[], description="Only skills of these names or patterns; empty, all of them."
     )
     exclude: list[Pattern] = Field(default=[], description="No skill of these names or patterns.")
-    paths: list[Text] = Field(
+    paths: list[PathText] = Field(
         default=[],
         description="More directories with skills, relative to the layer's; a workspace's must be in it.",
     )
@@ -276,7 +277,7 @@ class Skills(Section):
 class Knowledge(Section):
     """Files that are searched with each message."""
 
-    paths: list[Text] = Field(
+    paths: list[PathText] = Field(
         default=[], description="Text files, directories or globs, relative to the folder of the layer."
     )
     top_k: Annotated[int, Field(ge=1, le=1000)] = Field(

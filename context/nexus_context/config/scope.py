@@ -20,7 +20,7 @@ directory by itself needs the value, so a warning would be noise. `effective` sh
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -50,6 +50,7 @@ class _Given(msgspec.Struct, frozen=True):
     level: str
     allow: tuple[str, ...]
     agents: dict[str, Any]
+    patterns: Callable[[tuple[str, ...]], Patterns]  # of one list, made once
 
 
 _Found = Iterator[tuple[Pointer, Any, str]]
@@ -63,7 +64,9 @@ def restrict(
 
     `global_path` is the absolute path of the global config.json, which need not exist.
     """
-    given = _Given(_global_level(layers), _globally_allowed(layers), _global_agents(layers))
+    given = _Given(
+        _global_level(layers), _globally_allowed(layers), _global_agents(layers), functools.cache(Patterns)
+    )
     kept: list[ConfigLayer] = []
     problems: list[Problem] = []
     for layer in layers:
@@ -124,7 +127,7 @@ def _wider(value: Any, given: _Given, global_path: str) -> list[tuple[Pointer, s
     """What is wider than the global file has it, and why it is ignored."""
     permissions = _object(value, "permissions")
     found = [*_wider_level(("permissions",), permissions, given.level, f'the global "{given.level}"')]
-    found += _more_allowed(("permissions",), permissions, given.allow, "the global file does not")
+    found += _more_allowed(("permissions",), permissions, given.allow, "the global file does not", given)
     for name, agent in _object(value, "agents").items():
         named = isinstance(agent, dict) and ("permissions" in agent or name in given.agents)
         if named and not name.startswith(COMMENT_PREFIX):
@@ -147,9 +150,9 @@ def _wider_agent(name: str, agent: dict[str, Any], given: _Given) -> _Found:
     else:
         level = given.level
     yield from _wider_level(place, permissions, level, said)
-    more = [*_more_allowed(place, permissions, given.allow, "the global file does not")]
+    more = [*_more_allowed(place, permissions, given.allow, "the global file does not", given)]
     yield from more or _more_allowed(
-        place, permissions, _texts(granted.get("allow")), f"{whose} is not allowed"
+        place, permissions, _texts(granted.get("allow")), f"{whose} is not allowed", given
     )
     if name in given.agents:
         yield from _more_tools(("agents", name, "tools"), agent, own, whose)
@@ -163,10 +166,10 @@ def _wider_level(place: Pointer, permissions: dict[str, Any], limit: str, said: 
 
 
 def _more_allowed(
-    place: Pointer, permissions: dict[str, Any], allowed: Sequence[str], without: str
+    place: Pointer, permissions: dict[str, Any], allowed: Sequence[str], without: str, given: _Given
 ) -> _Found:
     patterns = _texts(permissions.get("allow")) if allowed else []
-    wide = Patterns(allowed)
+    wide = given.patterns(tuple(allowed))
     more = next((pattern for pattern in patterns if not wide.cover(pattern)), None)
     if more is not None:
         yield (*place, "allow"), patterns, f"it allows {mend.quoted(more)}, which {without}"

@@ -108,7 +108,7 @@ class _Look:
         self.told = told
         self._tools = functools.cache(lambda agent: Patterns(listed_in(agents[agent], "tools")))
         self._allowed = functools.cache(Patterns)
-        self._servers = Patterns(map(literally, servers))
+        self._servers, self._names = Patterns(map(literally, servers)), frozenset(servers)
         self._named = functools.cache(self._is_named)
         self._granted = functools.cache(self._granted_to)
 
@@ -293,7 +293,7 @@ class _Look:
 
     def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
         """The nearest agent above that was not granted a server, and the server that the pattern names."""
-        named = [one for one in servers_named(pattern) if one in self.servers] if self.servers else []
+        named = [one for one in servers_named(pattern) if one in self._names]
         above = parent_of(self.agents[name])
         while named and above != MAIN and above in self.has and self.has[above].depth < MAX_DEPTH:
             granted = self._granted(above)

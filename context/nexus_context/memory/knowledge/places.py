@@ -11,7 +11,6 @@
 4. A link in a directory that the global file names leads to files of that directory only.
 """
 
-import functools
 import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -192,13 +191,24 @@ def _may_be_named(path: str) -> bool:
     return path.lower().endswith(NAMED_SUFFIXES) or is_dir(path) or not exists(path)
 
 
-@functools.lru_cache(maxsize=1024)  # so that many `**` cost no more than one
 def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or (bool(parts) and _matches(parts[1:], pattern))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+    """Whether a path fits; each part is tried with all steps that may come next: no `**` starts over."""
+    following = _after(pattern, 0)
+    for part in parts:
+        steps, following = following, set()
+        for at in steps:
+            if at < len(pattern) and pattern[at] == "**":
+                following |= _after(pattern, at)
+            elif at < len(pattern) and fnmatchcase(part, pattern[at]):
+                following |= _after(pattern, at + 1)
+        if not following:
+            return False
+    return len(pattern) in following
+
+
+def _after(pattern: tuple[str, ...], at: int) -> set[int]:
+    """The step at a place, and those after it if it stands for nothing; no two `**` follow each other."""
+    return {at, at + 1} if pattern[at : at + 1] == ("**",) else {at}
 
 
 def _begins(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
