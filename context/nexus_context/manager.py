@@ -248,9 +248,9 @@ class ContextManager:
     ) -> "Plan":
         """What a compaction would replace, for a summary that is written elsewhere (`compaction.run`).
 
-        Raises CompactionError where there is nothing to replace, RequestError where messages are not loaded.
+        Messages that are not loaded are replaced without being read. Raises CompactionError where there is
+        nothing to replace, RequestError where a pinned message is not loaded.
         """
-        self._history.needs_all()
         from nexus_context.conversation.compaction import errors, run
 
         plan = run.plan(
@@ -264,6 +264,7 @@ class ContextManager:
             overflow=overflow,
             pins=pins,
             instructions=instructions,
+            gap=self._history.gap,
         )
         if plan is None:
             raise errors.CompactionError(

@@ -4,7 +4,10 @@
    appends the history is read again.
 2. A message is in memory only after the ledger has it. What could not be written has changed nothing.
 3. Of a long history only as much is read as the next request can send (`needed`), until all is needed: so
-   many tokens that the cut lies within what is read, and the turn of the user that it lies in.
+   many tokens that the cut lies within what is read, and the turn of the user that it lies in. A compaction
+   reads as much as it looks at (`compaction.run`).
+4. The work is bounded: whatever the conversation is, no more than MOST_READ tokens are read to find the
+   beginning of a turn. Only who asks for all messages waits for all of them.
 
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
 """
@@ -20,6 +23,7 @@ import msgspec
 
 from nexus_context.assembly import Options, costs
 from nexus_context.budget import usage
+from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
@@ -44,6 +48,8 @@ back. What the user asked longer ago than that is not sent with what came of it.
 """
 EDITOR = "editor"
 """The provider whose model the user picks in the editor."""
+MOST_READ = 1_000_000
+"""Tokens that are read at most to find where a turn begins, or those of one request where they are more."""
 LEAST_READ = 8_000
 """Tokens that are read at least: what belongs together may be longer than a small window."""
 LOOKED_BACK = 8  # turns in which the last query is looked for: compactions and undos are few
@@ -111,8 +117,27 @@ def needed(
     return max(int(SPARE * available), LEAST_READ)
 
 
-def follow(conversation: Conversation, book: Book, snapshot: Snapshot, *, tokens: int | None = None) -> None:
-    """Read in what the ledger has more, or otherwise. `tokens`: so many from the end will do; None: all."""
+def read_by_compaction(snapshot: Snapshot, conversation: Conversation) -> int:
+    """Tokens of history that a compaction looks at."""
+    own = standing(snapshot, conversation)
+    spent = needed(snapshot, model=own.model, max_tokens=own.max_context_tokens, strategy=FRONT_CUTTING[0])
+    assert spent is not None  # noqa: S101 - this strategy never needs all
+    return spent + max(spent, READ_TOKENS)  # what is kept, and what is replaced
+
+
+def follow(
+    conversation: Conversation,
+    book: Book,
+    snapshot: Snapshot,
+    *,
+    tokens: int | msgspec.UnsetType | None = msgspec.UNSET,
+) -> None:
+    """Read in what the ledger has more, or otherwise.
+
+    `tokens`: so many from the end will do, by default as many as a compaction looks at; None: all.
+    """
+    if tokens is msgspec.UNSET:
+        tokens = read_by_compaction(snapshot, conversation)
     head = book.ledger.head(book.workspace, conversation.session)
     known = conversation.head
     if head is None:
@@ -217,6 +242,7 @@ def compacted(
     conversation.positions = [done.before.messages, *(conversation.positions[index] for index in kept)]
     conversation.head = done.head
     conversation.compaction = compaction
+    conversation.loaded = None
     conversation.changed()
 
 
@@ -253,7 +279,7 @@ def _held(
 ) -> records.History | None:
     """Let the manager hold the history, or as much of it as is needed; None where there is none."""
     for more in range(TRIES):
-        wanted = None if tokens is None else tokens << more
+        wanted = None if tokens is None else min(tokens << more, max(tokens, MOST_READ))
         history = book.ledger.history(book.workspace, conversation.session, tokens=wanted)
         if history is None:
             break
@@ -267,7 +293,9 @@ def _held(
         )
         conversation.positions = [held.position for held in history.messages]
         conversation.head = history.head
-        if tokens is None or _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
+        if tokens is None or wanted == max(tokens, MOST_READ):
+            break
+        if _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
             break
     return history
 

@@ -177,7 +177,7 @@ def test_of_a_broken_export_the_rest_is_imported(ledger: Ledger, broken: str) ->
     filled(ledger)
     lines = exported(ledger, HERE, "main").splitlines()
     lines[1] = broken
-    (session,), problems = jsonl.read("\n".join(lines), "/x/export.jsonl")
+    (session,), problems, _ = jsonl.read(lines, "/x/export.jsonl")
     # what keeps positions, and what takes that back, cannot be right any more
     assert [one.type for one in session.turns] == ["query"] * 3
     starts = ["The line is no", *["A compaction that comes after"] * 2, "An undo that comes after"]
@@ -191,7 +191,7 @@ def test_an_undo_of_nothing_is_left_out() -> None:
     header = '{"format": "nexus-session", "version": 1, "session": "a"}\n'
     query = '{"seq": 1, "type": "query", "created": ""}\n'
     undo = '{"seq": 2, "type": "undo", "created": "", "compaction": "c"}'
-    (session,), (problem,) = jsonl.read(header + query + undo, "/x/export.jsonl")
+    (session,), (problem,), _ = jsonl.read(jsonl.split(header + query + undo), "/x/export.jsonl")
     assert [one.type for one in session.turns] == ["query"]
     assert problem.message == "An undo of 'c', which is not in force; left out."
 
@@ -254,6 +254,6 @@ def test_a_fence_is_longer_than_any_in_it(text: str) -> None:
 @pytest.mark.parametrize("rest", ['{"seq": 1, "type": "query", "cre', "[]\n{}\n"])
 def test_a_broken_export_without_a_whole_turn_is_no_session(rest: str) -> None:
     header = '{"format": "nexus-session", "version": 1, "session": "a"}\n'
-    sessions, problems = jsonl.read(header + rest, "/x/export.jsonl")
+    sessions, problems, _ = jsonl.read(jsonl.split(header + rest), "/x/export.jsonl")
     assert sessions == []
     assert problems[-1].message == "The session 'a' has no turn that can be read; it is left out."

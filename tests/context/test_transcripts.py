@@ -245,11 +245,11 @@ def test_no_messages() -> None:
     found = read(text + '{"role": "assistant", "tool_calls": [{"id": "x"}]}\n', "/t")
     known = "known are system, developer, user, human, assistant, tool, function"
     assert [message for _, _, message in told(found)] == [
-        f"The line is no message: its role is 'king'; {known}",
-        f"The line is no message: it has no role; {known}",
-        "The line is no message: an object with a role is expected, this is a number",
-        "The line is no message: its content is a number, not text or a list of parts",
-        "The line is no message: a tool call has no name",
+        f"The line is not a valid message: its role is 'king'; {known}",
+        f"The line is not a valid message: it has no role; {known}",
+        "The line is not a valid message: an object with a role is expected, this is a number",
+        "The line is not a valid message: its content is a number, not text or a list of parts",
+        "The line is not a valid message: a tool call has no name",
     ]
 
 

@@ -351,7 +351,7 @@ def test_a_record_without_a_message_that_can_be_read() -> None:
     found = read(text, "/s")
     assert [show(message) for message in found.conversations[0].messages] == ["user Go."]
     assert [problem.message for problem in found.problems] == [
-        "The record is no message: its content is a number, not text or a list of parts"
+        "The line is not a valid message: its content is a number, not text or a list of parts"
     ]
     assert found.problems[0].span.start == text.index("\n") + 1
 

@@ -10,14 +10,13 @@ Read are exports of our own (`jsonl`) and whatever `conversation.transcripts` re
    else if the names of file and conversation, system prompt and model are, and the file has no errors. One
    that is there entire need only have the same names. Of our own exports the times of the turns tell it, too.
    Any other is a new session, with a name that is free.
-4. What cannot be read is a problem with its place, and the rest is imported.
+4. What cannot be read or kept is a problem with its place, and the rest is imported.
 5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
 """
 
 import hashlib
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -27,10 +26,12 @@ import msgspec
 from nexus_context import files
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, content_of
-from nexus_context.conversation.transcripts import Conversation
+from nexus_context.conversation.transcripts import Conversation, limits
+from nexus_context.conversation.transcripts.limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger import jsonl
 from nexus_context.ledger.records import Counted, NewTurn, Turn
+from nexus_context.ledger.rows import unwritable
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import TokenCounter, count_message
 
@@ -66,11 +67,15 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood."""
+    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
+
+    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    """
 
     format: str | None
     sessions: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -89,7 +94,7 @@ def read(data: bytes, path: str) -> Contents:
     """The sessions of a file; never raises, whatever the data is. `path` is for problems and names."""
     if _is_ours(data, path):
         return _read_ours(data, path)
-    transcript = transcripts.read(data, path, entire=True)
+    transcript = transcripts.read(data, path, entire=True, refusal=unwritable)
     several = len(transcript.conversations) > 1
     sound = _sound(transcript.problems)
     about = {"file": os.path.basename(path)}
@@ -101,16 +106,13 @@ def read(data: bytes, path: str) -> Contents:
         named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
         event = {"type": "import", **about, **named}
         found.append(Found(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
-    return Contents(transcript.format, tuple(found), transcript.problems)
+    return Contents(transcript.format, tuple(found), transcript.problems, transcript.lines)
 
 
 def _is_ours(data: bytes, path: str) -> bool:
     beginning = data[:_BEGINNING]
     if data.startswith(transcripts.GZIP):
-        try:
-            beginning = zlib.decompressobj(wbits=31).decompress(data, _BEGINNING)
-        except zlib.error:
-            return False
+        beginning = limits.unpacked(data[:_BEGINNING], SMALL).data[:_BEGINNING]
     return jsonl.is_ours(files.decode(path, beginning).text or "")
 
 
@@ -118,13 +120,12 @@ def _read_ours(data: bytes, path: str) -> Contents:
     problems: list[Problem] = []
     if data.startswith(transcripts.GZIP):
         data, problems = _unpacked(data, path)
-    decoded = files.decode(path, data)
-    problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
-    exported, broken = jsonl.read(decoded.text or "", path)
+    exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
+    of_file = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
     found = tuple(Found(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
-    return Contents("nexus", found, tuple(problems))
+    return Contents("nexus", found, tuple(problems), (*of_file, *lines))
 
 
 def _sound(problems: Iterable[Problem]) -> bool:
@@ -138,11 +139,13 @@ def _own_id(data: bytes, path: str) -> str | None:
     """
     if data.startswith(transcripts.GZIP):
         data, _ = _unpacked(data, path)
-    for line in reversed(data.splitlines()):
-        if b'"sessionId"' not in line:
-            continue
+    end = len(data)
+    while (at := data.rfind(b'"sessionId"', 0, end)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        after = data.find(b"\n", at)
+        end = start
         try:
-            value = msgspec.json.decode(line, type=_Record)
+            value = msgspec.json.decode(data[start : None if after < 0 else after], type=_Record)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         if value.session_id:
@@ -157,22 +160,10 @@ class _Record(msgspec.Struct, rename="camel"):
 
 def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
     """The content of a gzip file as far as it is whole, and what is wrong with it."""
-    found, said = bytearray(), None
-    try:
-        while data.startswith(transcripts.GZIP) and said is None:
-            member = zlib.decompressobj(wbits=31)
-            found += member.decompress(data, LIMIT + 1 - len(found))
-            if len(found) > LIMIT:
-                said = (
-                    f"The file is too large: it unpacks to more than {LIMIT:,} bytes. Export fewer sessions."
-                )
-            elif not member.eof:
-                said = "The gzip file ends too early. Copy it again."
-            data = member.unused_data
-    except zlib.error as error:
-        said = f"The gzip file is damaged: {error}. Copy it again."
-    problems = [] if said is None else [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, said)]
-    return bytes(found), problems
+    found = limits.unpacked(data, LIMIT)
+    if found.problem is None:
+        return found.data, []
+    return found.data, [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, found.problem)]
 
 
 def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:

@@ -9,19 +9,26 @@
 5. What stands in a line beside what is known is ignored; a newer version's file is refused.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from nexus_context import files
+from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.transcripts import limits
+from nexus_context.conversation.transcripts.limits import LONGEST_LINE, MOST_VALUES
+from nexus_context.encoding import foreign_encoding
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger.records import Ranges, Turn, TurnType
-from nexus_context.ledger.rows import json_text, value_of
+from nexus_context.ledger.rows import json_text, unwritable, value_of
 
 FORMAT = "nexus-session"
 VERSION = 1
 
+_BOM = b"\xef\xbb\xbf"
 _BEGINNING = 4096
 """Code points of a file in which its first header must stand, to be told from other files."""
 
@@ -59,6 +66,12 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counts: tuple[int, ...] = ()
 
 
+_UNREADABLE = (msgspec.ValidationError, UnicodeError, RecursionError)
+"""What msgspec raises for a value that does not fit: a key with half a surrogate pair is a UnicodeError."""
+_MOST_TOKENS = 1 << 32
+"""Tokens of one message, at most: a larger count is not believed."""
+_WORDS = ("created", "model", "role", "permissions", "compaction", "counter")
+
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(_Line))
 
 
@@ -87,16 +100,77 @@ def is_ours(beginning: str) -> bool:
     return _format_of(_value(first)) is not None
 
 
-def read(text: str, path: str) -> tuple[list[Exported], list[Problem]]:
-    """The sessions of a file, and what is wrong with it; never raises. `path` is for the problems."""
+class Sessions(NamedTuple):
+    """The sessions of a file, what is wrong with it, and the line of each problem, from 1."""
+
+    exported: list[Exported]
+    problems: list[Problem]
+    lines: list[int]
+
+
+def read(lines: Iterable[str], path: str) -> Sessions:
+    """The sessions of a file's lines; never raises. `path` is for the problems.
+
+    Of the lines no more is kept than the turns in them.
+    """
     reader = _Reader(path)
-    start = 0
-    for line in text.split("\n"):  # not splitlines: JSON holds other line ends as they are
-        if line and not line.isspace():
-            reader.take(line.strip("\ufeff \t\r"), Span(start, start + len(line)))
+    start = values = 0
+    for number, line in enumerate(lines, 1):
+        reader.line = number
+        span = Span(start, start + len(line))
         start += len(line) + 1
+        if not line or line.isspace():
+            continue
+        values += limits.values_in(line, MOST_VALUES)
+        if values > MOST_VALUES:
+            reader.tell(span, limits.too_many_values())
+            return Sessions([], reader.problems, reader.lines)
+        if len(line) > LONGEST_LINE:
+            reader.leave_out(
+                span, f"The line has {len(line):,} characters, and at most {LONGEST_LINE:,} are read"
+            )
+        else:
+            reader.take(line.strip("\ufeff \t\r"), span)
     reader.close()
-    return reader.sessions, reader.problems
+    return Sessions(reader.sessions, reader.problems, reader.lines)
+
+
+def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[str]:
+    """The lines of an export, decoded one by one: a long one is never in memory twice."""
+    if foreign_encoding(data[:_BEGINNING]) or data.startswith(_BOM):
+        if len(data) > transcripts.LIMIT:
+            said = "The file is large, and not UTF-8 without BOM. Save it as UTF-8."
+            problems.append(Problem(path, Span(0, 0), "layer.encoding", Severity.ERROR, said))
+            return
+        decoded = files.decode(path, data)
+        problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
+        yield from split(decoded.text or "")
+        return
+    start, told = 0, False
+    while start <= len(data):
+        end = data.find(b"\n", start)
+        line = data[start : len(data) if end < 0 else end]
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            if not told:
+                byte = f"byte 0x{line[error.start]:02X} at byte {start + error.start}"
+                said = f"The file is not UTF-8: {byte} ({error.reason}). Save it as UTF-8."
+                problems.append(Problem(path, Span(0, 0), "layer.encoding", Severity.ERROR, said))
+            told = True
+            yield line.decode(errors="replace")
+        if end < 0:
+            return
+        start = end + 1
+
+
+def split(text: str) -> Iterator[str]:
+    """The lines of a text, one at a time; not splitlines: JSON holds other line ends as they are."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 class _Reader:
@@ -105,12 +179,15 @@ class _Reader:
     def __init__(self, path: str) -> None:
         self.sessions: list[Exported] = []
         self.problems: list[Problem] = []
+        self.lines: list[int] = []
+        self.line = 0  # the number of the one that is read
         self._path = path
         self._session: str | None = None
-        self._header = Span(0, 0)
+        self._header, self._header_line = Span(0, 0), 0
         self._turns: list[Turn] = []
         self._messages = 0
         self._compactions: list[str] = []  # in force, oldest first
+        self._in_force: Counter[str] = Counter()  # how often each of them is in force
         self._whole = True  # no turn of this session is missing
 
     def take(self, line: str, span: Span) -> None:
@@ -127,47 +204,60 @@ class _Reader:
         self._turns.append(turn)
         self._messages += len(turn.messages)
 
+    def leave_out(self, span: Span, why: str) -> None:
+        """Leave out a turn that is not even looked at."""
+        if self._session is not None:
+            self._whole = False
+            self.tell(span, f"{why}. It is left out.")
+
     def close(self) -> None:
         if self._session is not None and not (self._turns or self._whole):
             said = f"The session {self._session!r} has no turn that can be read; it is left out."
-            self._tell(self._header, said)
+            self.tell(self._header, said, line=self._header_line)
         elif self._session is not None:
             self.sessions.append(Exported(self._session, tuple(self._turns)))
         self._session = None
-        self._turns, self._compactions = [], []
+        self._turns, self._compactions, self._in_force = [], [], Counter()
         self._messages, self._whole = 0, True
 
     def _begin(self, value: dict[str, Any], span: Span) -> None:
         self.close()
         try:
             header = msgspec.convert(value, _Header)
-        except (msgspec.ValidationError, RecursionError) as error:
-            self._tell(span, f"The header of the session cannot be read: {error}. Export it again.")
+        except _UNREADABLE as error:
+            said = (
+                f"The header of the session cannot be read: {error}. Its turns are left out; export it again."
+            )
+            self.tell(span, said)
             return
         if header.version > VERSION:
-            self._tell(
+            self.tell(
                 span,
                 f"The session {header.session!r} was exported by a newer version of Nexus (format "
                 f"{header.version}, known up to {VERSION}); install that version to import it.",
             )
             return
-        self._session, self._header = header.session, span
+        self._session, self._header, self._header_line = header.session, span, self.line
 
     def _turn(self, value: Any, span: Span) -> Turn | None:
         if value is None:
-            self._tell(span, "The line is no JSON; the turn is left out.")
+            self.tell(span, "The line is not valid JSON; the turn is left out.")
             return None
         try:
             line = msgspec.convert(value, _Line)
-        except (msgspec.ValidationError, RecursionError) as error:
-            self._tell(span, f"The line is no turn: {error}. It is left out.")
+            reason = _unwritable(line)
+        except _UNREADABLE as error:
+            reason = f"{error}."
+        if reason is not None:
+            self.tell(span, f"The line is not a valid turn: {reason} It is left out.")
             return None
         if line.type != "query" and (reason := self._refused(line)):
-            self._tell(
+            self.tell(
                 span, f"{'A compaction' if line.type == 'compaction' else 'An undo'} {reason}; left out."
             )
             return None
         counted = bool(line.counter) and len(line.counts) == len(line.messages)
+        counted = counted and all(0 <= count <= _MOST_TOKENS for count in line.counts)
         fields = {name: getattr(line, name) for name in _FIELDS}
         fields |= {} if counted else {"counter": "", "counts": ()}
         return Turn(id="", tokens=sum(fields["counts"]), **fields)
@@ -179,11 +269,14 @@ class _Reader:
         if line.compaction is None:
             return "without an id"
         if line.type == "undo":
-            if line.compaction not in self._compactions:
+            if not self._in_force[line.compaction]:
                 return f"of {line.compaction!r}, which is not in force"
             if line.messages:
                 return "that holds messages"
-            del self._compactions[self._compactions.index(line.compaction) :]
+            taken = None
+            while taken != line.compaction:  # those that were made after it are taken back with it
+                taken = self._compactions.pop()
+                self._in_force[taken] -= 1
             return None
         if len(line.messages) != 1:
             return "that holds not one message, the summary"
@@ -193,10 +286,30 @@ class _Reader:
                 return "that keeps messages which are not there"
             end = after
         self._compactions.append(line.compaction)
+        self._in_force[line.compaction] += 1
         return None
 
-    def _tell(self, span: Span, message: str) -> None:
+    def tell(self, span: Span, message: str, *, line: int = 0) -> None:
+        self.lines.append(line or self.line)
         self.problems.append(Problem(self._path, span, "transcript.session", Severity.ERROR, message))
+
+
+def _unwritable(line: _Line) -> str | None:
+    """Why a turn cannot be written, in a sentence; None where it can."""
+    for name in _WORDS:
+        word = getattr(line, name)
+        if word is not None and not word.isascii() and word.encode(errors="replace").decode() != word:
+            return f"`{name}` holds half a surrogate pair."
+    try:
+        for value in (line.event, line.context, line.receipt, line.toolset):
+            json_text(value)
+    except RecursionError:
+        return "its values are nested too deeply."
+    for at, message in enumerate(line.messages):
+        reason = unwritable(message)
+        if reason is not None:
+            return f"messages[{at}] cannot be kept: {reason}"
+    return None
 
 
 def _value(line: str) -> Any:
@@ -211,4 +324,4 @@ def _format_of(value: Any) -> Any:
     return value if isinstance(value, dict) and value.get("format") == FORMAT else None
 
 
-__all__ = ["FORMAT", "VERSION", "Exported", "is_ours", "lines", "read"]
+__all__ = ["FORMAT", "VERSION", "Exported", "Sessions", "is_ours", "lines", "read", "split"]

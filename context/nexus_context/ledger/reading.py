@@ -2,7 +2,8 @@
 
 1. A history is the summary in force, what was kept, and all queries' messages behind the summary; else all
    queries' messages.
-2. With a limit only both ends are read; what lies between follows from sums that turns carry.
+2. With a limit only both ends are read; what lies between follows from sums that turns carry. Neither end
+   is much longer than the limit, whatever the conversation looks like.
 """
 
 from collections.abc import Iterable
@@ -31,6 +32,10 @@ from nexus_context.ledger.writing import state
 
 BATCH = 200
 """Turns that are read at once."""
+LONGEST_TURN = 2
+"""Times the limit: a turn that is longer is not read to its beginning."""
+LONGEST_OPENING = 8_000
+"""Tokens of the messages before the first answer that are read, or the limit where that is more."""
 
 _MASK = PER_THREAD - 1
 
@@ -78,7 +83,7 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     if in_force is not None:
         lead = _compacted(connection, parts, known.head, in_force)
     elif tokens is not None:
-        lead = _opening(connection, parts, known.head)
+        lead = _opening(connection, parts, known.head, max(tokens, LONGEST_OPENING))
     else:
         summaries, cost = _summaries(connection, parts, 0)
         lead = _Lead([], 0, known.messages - summaries, known.tokens - cost)
@@ -147,15 +152,16 @@ def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in
     return _Lead(held, first + 1, count, head.tokens - before - own - cost, name)
 
 
-def _opening(connection: apsw.Connection, parts: list[Segment], head: Head) -> _Lead:
-    """The messages before the first answer."""
+def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:
+    """The messages before the first answer, as far as they begin within `most` tokens."""
     rows: list[tuple[Any, ...]] = []
-    position = head.messages
+    position, total = head.messages, 0
     for each in chain.from_iterable(connection.execute(_QUERIES, ids) for ids in message_ranges(parts)):
-        if each[2] not in ("user", "system"):
+        if each[2] not in ("user", "system") or total >= most:
             position = each[0] & _MASK
             break
         rows.append(each)
+        total += each[3]
     held = _all_held(connection, rows)
     summaries, cost = _summaries(connection, parts, 0)
     count = head.messages - summaries - len(held)
@@ -172,7 +178,7 @@ def _summaries(connection: apsw.Connection, parts: list[Segment], after: int) ->
 
 
 def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list[Held]:
-    """Messages of whole turns from the end, until they have so many tokens."""
+    """Messages of whole turns from the end, until they have so many tokens; of a very long turn its end."""
     found: list[Held] = []
     counters = _counters(connection)
     total, last = 0, None
@@ -180,7 +186,7 @@ def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list
         for number, turn, role, tokens, length, said, data, crc, counter in connection.execute(
             _BACKWARDS, ids
         ):
-            if total >= wanted and turn != last:
+            if total >= wanted and (turn != last or total >= LONGEST_TURN * wanted):
                 return found[::-1]
             total, last = total + tokens, turn
             message = message_of(number, turn, role, tokens, length, said, data, crc)

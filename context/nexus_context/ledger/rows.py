@@ -58,6 +58,17 @@ def row_of(message: Message, number: int, turn: int, tokens: int) -> MessageRow:
     return MessageRow(number, turn, role, tokens, length, said, data, crc)
 
 
+def unwritable(message: Message) -> str | None:
+    """Why a message cannot be written, as the end of a sentence; None where it can."""
+    try:
+        row_of(message, 0, 0, 0)
+    except RecursionError:
+        return "its values are nested too deeply."
+    except (TypeError, ValueError) as error:  # a message that msgspec does not write is a ValueError
+        return f"{error:.200}."
+    return None
+
+
 def message_of(
     number: int,
     turn: int,

@@ -23,7 +23,6 @@ from nexus_context.conversation.repair import Repair
 from nexus_context.conversation.transcripts import Conversation, Transcript
 from nexus_context.conversation.view import View
 from nexus_context.errors import Severity, Span
-from nexus_context.lines import LineIndex
 from nexus_context.prompt.render import Fragment, Prompt
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
@@ -83,7 +82,7 @@ def open_transcript(name: str, wanted: str | None) -> Opened | None:
             return None
         data = found.data
     transcript = transcripts.read(data, shown)
-    _tell(shown, data, transcript)
+    _tell(shown, transcript)
     if not transcript.conversations:
         return None
     conversation, which = _chosen(transcript.conversations, wanted)
@@ -143,18 +142,14 @@ def print_prefix(made: assembly.AssembledContext) -> None:
 # ---------------------------------------------------------------- reading
 
 
-def _tell(name: str, data: bytes, transcript: Transcript) -> None:
-    """The problems, with their lines where the file has lines to look at: a packed one has none."""
-    index = None
-    for problem in transcript.problems:
+def _tell(name: str, transcript: Transcript) -> None:
+    """The problems, with their lines."""
+    for problem, line in zip(transcript.problems, transcript.lines, strict=True):
         if not problem.span.end and problem.message.startswith("The file "):
             said = f"{name} {problem.message.removeprefix('The file ')}"
             output.complain("show", said)
             continue
-        place = name
-        if problem.span.end and not data.startswith(transcripts.GZIP):
-            index = index or LineIndex(files.decode(name, data).text or "")
-            place = f"{name}:{index.position(problem.span.start)[0] + 1}"
+        place = name if line is None else f"{name}:{line}"
         output.complain("show", f"{place}: {problem.message}")
 
 

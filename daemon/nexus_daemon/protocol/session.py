@@ -189,6 +189,8 @@ class Receipt(Wire, frozen=True):
     lost: Lost  # what appears nowhere any more
     failures: list[str]  # summarizers that were asked before, and why they failed: `editor: …`
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote it, where the client names it
+    # of the replaced messages, those that neither the summary nor `lost` covers: there were too many to read
+    unread_messages: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class CompactResult(Wire, frozen=True):

@@ -41,7 +41,7 @@ class Used(msgspec.Struct, frozen=True):
         following.follow(self.conversation, self.book, self.snapshot, tokens=tokens)
 
     def follow_all(self) -> None:
-        following.follow(self.conversation, self.book, self.snapshot)
+        following.follow(self.conversation, self.book, self.snapshot, tokens=None)
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -107,6 +107,8 @@ def compact(used: Used, asked: protocol.CompactParams) -> Steps[tuple[Receipt, p
         raise RequestError(
             f"There is no session {session!r} in {used.book.workspace}.", code="unknown-session"
         )
+    if any(isinstance(pin, int) for pin in asked.pins):  # they count messages of the whole conversation
+        used.follow_all()
     receipt = yield from compacting.compact(
         used.snapshot,
         used.conversation,

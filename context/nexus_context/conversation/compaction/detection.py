@@ -10,6 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
+READ_TOKENS = 500_000
+"""Tokens of old messages that one compaction reads at most, or as many as are available for a request where
+that is more: about two megabytes, a second or two of work.
+"""
+
 Reason = Literal["explicit", "token_limit", "message_count", "tool_count"]
 
 

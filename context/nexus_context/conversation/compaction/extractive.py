@@ -56,21 +56,27 @@ class Extractive:
 
 def extract(request: SummaryRequest, counter: TokenCounter) -> Written:
     """The embedded summary of a request. `CompactionError` where there is nothing to say within the limit."""
-    text = summary(request.replaced, counter, limit=request.limit, pins=request.pins)
+    harvested = harvest(request.replaced)
+    text = _summary(request.replaced, harvested, counter, limit=request.limit, pins=request.pins)
     if not text:
         raise CompactionError(
             f"Nothing was compacted: {request.limit} tokens are too few for a summary.", code="no-summary"
         )
-    return Written(text, NAME)
+    return Written(text, NAME, harvest=harvested)
 
 
 def summary(
     messages: Sequence[Message], counter: TokenCounter, *, limit: int, pins: Sequence[str] = ()
 ) -> str:
     """A summary of the messages in at most `limit` tokens, pins included; empty where none fits."""
+    return _summary(messages, harvest(messages), counter, limit=limit, pins=pins)
+
+
+def _summary(
+    messages: Sequence[Message], found: Harvest, counter: TokenCounter, *, limit: int, pins: Sequence[str]
+) -> str:
     pinned = with_pins("", pins).strip()
     room = limit - (counter.count(f"\n\n{pinned}") + 2 if pinned else 0)
-    found = harvest(messages)
     chosen = _chosen(found, counter, room - counter.count(_rendered({}, _dropped(found, {}), "")) - 2)
     while True:
         made = _rendered(chosen, _dropped(found, chosen), "")

@@ -53,11 +53,12 @@ def harvest(messages: Sequence[Message]) -> Harvest:
     for message in earlier:
         _fold(found, summary_of(message))
     before = max((item.at for items in found.values() for item in items.values()), default=-1) + 1
+    listed: list[str] = []  # the keys of the last to-do list
     for number, message in enumerate(fresh):
         if message.role == "user":
             _hear(found, text_of(message), before + number)
         elif message.role == "assistant":
-            _listen(found, message, before + number)
+            _listen(found, message, before + number, listed)
     work = work_of(fresh)
     _report(found, work, before)
     return Harvest({section: tuple(_in_time(items.values())) for section, items in found.items()}, work)
@@ -78,9 +79,13 @@ def _table(name: str) -> dict[str, str]:
 
 
 def _put(items: dict[str, Item], text: str, at: int, weight: float, key: str | None = None) -> None:
-    key = " ".join(text.split()).casefold() if key is None else key
+    key = _key_of(text) if key is None else key
     before = items.pop(key, None)
     items[key] = Item(text, key, at, weight if before is None else max(weight, before.weight))
+
+
+def _key_of(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _hear(found: dict[Section, dict[str, Item]], text: str, at: int) -> None:
@@ -96,8 +101,8 @@ def _hear(found: dict[Section, dict[str, Item]], text: str, at: int) -> None:
     _check(found["tasks"], cues.boxes_in(text), at)
 
 
-def _listen(found: dict[Section, dict[str, Item]], message: Message, at: int) -> None:
-    """Take in an assistant's message."""
+def _listen(found: dict[Section, dict[str, Item]], message: Message, at: int, listed: list[str]) -> None:
+    """Take in an assistant's message. `listed` are the keys of the last to-do list, also of one in it."""
     text = text_of(message)
     for cue in cues.decisions_in(text):
         _put(found["decisions"], cue.text, at, cue.weight)
@@ -105,18 +110,20 @@ def _listen(found: dict[Section, dict[str, Item]], message: Message, at: int) ->
     for task in cues.open_in(text):
         _put(found["tasks"], task, at, 0.5)
     for call in message.tool_calls:
-        listed = _to_do(arguments_of(call.arguments))
-        if listed:
-            for key in [key for key, item in found["tasks"].items() if item.weight == _LISTED]:
-                del found["tasks"][key]
-            _check(found["tasks"], listed, at, weight=_LISTED)
+        boxes = _to_do(arguments_of(call.arguments))
+        if boxes:
+            for key in listed:
+                if key in found["tasks"] and found["tasks"][key].weight == _LISTED:
+                    del found["tasks"][key]
+            listed[:] = [_key_of(task) for task, _ in boxes]
+            _check(found["tasks"], boxes, at, weight=_LISTED)
 
 
 def _check(
     tasks: dict[str, Item], boxes: Iterable[tuple[str, bool]], at: int, *, weight: float = 2.0
 ) -> None:
     for task, done in boxes:
-        key = " ".join(task.split()).casefold()
+        key = _key_of(task)
         tasks.pop(key, None)
         if not done:
             tasks[key] = Item(task, key, at, weight)

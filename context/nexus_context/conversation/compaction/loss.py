@@ -11,13 +11,17 @@ from nexus_context.conversation.message import Message, text_of
 
 MOST_NAMES = 20_000
 """Names and values that are looked for."""
+MOST_COMPARED = 4_000_000_000
+"""Characters that are gone through to look for them: of a long history fewer names are looked for."""
+LEAST_NAMES = 1_000
 
 
-def lost(replaced: Sequence[Message], history: Iterable[Message]) -> Lost:
-    """What of `replaced` is nowhere in `history`."""
+def lost(replaced: Sequence[Message], history: Iterable[Message], harvested: Harvest | None = None) -> Lost:
+    """What of `replaced` is nowhere in `history`. `harvested`: what `replaced` says, if that is known."""
     present = "\n".join(text for message in history for text in _said(message))
-    found = harvest(replaced)
-    index = IdentifierIndex(most=MOST_NAMES)
+    found = harvest(replaced) if harvested is None else harvested
+    most = MOST_COMPARED // (len(present) + 1)
+    index = IdentifierIndex(most=min(MOST_NAMES, max(LEAST_NAMES, most)))
     index.extend(map(unwrapped, replaced))
     names = [each for each in index.ranked() if not _within(each.text, present)]
     missing = {

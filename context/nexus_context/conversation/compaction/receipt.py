@@ -2,7 +2,7 @@
 
 1. Lost is what stood in the replaced messages and stands nowhere in the new history: neither in the summary
    nor in what is kept, in its texts or in the arguments of its tool calls, upper and lower case apart.
-2. Lists hold MOST_LISTED of each kind, those that mattered most first; `counts` are of all.
+2. Lists hold MOST_LISTED of each kind, those that mattered most first; `counts` are of all that was read.
 """
 
 import msgspec
@@ -35,3 +35,6 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     lost: Lost
     failures: tuple[str, ...] = ()  # summarizers that were asked before, and why they failed
     model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, where one says so
+    unread_messages: int | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # replaced ones that nobody read: they were too many

@@ -19,19 +19,20 @@ from nexus_context.tokens import TokenCounter, count_message
 TURN_SHARE = 0.5
 
 
-def select(messages: Sequence[Message], counts: Sequence[int], *, budget: int) -> int:
+def select(messages: Sequence[Message], counts: Sequence[int], *, budget: int, earliest: int = 0) -> int:
     """The index from which messages are kept; 0: nothing to replace.
 
-    `counts` are the tokens of each message, `budget` the tokens that the kept ones may take.
+    `counts` are the tokens of each message, `budget` the tokens that the kept ones may take. None before
+    `earliest` is kept.
     """
     if not messages:
         return 0
     grouping = Grouping(messages)
     sums = [0, *accumulate(counts)]
     summary = max((index for index, message in enumerate(messages) if is_summary(message)), default=-1)
-    groups = [start for start in grouping.groups if start > summary]
+    groups = [start for start in grouping.groups if start > summary and start >= earliest]
     if not groups:
-        return 0
+        return earliest
     start = groups[-1]
     for group in reversed(groups):
         if sums[-1] - sums[group] > budget and group != groups[-1]:
@@ -41,7 +42,7 @@ def select(messages: Sequence[Message], counts: Sequence[int], *, budget: int) -
     turn = next((turn for turn in grouping.turns if turn >= start), None)
     if turn is not None and sums[-1] - sums[turn] >= least:
         start = turn
-    return 0 if all(map(is_summary, messages[:start])) else start
+    return 0 if not earliest and all(map(is_summary, messages[:start])) else start
 
 
 def select_messages_for_compaction(

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.harvest import Harvest
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter
@@ -57,6 +58,7 @@ class Written(msgspec.Struct, frozen=True):
     summarizer: str
     failures: tuple[str, ...] = ()
     model: str | None = None
+    harvest: Harvest | None = None  # what the replaced messages say, where the summarizer worked that out
 
 
 async def first_summary(summarizers: Iterable[Summarizer], request: SummaryRequest) -> Written:

@@ -23,10 +23,16 @@ _FENCE = re.compile(r"^(`{3,})pinned\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _TICKS = re.compile(r"`{3,}")
 
 
-def create_summary_message(summary_text: str, made_at: datetime, replaced: int) -> Message:
-    """The message that stands for `replaced` messages. `made_at` is a local time."""
+def create_summary_message(
+    summary_text: str, made_at: datetime, replaced: int, *, unread: int = 0
+) -> Message:
+    """The message that stands for `replaced` messages, of which `unread` were not read for the summary.
+
+    `made_at` is a local time.
+    """
+    left_out = f" {texts.text('summary_unread').format(unread=unread)}" if unread else ""
     shown = texts.text("summary_message").format(
-        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, summary=summary_text.strip()
+        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, unread=left_out, summary=summary_text.strip()
     )
     return Message("user", shown)
 

@@ -70,6 +70,7 @@ def work_of(messages: Sequence[Message]) -> Work:
     files: dict[str, FileUse] = {}
     runs: dict[str, Run] = {}
     failures: dict[tuple[str, str], Failure] = {}
+    unresolved: dict[str, list[tuple[str, str]]] = {}  # where → keys of its failures
     for at, message in enumerate(messages):
         for call in message.tool_calls:
             arguments = arguments_of(call.arguments)
@@ -85,9 +86,11 @@ def work_of(messages: Sequence[Message]) -> Work:
                 times = runs[command].times + 1 if command in runs else 1
                 runs[command] = Run(command, _outcome(result, errors), failed, times, at)
             if answer is not None and not failed and where != call.name:
-                _resolve(failures, where)
+                for key in unresolved.pop(where, ()):
+                    failures[key] = failures[key]._replace(resolved=True)
             for error in errors:
                 failures[where, error] = Failure(error, where, False, at)
+                unresolved.setdefault(where, []).append((where, error))
     return Work(list(files.values()), list(runs.values()), list(failures.values()))
 
 
@@ -141,12 +144,6 @@ def _place(call: ToolCall, arguments: Any) -> str:
 
 def _only_looks(call: ToolCall, command: str) -> bool:
     return is_minor(command) if command else bool(_LOOKS.search(call.name))
-
-
-def _resolve(failures: dict[tuple[str, str], Failure], where: str) -> None:
-    for key, failure in failures.items():
-        if key[0] == where and not failure.resolved:
-            failures[key] = failure._replace(resolved=True)
 
 
 def _read(text: str) -> str:

@@ -1,10 +1,10 @@
 """Transcripts of real conversations, in the forms in which programs keep them, as neutral messages.
 
-Reading order: records, messages, session, reading.
+Reading order: limits, records, messages, session, reading.
 """
 
+from nexus_context.conversation.transcripts.limits import GZIP
 from nexus_context.conversation.transcripts.reading import (
-    GZIP,
     LIMIT,
     Conversation,
     Format,

@@ -5,6 +5,7 @@
 3. Anthropic: each result in a user's message becomes a message of the role tool, and what else the user
    said follows in a message of its own. Calls leave the content; all other blocks stay as they are.
 4. OpenAI's calls of before 2023 (`function_call`) have no ids: they get some, and so do their results.
+5. One record is one matter: whatever it holds, it is read or reported, and the others are read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,10 +40,8 @@ def convert(found: Iterable[Record], report: Report) -> list[Message]:
     messages: list[Message] = []
     unnamed: dict[str, str] = {}  # function → id of its last call that came without one
     for record in found:
-        try:
-            made = neutral(record.value)
-        except MalformedError as error:
-            report.add(record.span, "transcript.message", f"{record.place} is no message: {error}")
+        made = contained(record, record.value, report)
+        if made is None:
             continue
         value = record.value
         if isinstance(value.get("function_call"), dict):
@@ -56,13 +55,31 @@ def convert(found: Iterable[Record], report: Report) -> list[Message]:
     return messages
 
 
+def contained(record: Record, value: Any, report: Report) -> list[Message] | None:
+    """The messages of one record's value; None, and reported, where it is none or cannot be kept."""
+    try:
+        made = neutral(value)
+    except MalformedError as error:
+        report.add(record.span, "transcript.message", f"{record.place} is not a valid message: {error}")
+        return None
+    except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+        report.add_internal(record.span, record.place, error)
+        return None
+    reason = next(filter(None, map(report.refusal, made)), None)
+    if reason is not None:
+        report.add(record.span, "transcript.message", f"{record.place} cannot be kept: {reason}")
+        return None
+    return made
+
+
 def form_of(value: Any) -> str | None:
     """Whose form a message has: anthropic, openai, neutral; None where it would be the same in all."""
     if not isinstance(value, dict):
         return None
     content = value.get("content")
     parts = content if isinstance(content, list) else []
-    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+    types = (part.get("type") for part in parts if isinstance(part, dict))
+    kinds = {kind for kind in types if isinstance(kind, str)}
     if not kinds.isdisjoint(_ANTHROPIC_BLOCKS):
         return "anthropic"
     if not _OPENAI_KEYS.isdisjoint(value) or "image_url" in kinds:
@@ -110,7 +127,7 @@ def neutral(value: Any) -> list[Message]:
 def _own(value: dict[str, Any]) -> dict[str, Any]:
     """The fields that only our own form has."""
     fields: dict[str, Any] = {"meta": value["meta"]} if "meta" in value else {}
-    if isinstance(value.get("timestamp"), str | int | float):
+    if isinstance(value.get("timestamp"), str | int | float) and not isinstance(value["timestamp"], bool):
         fields["timestamp"] = value["timestamp"]
     if type(value.get("tokens")) is int:
         fields["tokens"] = value["tokens"]

@@ -7,11 +7,11 @@ requests (`messages`, and what their log put around them); session files of Clau
 1. Each record is taken for what it looks like; messages that follow each other are one conversation, a body
    or a benchmark's record is one of its own.
 2. The system messages that a conversation begins with are its system prompt; later ones stay where they are.
-3. What cannot be read is a problem with its place, and the rest is read.
-4. Nothing is read past LIMIT, also of what a compressed file unpacks to.
+3. What cannot be read is a problem with its place, and the rest is read. An error of ours is one, too.
+4. Nothing is read past LIMIT, also of what a compressed file unpacks to, nor past the other limits
+   (`limits`).
 """
 
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -19,15 +19,13 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import messages, session
-from nexus_context.conversation.transcripts.records import Record, Report, records
+from nexus_context.conversation.transcripts import limits, messages, session
+from nexus_context.conversation.transcripts.limits import GZIP
+from nexus_context.conversation.transcripts.records import Record, Refusal, Report, records
 from nexus_context.errors import Problem, Severity, Span
 
 LIMIT = 64 << 20
 """Largest transcript, packed and unpacked, in bytes."""
-
-GZIP = b"\x1f\x8b"
-"""What a packed file begins with."""
 
 Format = Literal["neutral", "openai", "anthropic", "claude-code", "tau-bench"]
 
@@ -53,28 +51,45 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """What came of reading one transcript. `format` is None where nothing was understood."""
+    """What came of reading one transcript. `format` is None where nothing was understood.
+
+    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    """
 
     format: Format | None
     conversations: tuple[Conversation, ...]
     problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
 
 
-def read(data: bytes | str, path: str, *, entire: bool = False) -> Transcript:
+def read(
+    data: bytes | str, path: str, *, entire: bool = False, refusal: Refusal = lambda _: None
+) -> Transcript:
     """Read a transcript; never raises, whatever the data is.
 
     `entire` also reads what stands before the compactions of a session: what happened, instead of what the
-    model would be sent. `path` is for the problems.
+    model would be sent. `path` is for the problems. `refusal` tells which messages the caller cannot keep:
+    they are left out, and reported.
     """
-    report = Report(path)
+    report = Report(path, refusal)
     text = data if isinstance(data, str) else _text(data, path, report)
+    if limits.values_in(text, limits.MOST_VALUES) > limits.MOST_VALUES:
+        report.add(_START, "transcript.too-large", limits.too_many_values())
+        text = ""
     found = records(path, text, report)
     reader = _Conversations(report)
     if session.is_session(record.value for record in found):
-        reader.take_session([record for record in found if session.is_record(record.value)], entire=entire)
+        linked = [record for record in found if session.is_record(record.value)]
+        try:
+            reader.take_session(linked, entire=entire)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            report.add_internal(_START, "The session", error)
         found = [record for record in found if not session.is_record(record.value)]
     for record in found:
-        reader.take(record)
+        try:
+            reader.take(record)
+        except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+            report.add_internal(record.span, record.place, error)
     reader.close()
     kept = tuple(one for one in reader.conversations if one.messages or one.system)
     problems = report.problems()
@@ -88,7 +103,8 @@ def read(data: bytes | str, path: str, *, entire: bool = False) -> Transcript:
             said = "The file holds no message." if text.strip() else "The file is empty."
             empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{said} {_EXPECTED}")
             problems = (empty, *problems)
-    return Transcript(reader.format if kept else None, kept, problems)
+    lines = tuple(limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
+    return Transcript(reader.format if kept else None, kept, problems, lines)
 
 
 def joined(conversations: Sequence[Conversation]) -> Conversation:
@@ -179,7 +195,8 @@ def _text(data: bytes, path: str, report: Report) -> str:
     if data.startswith(GZIP):
         data = _unpacked(data, report)
     elif len(data) > LIMIT:
-        report.add(_START, "transcript.too-large", f"{_too_large(len(data))} Split it.")
+        said = f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
+        report.add(_START, "transcript.too-large", said)
         return ""
     decoded = files.decode(path, data)
     for problem in decoded.problems:
@@ -200,27 +217,12 @@ def _is_other(text: str, found: Sequence[Record], problems: Sequence[Problem]) -
 
 
 def _unpacked(data: bytes, report: Report) -> bytes:
-    """The content of a gzip file, as far as it is whole and within LIMIT."""
-    found = bytearray()
-    try:
-        while data.startswith(GZIP):
-            member = zlib.decompressobj(wbits=31)
-            found += member.decompress(data, LIMIT + 1 - len(found))
-            if len(found) > LIMIT:
-                report.add(_START, "transcript.too-large", f"{_too_large(None)} Unpack and split it.")
-                return b""
-            if not member.eof:
-                report.add(_START, "transcript.gzip", "The gzip file ends too early. Copy it again.")
-                break
-            data = member.unused_data
-    except zlib.error as error:
-        report.add(_START, "transcript.gzip", f"The gzip file is damaged: {error}. Copy it again.")
-    return bytes(found)
-
-
-def _too_large(size: int | None) -> str:
-    held = "It unpacks to more than that" if size is None else f"It has {size:,} bytes"
-    return f"The transcript is too large: at most {LIMIT:,} bytes are read. {held}."
+    """The content of a gzip file, as far as it is whole and within the limits."""
+    found = limits.unpacked(data, LIMIT)
+    if found.problem is not None:
+        code = "transcript.too-large" if found.refused else "transcript.gzip"
+        report.add(_START, code, found.problem)
+    return found.data
 
 
 def _unwrapped(value: Any) -> Any:

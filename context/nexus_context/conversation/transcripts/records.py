@@ -7,13 +7,18 @@
 4. Half a surrogate pair, which JavaScript writes where it cut an emoji in two, becomes U+FFFD.
 """
 
+import logging
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nexus_context import jsontext
+from nexus_context.conversation.message import Message
 from nexus_context.errors import Problem, Severity, Span
+
+logger = logging.getLogger(__name__)
 
 MOST_PROBLEMS = 20
 """Problems of one severity that are told one by one."""
@@ -36,10 +41,18 @@ class Record(NamedTuple):
     place: str
 
 
-class Report:
-    """Collects the problems of one transcript; of each severity only so many are told one by one."""
+Refusal = Callable[[Message], str | None]
+"""Why a message cannot be kept; None where it can."""
 
-    def __init__(self, path: str) -> None:
+
+class Report:
+    """Collects the problems of one transcript; of each severity only so many are told one by one.
+
+    `refusal` tells of each message whether whoever reads the transcript can keep it.
+    """
+
+    def __init__(self, path: str, refusal: Refusal = lambda _: None) -> None:
+        self.refusal = refusal
         self._path = path
         self._told: list[Problem] = []
         self._counts: dict[Severity, int] = {}
@@ -49,6 +62,15 @@ class Report:
         if self.next_is_told(severity):
             self._told.append(Problem(self._path, span, code, severity, message))
         self._counts[severity] = self._counts.get(severity, 0) + 1
+
+    def add_internal(self, span: Span, what: str, error: Exception) -> None:
+        """Report that an error of ours kept `what` from being read; call it while the error is handled."""
+        logger.debug("%s: %s cannot be read", self._path, what, exc_info=True)
+        message = (
+            f"{what} cannot be read, because of an error in Nexus ({type(error).__name__}: {error:.200}). "
+            "It is left out; please report it."
+        )
+        self.add(span, "internal", message)
 
     def next_is_told(self, severity: Severity = Severity.ERROR) -> bool:
         """Whether another problem of this severity is told, or only counted."""

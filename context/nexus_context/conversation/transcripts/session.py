@@ -12,7 +12,8 @@ The form is not documented by its makers and changes; it is known from what read
    that are written again as they grow count once.
 4. Of parallel calls only one lies on the branch: the others' blocks are found by the message's id, their
    results by the call's id.
-5. Left out, and counted: the records of sub-agents (`isSidechain`), errors that Claude Code wrote in the
+5. The time is linear in the number of records and blocks, however they are linked.
+6. Left out, and counted: the records of sub-agents (`isSidechain`), errors that Claude Code wrote in the
    model's name, attachments that it words itself; of these only what the user said meanwhile
    (`queued_command`) is kept. A file in which all is a sidechain is that of a sub-agent, and is read.
 """
@@ -23,9 +24,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.transcripts.messages import MalformedError, neutral
+from nexus_context.conversation.transcripts.messages import contained
 from nexus_context.conversation.transcripts.records import Record, Report
 from nexus_context.errors import Severity, Span
+from nexus_context.tokens.estimates import json_text
 
 _MARKS = ("uuid", "sessionId", "session_id", "leafUuid")
 _FLAGS = ("isMeta", "isCompactSummary")
@@ -93,6 +95,9 @@ class _Reader:
             value.get("parentUuid") in self.places for value in self.values if _text(value, "parentUuid")
         )
         self.parents = {} if entire else self._relinked()
+        self.above = list(
+            range(-1, len(self.values) - 1)
+        )  # of each record one above it, all between are used
 
     def session(self) -> Session:
         path = self._path()
@@ -150,7 +155,16 @@ class _Reader:
             return None
         if isinstance(parent, str) and parent in self.places:
             return self.places[parent]
-        return next((one for one in range(at - 1, -1, -1) if one not in seen), None)
+        return self._first_above(at, seen)
+
+    def _first_above(self, at: int, seen: set[int]) -> int | None:
+        """The nearest record above one that is not `seen`; what is passed over is passed over once."""
+        passed = [at]
+        while (above := self.above[passed[-1]]) >= 0 and above in seen:
+            passed.append(above)
+        for each in passed:
+            self.above[each] = above
+        return above if above >= 0 else None
 
     def _relinked(self) -> dict[int, int]:
         """New parents, by the last compaction, for what it kept of the conversation before it."""
@@ -174,12 +188,13 @@ class _Reader:
             return ([] if -1 in kept else kept), self.places.get(str(listed.get("anchorUuid")))
         if not isinstance(segment, dict):
             return [], None
-        kept, head = [], self.places.get(str(segment.get("headUuid")))
+        chain: dict[int, None] = {}
+        head = self.places.get(str(segment.get("headUuid")))
         at = self.places.get(str(segment.get("tailUuid")))
-        while at is not None and at not in kept:
-            kept.append(at)
+        while at is not None and at not in chain:
+            chain[at] = None
             if at == head:
-                return kept[::-1], self.places.get(str(segment.get("anchorUuid")))
+                return [*chain][::-1], self.places.get(str(segment.get("anchorUuid")))
             at = self.places.get(str(self.values[at].get("parentUuid")))
         return [], None
 
@@ -210,18 +225,14 @@ class _Reader:
         record = self.records[at]
         flags = {flag: True for flag in _FLAGS if record.value.get(flag) is True}
         stamp = record.value.get("timestamp")
-        try:
-            made = neutral({"role": role, "content": content})
-        except MalformedError as error:
-            self.report.add(record.span, "transcript.message", f"The record is no message: {error}")
-            return []
+        made = contained(record, {"role": role, "content": content}, self.report)
         return [
             msgspec.structs.replace(
                 one,
                 timestamp=stamp if isinstance(stamp, str) else None,
                 meta=flags | (one.meta if isinstance(one.meta, dict) else {}) or msgspec.UNSET,
             )
-            for one in made
+            for one in made or ()
         ]
 
     def _leave(self, reason: str) -> list[Message]:
@@ -247,30 +258,41 @@ class _Reader:
 def _merged(contents: Iterable[Any]) -> list[Any]:
     """The blocks of an answer's records; of a block that was written twice, the longer or later one."""
     blocks: list[Any] = []
+    places: dict[Any, int] = {}  # what a block is known by → its place
     for content in contents:
         before = len(blocks)
         fresh = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         for block in fresh:
-            place = next((at for at in range(before) if _repeats(block, blocks[at], at == before - 1)), None)
-            if place is None:
-                blocks.append(block)
-            else:
+            place = places.get(_known_by(block), before)
+            if place >= before and before and _grows(block, blocks[before - 1]):
+                place = before - 1
+            if place < before:
+                if places.get(_known_by(blocks[place])) == place:
+                    del places[_known_by(blocks[place])]
                 blocks[place] = block
+            else:
+                place = len(blocks)
+                blocks.append(block)
+            places.setdefault(_known_by(block), place)
     return blocks
 
 
-def _repeats(block: Any, earlier: Any, is_last: bool) -> bool:
-    if block == earlier:
-        return True
+def _known_by(block: Any) -> Any:
+    """What two records of one block have in common: the id of a call; of anything else, all of it."""
+    if isinstance(block, dict) and block.get("type") == "tool_use" and _text(block, "id"):
+        return "tool_use", block["id"]
+    return block.__class__, json_text(block)
+
+
+def _grows(block: Any, earlier: Any) -> bool:
+    """Whether a block is an earlier one with more text."""
     if not (
         isinstance(block, dict) and isinstance(earlier, dict) and block.get("type") == earlier.get("type")
     ):
         return False
-    if block.get("type") == "tool_use":
-        return bool(block.get("id")) and block.get("id") == earlier.get("id")
     key = "thinking" if block.get("type") == "thinking" else "text"
     old, new = earlier.get(key), block.get(key)
-    return is_last and isinstance(old, str) and isinstance(new, str) and bool(old) and new.startswith(old)
+    return isinstance(old, str) and isinstance(new, str) and bool(old) and new.startswith(old)
 
 
 def _uuid(record: Record, index: int) -> str:

@@ -1,22 +1,24 @@
 """`nexus sessions export` and `import`: sessions to and from files."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from nexus_context import assembly, files
-from nexus_context.conversation import transcripts
-from nexus_context.errors import Problem, Severity
+from nexus_context.errors import Severity
 from nexus_context.ledger import intake, jsonl, markdown
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.intake import Contents, Imported
-from nexus_context.lines import LineIndex
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
 from nexus_daemon.cli.sessions.words import counted
+
+logger = logging.getLogger(__name__)
 
 FORMATS = {
     "nexus": "a session of Nexus",
@@ -106,7 +108,9 @@ def run_import(options: argparse.Namespace) -> int:
                 failed = True
             if contents is not None:
                 made = _add(importer, name, contents)
-                _report(name, contents, made)
+                failed = failed or len(made) < len(contents.sessions)
+                if made:
+                    _report(name, contents, made)
                 done += made
     if len(options.files) > 1:
         output.line(f"{_summary(done)} of {counted(len(options.files), 'file')}.")
@@ -128,25 +132,27 @@ def _read(name: str) -> Contents | None:
             return None
         data = found.data
     contents = intake.read(data, shown)
-    _tell(shown, data, contents.problems)
-    return contents if contents.sessions else None
-
-
-def _tell(name: str, data: bytes, problems: Sequence[Problem]) -> None:
-    """The problems, with their lines where the file has lines to look at: a packed one has none."""
-    index = None
-    for problem in problems:
-        place = name
-        if problem.span.end and not data.startswith(transcripts.GZIP):
-            index = index or LineIndex(files.decode(name, data).text or "")
-            place = f"{name}:{index.position(problem.span.start)[0] + 1}"
+    for problem, line in zip(contents.problems, contents.lines, strict=True):
+        place = shown if line is None else f"{shown}:{line}"
         say(f"{place}: {problem.message}")
+    return contents if contents.sessions else None
 
 
 def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Imported]:
     turns = sum(len(found.turns) for found in contents.sessions)
+    added: list[Imported] = []
     with _progress(os.path.basename(name), turns) as told:
-        return [importer.add(found, told) for found in contents.sessions]
+        for found in contents.sessions:
+            try:
+                added.append(importer.add(found, told))
+            except LedgerError:
+                raise
+            except Exception as error:
+                logger.debug("%s: the session %r", name, found.name, exc_info=True)
+                because = f"because of an error in Nexus ({type(error).__name__}: {error:.200})"
+                left_out = f"The session {found.name!r} cannot be imported, {because}."
+                say(f"{name}: {left_out} It is left out; please report it.")
+    return added
 
 
 @contextmanager
