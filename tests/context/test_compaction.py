@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from nexus_context.conversation.compaction import run
 from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
 from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.compaction.extractive import extract
@@ -56,6 +57,32 @@ def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> C
     assert made is not None
     written = Written(summary, "editor") if summary else extract(made.request(), COUNTER)
     return finish(made, written, counter=COUNTER, made_at=NOON, compaction=ID)
+
+
+def test_of_a_very_long_conversation_only_the_ends_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "READ_TOKENS", 300)
+    messages = [
+        Message("assistant" if number % 2 else "user", f"Always keep step {number}. ".ljust(80, "x"))
+        for number in range(400)
+    ]
+    made = planned(messages, 300)
+    assert made is not None
+    assert made.replaced[0] is messages[0]
+    assert made.replaced[-1] is messages[made.start - 1]
+    assert len(made.replaced) <= 300 // 24 + 2
+    assert made.unread == made.start - len(made.replaced) > 300
+    COUNTER.counted.clear()
+    result = finish(made, extract(made.request(), COUNTER), counter=COUNTER, made_at=NOON)
+    assert sum(map(len, COUNTER.counted)) < 100_000  # not in proportion to the 400 messages
+    assert result.receipt.unread_messages == made.unread
+    assert result.receipt.replaced_messages == made.start
+    assert f"{made.unread} of them, between its beginning and its newest part" in text_of(result.messages[0])
+
+
+def test_a_conversation_that_is_read_whole_says_nothing_of_it() -> None:
+    result = compacted(chat(TALK))
+    assert result.receipt.unread_messages is msgspec.UNSET
+    assert "too many to be read" not in text_of(result.summary_message)
 
 
 LISTING = "\n  ".join(["all sorts of lines, none of which says anything at all"] * 12)

@@ -84,6 +84,8 @@ def test_the_history_is_what_compactions_leave(ledger: Ledger, steps: str, expec
         ("u1 u2 | u3 | u4", 10, "u1 u2 u3 u4"),  # nobody has answered yet
         ("u1 a1 | u2 a2 | !s1 1-2 | u3 a3 | u4 a4", 10, "s1 a1 …2/20… u4 a4"),
         ("u1 a1 | !s1 | u2 a2 | undo | u3 | u4", 15, "u1 …3/30… u3 u4"),  # no summary in the gap
+        ("u1 a1 | u2 a2 a3 a4 a5 a6", 15, "u1 …4/40… a4 a5 a6"),  # a very long turn
+        ("u1:9000 u2 | u3 | u4", 10, "u1 …2/20… u4"),  # a very long beginning
     ],
 )
 def test_a_limited_history_has_both_ends(ledger: Ledger, steps: str, tokens: int, expected: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def test_of_a_broken_export_the_rest_is_imported(ledger: Ledger, broken: str) ->
     filled(ledger)
     lines = exported(ledger, HERE, "main").splitlines()
     lines[1] = broken
-    (session,), problems, _ = jsonl.read(lines, "/x/export.jsonl")
+    (session,), problems, _ = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
     # what keeps positions, and what takes that back, cannot be right any more
     assert [one.type for one in session.turns] == ["query"] * 3
     starts = ["The line is no", *["A compaction that comes after"] * 2, "An undo that comes after"]
@@ -194,6 +195,35 @@ def test_an_undo_of_nothing_is_left_out() -> None:
     (session,), (problem,), _ = jsonl.read(jsonl.split(header + query + undo), "/x/export.jsonl")
     assert [one.type for one in session.turns] == ["query"]
     assert problem.message == "An undo of 'c', which is not in force; left out."
+
+
+def test_undos_take_back_the_newest_of_a_name_and_what_came_after_it() -> None:
+    names = ("c", "c", "d")
+    compactions = [line_of("compaction", name) for name in names]
+    undos = [line_of("undo", name) for name in ("c", "c", "c")]
+    lines = [HEADER_LINE, *compactions, *undos]
+    (session,), problems, places = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
+    assert [turn.compaction for turn in session.turns] == ["c", "c", "d", "c", "c"]
+    assert places == [7]  # `d` went with the second `c`
+    assert "is not in force" in problems[0].message
+
+
+def test_forty_thousand_compactions_are_read_in_linear_time() -> None:
+    count = 40_000
+    lines = [HEADER_LINE, *(line_of("compaction", f"c{at}") for at in range(count))]
+    lines += [line_of("undo", f"c{at}") for at in reversed(range(count))]
+    began = time.monotonic()
+    (session,), problems, _ = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
+    assert (len(session.turns), problems) == (2 * count, [])
+    assert time.monotonic() - began < 15  # half a second; it was half a minute
+
+
+HEADER_LINE = json.dumps({"format": "nexus-session", "version": 1, "session": "s"})
+
+
+def line_of(kind: str, name: str) -> str:
+    said = [{"role": "user", "content": name}] if kind == "compaction" else []
+    return json.dumps({"seq": 1, "type": kind, "created": "", "messages": said, "compaction": name})
 
 
 def test_a_newer_export_is_refused(ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.budget import ContextConfig
 from nexus_context.conversation.compaction.detection import CompactionSettings
+from nexus_context.conversation.compaction.run import plan
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
@@ -202,16 +203,66 @@ def test_the_figures_include_the_gap_and_the_names_are_of_what_is_loaded() -> No
     [
         lambda made: made.encoded(),
         lambda made: made.encoded_in_pieces(),
-        lambda made: made.plan_compaction(Letters(), Budget(50, 0), settings=CompactionSettings()),
+        lambda made: made.plan_compaction(Letters(), Budget(50, 0), settings=CompactionSettings(), pins=[2]),
         lambda made: made.view(Letters(), Policy("middle_out"), Budget(50, 0), limit=50),
     ],
 )
 def test_what_needs_the_whole_says_so(use: Any) -> None:
     made = manager("u1 u5 a5")
     assert not made.all_encoded
-    with pytest.raises(RequestError, match="3 of its messages are not loaded") as failed:
+    with pytest.raises(
+        RequestError, match=r"3 of its messages are not loaded|message 2 is not loaded"
+    ) as failed:
         use(made)
     assert failed.value.code == "history-not-loaded"
+
+
+def test_a_compaction_replaces_what_is_not_loaded_and_says_so() -> None:
+    made = manager("u1 u5 a5 u6 a6 u7 a7")
+    plan = made.plan_compaction(
+        Letters(), Budget(2_000, 0), settings=CompactionSettings(), reason="token_limit", pins=[5]
+    )
+    assert (plan.start, plan.pinned, plan.missing, plan.unread) == (1, (), 3, 3)
+    plan = made.plan_compaction(Letters(), Budget(100, 0), settings=CompactionSettings(), pins=[5])
+    assert plan.messages[plan.pinned[0]] == made.history.messages[2]
+    replaced = plan.start - len(plan.pinned)
+    assert (plan.replaced_count, plan.unread, len(plan.replaced)) == (replaced + 3, 3, replaced)
+    assert plan.tokens_before == made.history_tokens(Letters())
+
+
+@given(histories(SOUND, most=40), st.integers(0, 60), BUDGETS)
+def test_a_compaction_with_a_gap_keeps_what_one_of_the_whole_keeps(
+    messages: list[Message], gap: int, budget: Budget
+) -> None:
+    lead = lead_of(messages)
+    turns = [at for at in History(messages).grouping.turns if lead <= at <= lead + gap]
+    assume(turns)
+    history = restored(messages, lead, turns[-1])
+    counts = [sizes([message])[0] for message in history.messages]
+    settings = CompactionSettings()
+    plans = [
+        plan(
+            each,
+            tokens,
+            available=budget.available,
+            counter=Letters(),
+            settings=settings,
+            reason="token_limit",
+            gap=skipped,
+        )
+        for each, tokens, skipped in (
+            (messages, sizes(messages), Gap()),
+            (history.messages, counts, history.gap),
+        )
+    ]
+    whole, parted = plans
+    assume(whole is not None and parted is not None)
+    assert whole is not None and parted is not None
+    assert parted.tokens_before == whole.tokens_before
+    if whole.start >= turns[-1]:
+        assert parted.preserved == whole.preserved
+        assert parted.replaced_count == whole.replaced_count
+    assert parted.missing + len(parted.replaced) == parted.replaced_count
 
 
 def test_a_whole_history_is_restored() -> None:

@@ -68,6 +68,8 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "canaries": (100_000, 300),
     "terminal": (20_000, 200),
     "adversarial": (10_000, 200),
+    "imports": (100_000, 600),
+    "long": (100, 20),
 }
 
 

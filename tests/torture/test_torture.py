@@ -24,6 +24,8 @@ FAULTS = {  # how often each happens here
     "canaries": 60,
     "terminal": 50,
     "adversarial": (partial(adversarial.run, at_most_ms=2_000.0), 100),
+    "imports": 120,
+    "long": 8,
 }
 
 

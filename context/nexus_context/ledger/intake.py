@@ -121,7 +121,7 @@ def _read_ours(data: bytes, path: str) -> Contents:
     if data.startswith(transcripts.GZIP):
         data, problems = _unpacked(data, path)
     exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
-    of_file = [None] * len(problems)
+    of_file: list[int | None] = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
     found = tuple(Found(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)

@@ -7,8 +7,11 @@
    compaction's kept positions and an undo, is left out from there on.
 4. A session of which no turn can be read is a problem, and no session; one that has none is one.
 5. What stands in a line beside what is known is ignored; a newer version's file is refused.
+6. In memory are the file and the turns that were read, within the limits of `transcripts.limits`. The time is
+   linear in the file, whatever compactions and undos there are.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -29,6 +32,9 @@ FORMAT = "nexus-session"
 VERSION = 1
 
 _BOM = b"\xef\xbb\xbf"
+_START = Span(0, 0)
+_LINE = re.compile(r"\S[^\n]*", re.ASCII)  # passes over blank lines, however many there are
+_LINE_OF_BYTES = re.compile(rb"\S[^\n]*")
 _BEGINNING = 4096
 """Code points of a file in which its first header must stand, to be told from other files."""
 
@@ -108,19 +114,16 @@ class Sessions(NamedTuple):
     lines: list[int]
 
 
-def read(lines: Iterable[str], path: str) -> Sessions:
+def read(lines: "Iterable[Line]", path: str) -> Sessions:
     """The sessions of a file's lines; never raises. `path` is for the problems.
 
     Of the lines no more is kept than the turns in them.
     """
     reader = _Reader(path)
-    start = values = 0
-    for number, line in enumerate(lines, 1):
+    values = 0
+    for number, start, line in lines:
         reader.line = number
         span = Span(start, start + len(line))
-        start += len(line) + 1
-        if not line or line.isspace():
-            continue
         values += limits.values_in(line, MOST_VALUES)
         if values > MOST_VALUES:
             reader.tell(span, limits.too_many_values())
@@ -135,42 +138,51 @@ def read(lines: Iterable[str], path: str) -> Sessions:
     return Sessions(reader.sessions, reader.problems, reader.lines)
 
 
-def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[str]:
-    """The lines of an export, decoded one by one: a long one is never in memory twice."""
+class Line(NamedTuple):
+    """A line that is not blank: its number, from 1, and the offset of its text in code points."""
+
+    number: int
+    start: int
+    text: str
+
+
+def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
+    """The lines of an export, decoded one by one: a long file is never in memory twice."""
     if foreign_encoding(data[:_BEGINNING]) or data.startswith(_BOM):
         if len(data) > transcripts.LIMIT:
             said = "The file is large, and not UTF-8 without BOM. Save it as UTF-8."
-            problems.append(Problem(path, Span(0, 0), "layer.encoding", Severity.ERROR, said))
+            problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, said))
             return
         decoded = files.decode(path, data)
         problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
         yield from split(decoded.text or "")
         return
-    start, told = 0, False
-    while start <= len(data):
-        end = data.find(b"\n", start)
-        line = data[start : len(data) if end < 0 else end]
+    number, start, end, told = 1, 0, 0, False
+    for match in _LINE_OF_BYTES.finditer(data):
+        number += data.count(b"\n", end, match.start())
+        start += match.start() - end  # white space: a byte each
+        end = match.end()
         try:
-            yield line.decode()
+            text = match[0].decode()
         except UnicodeDecodeError as error:
+            text = match[0].decode(errors="replace")
             if not told:
-                byte = f"byte 0x{line[error.start]:02X} at byte {start + error.start}"
-                said = f"The file is not UTF-8: {byte} ({error.reason}). Save it as UTF-8."
-                problems.append(Problem(path, Span(0, 0), "layer.encoding", Severity.ERROR, said))
+                at = match.start() + error.start
+                said = f"The file is not UTF-8: byte 0x{data[at]:02X} at byte {at} ({error.reason})."
+                said = f"{said} Save the file as UTF-8."
+                problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, said))
             told = True
-            yield line.decode(errors="replace")
-        if end < 0:
-            return
-        start = end + 1
+        yield Line(number, start, text)
+        start += len(text)
 
 
-def split(text: str) -> Iterator[str]:
+def split(text: str) -> Iterator[Line]:
     """The lines of a text, one at a time; not splitlines: JSON holds other line ends as they are."""
-    start = 0
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
+    number, end = 1, 0
+    for match in _LINE.finditer(text):
+        number += text.count("\n", end, match.start())
+        end = match.end()
+        yield Line(number, match.start(), match[0])
 
 
 class _Reader:
@@ -324,4 +336,15 @@ def _format_of(value: Any) -> Any:
     return value if isinstance(value, dict) and value.get("format") == FORMAT else None
 
 
-__all__ = ["FORMAT", "VERSION", "Exported", "Sessions", "is_ours", "lines", "read", "split"]
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "Exported",
+    "Line",
+    "Sessions",
+    "is_ours",
+    "lines",
+    "lines_of",
+    "read",
+    "split",
+]

@@ -65,7 +65,7 @@ def unwritable(message: Message) -> str | None:
     except RecursionError:
         return "its values are nested too deeply."
     except (TypeError, ValueError) as error:  # a message that msgspec does not write is a ValueError
-        return f"{error:.200}."
+        return f"{str(error)[:200]}."
     return None
 
 

@@ -27,7 +27,11 @@ def select(messages: Sequence[Message], counts: Sequence[int], *, budget: int, e
     """
     if not messages:
         return 0
-    grouping = Grouping(messages)
+    grouping = Grouping(messages[:earliest])
+    if earliest:
+        grouping.skip()
+    for message in messages[earliest:]:
+        grouping.add(message)
     sums = [0, *accumulate(counts)]
     summary = max((index for index, message in enumerate(messages) if is_summary(message)), default=-1)
     groups = [start for start in grouping.groups if start > summary and start >= earliest]

@@ -67,7 +67,7 @@ class Report:
         """Report that an error of ours kept `what` from being read; call it while the error is handled."""
         logger.debug("%s: %s cannot be read", self._path, what, exc_info=True)
         message = (
-            f"{what} cannot be read, because of an error in Nexus ({type(error).__name__}: {error:.200}). "
+            f"{what} cannot be read, because of an error in Nexus ({type(error).__name__}: {str(error)[:200]}). "
             "It is left out; please report it."
         )
         self.add(span, "internal", message)

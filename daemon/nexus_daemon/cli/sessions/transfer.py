@@ -149,7 +149,7 @@ def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Impor
                 raise
             except Exception as error:
                 logger.debug("%s: the session %r", name, found.name, exc_info=True)
-                because = f"because of an error in Nexus ({type(error).__name__}: {error:.200})"
+                because = f"because of an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
                 left_out = f"The session {found.name!r} cannot be imported, {because}."
                 say(f"{name}: {left_out} It is left out; please report it.")
     return added
