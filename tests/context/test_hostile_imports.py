@@ -4,7 +4,6 @@ import gzip
 import json
 import tracemalloc
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,10 +13,14 @@ from hypothesis import strategies as st
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.transcripts import limits
 from nexus_context.ledger import intake
+from nexus_context.ledger.store import Ledger
+from nexus_context.tokens import get_token_counter
 from nexus_daemon.cli import main
 from support import hostile
 from support.ledgers import ledger_in
+from torture.figures import dice_of
 from torture.imports import outcome_of
+from torture.ledgers import WORKSPACE
 
 HEADER = '{"format": "nexus-session", "version": 1, "session": "s"}\n'
 GOOD = '{"role": "user", "content": "Said."}\n'
@@ -31,7 +34,7 @@ def test_any_record_is_imported_exactly_or_refused(
 ) -> None:
     path = tmp_path_factory.mktemp("ledger") / "ledger.db"
     with ledger_in(path) as ledger:
-        outcome_of(ledger, form, hostile.file(Random(seed), form, lines), "/x/file.jsonl")  # noqa: S311
+        outcome_of(importer_of(ledger), ledger, form, hostile.file(dice_of(seed), form, lines), "/x/f.jsonl")
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -42,12 +45,16 @@ def test_any_record_is_shown_or_refused(
     monkeypatch.delenv("NEXUS_HOME", raising=False)
     path = tmp_path / "t.jsonl"
     form = hostile.FORMS[seed % 5]  # not our own: that is an export
-    path.write_bytes(hostile.file(Random(seed), form, 3))  # noqa: S311
+    path.write_bytes(hostile.file(dice_of(seed), form, 3))
     for shape in ([], ["--conversation", "all"]):
         code = main(["show", str(tmp_path), "--messages", str(path), *shape])
         shown = capsys.readouterr()
         assert code in (0, 1), shown.err
         assert "Traceback" not in shown.err and "internal" not in shown.err
+
+
+def importer_of(ledger: Ledger) -> intake.Importer:
+    return intake.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
 
 
 def check(record: Any, said: str, *, form: str = "") -> None:
@@ -63,7 +70,8 @@ def check(record: Any, said: str, *, form: str = "") -> None:
 
 
 def test_parts_of_any_type() -> None:
-    for kind in (["text"], {}, 7, None, [["image"]]):
+    kinds: tuple[Any, ...] = (["text"], {}, 7, None, [["image"]])
+    for kind in kinds:
         check({"role": "user", "content": [{"type": kind, "text": "x"}]}, "")
 
 
@@ -110,12 +118,13 @@ def test_half_a_surrogate_pair_in_an_export_comes_back(tmp_path: Path) -> None:
     turn = {"seq": 1, "type": "query", "created": "", "messages": [message]}
     data = (HEADER + json.dumps(turn) + "\n").encode()
     with ledger_in(tmp_path / "ledger.db") as ledger:
-        assert outcome_of(ledger, "claude-code", data, "/x/export.jsonl") == (0, 1)
+        assert outcome_of(importer_of(ledger), ledger, "claude-code", data, "/x/export.jsonl") == (0, 1)
 
 
-def test_counts_that_cannot_be_are_made_anew(tmp_path: Path) -> None:
-    turn = {"seq": 1, "type": "query", "created": "", "messages": [{"role": "user", "content": "Said."}]}
-    for counts in ([-1], [1 << 80], [1 << 63], [True], []):
+def test_counts_that_cannot_be_are_made_anew() -> None:
+    said = {"role": "user", "content": "Said. " * 1_000}
+    turn = {"seq": 1, "type": "query", "created": "", "messages": [said]}
+    for counts in ([-1], [0], [29], [1 << 80], [1 << 63], [True], []):
         line = turn | {"counter": "cl100k_base", "counts": counts}
         contents = intake.read((HEADER + json.dumps(line) + "\n").encode(), "/x/export.jsonl")
         assert all(turn.counts == () for one in contents.sessions for turn in one.turns)

@@ -210,9 +210,7 @@ def test_the_figures_include_the_gap_and_the_names_are_of_what_is_loaded() -> No
 def test_what_needs_the_whole_says_so(use: Any) -> None:
     made = manager("u1 u5 a5")
     assert not made.all_encoded
-    with pytest.raises(
-        RequestError, match=r"3 of its messages are not loaded|message 2 is not loaded"
-    ) as failed:
+    with pytest.raises(RequestError, match="not loaded") as failed:
         use(made)
     assert failed.value.code == "history-not-loaded"
 

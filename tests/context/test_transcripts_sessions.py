@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from typing import Any
 
 from hypothesis import given
@@ -389,3 +390,30 @@ def test_every_order_of_parallel_results_gives_whole_pairs(counts: list[int], ra
         results = [messages.pop(0) for _ in range(count)]
         assert {one.tool_call_id for one in results} == {one.id for one in answer.tool_calls}
     assert messages == []
+
+
+def test_however_records_are_linked_the_time_is_linear() -> None:
+    count = 20_000
+    jumping = [user(f"l{at}", f"h{at}", "Low.") for at in range(count)]
+    jumping += [user(f"h{at}", "gone", "High.") for at in range(count)]
+    blocks = [{"type": "text", "text": f"{at}"} for at in range(count)]
+    growing = [user("u", None, "Go.")]
+    growing += [
+        {
+            "type": "assistant",
+            "uuid": f"a{at}",
+            "parentUuid": f"a{at - 1}" if at else "u",
+            "message": {"id": "m", "role": "assistant", "content": [block]},
+        }
+        for at, block in enumerate(blocks)
+    ]
+    kept: list[dict[str, Any]] = [user("k0", None, "Kept.")]
+    kept += [user(f"k{at}", f"k{at - 1}", "Kept.") for at in range(1, count)]
+    segment = {"headUuid": "k0", "tailUuid": f"k{count - 1}", "anchorUuid": "s"}
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
+    kept += [boundary | {"compactMetadata": {"preservedSegment": segment}}, user("s", "b", "Summary.")]
+    began = time.monotonic()
+    for records in (jumping, growing, kept):
+        found = read("".join(json.dumps(record) + "\n" for record in records), "/s")
+        assert found.conversations
+    assert time.monotonic() - began < 30  # two seconds; each took minutes

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice, repeat
 from pathlib import Path
-from random import Random
 
 from nexus_context.conversation.message import text_of
 from nexus_context.ledger import intake, jsonl
@@ -18,13 +17,14 @@ from nexus_context.ledger.records import Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter
 from support import hostile
-from torture.figures import Figure, Outcome, Watch, nothing_wrong
+from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
 from torture.ledgers import NAME, WORKSPACE, opened
 
 HEADER = b'{"format":"nexus-session","version":1,"session":"s"}\n'
 MOST_MB = 1_024  # resident memory of an import of a bomb, the interpreter and the vocabulary included
 BOMB_S = 60.0
 ALL_BOMBS_FROM = 500  # files
+BATCH = 100  # files in one ledger
 
 
 def run(files: int, seed: int = 1) -> Outcome:
@@ -33,18 +33,18 @@ def run(files: int, seed: int = 1) -> Outcome:
     wrong: list[str] = []
     refused = imported = 0
     with tempfile.TemporaryDirectory(prefix="nexus-imports-") as root:
-        for number in range(files):
-            form = hostile.FORMS[number % len(hostile.FORMS)]
-            data = hostile.file(Random(seed * 1_000_003 + number), form, 1 + number % 3)  # noqa: S311
-            if number % 500 == 0:  # a ledger with many sessions would be measured instead
-                path = Path(root) / f"{number}-{NAME}"
-            with opened(path) as ledger:
-                try:
-                    problems, messages = outcome_of(ledger, form, data, f"/x/f{number}.jsonl")
-                except Exception as error:  # noqa: BLE001 - what this looks for
-                    wrong.append(f"{form} {number}: {type(error).__name__}: {error}")
-                    continue
-            refused, imported = refused + problems, imported + messages
+        for first in range(0, files, BATCH):  # else a ledger with many sessions would be measured
+            with opened(Path(root) / f"{first}-{NAME}") as ledger:
+                importer = intake.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
+                for number in range(first, min(first + BATCH, files)):
+                    form = hostile.FORMS[number % len(hostile.FORMS)]
+                    data = hostile.file(dice_of(seed * 1_000_003 + number), form, 1 + number % 3)
+                    try:
+                        problems, messages = outcome_of(importer, ledger, form, data, f"/x/f{number}.jsonl")
+                    except Exception as error:  # noqa: BLE001 - what this looks for
+                        wrong.append(f"{form} {number}: {type(error).__name__}: {error}")
+                        continue
+                    refused, imported = refused + problems, imported + messages
         sizes = []
         for name, bomb in islice(bombs(), None if files >= ALL_BOMBS_FROM else 2):
             size, seconds, said = command(Path(root), name, bomb)
@@ -64,14 +64,15 @@ def run(files: int, seed: int = 1) -> Outcome:
     return Outcome("hostile imports", figures, tuple(wrong), seconds=watch.seconds)
 
 
-def outcome_of(ledger: Ledger, form: str, data: bytes, path: str) -> tuple[int, int]:
+def outcome_of(
+    importer: intake.Importer, ledger: Ledger, form: str, data: bytes, path: str
+) -> tuple[int, int]:
     """Import a file; how many problems were said, and how many messages are there. AssertionError if any is
     not what was read, or if a sound record is missing that no problem speaks of.
     """
     contents = intake.read(data, path)
     assert len(contents.lines) == len(contents.problems)
     assert all(line is None or line <= data.count(b"\n") + 1 for line in contents.lines)
-    importer = intake.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
     written: list[str] = []
     for found in contents.sessions:
         added = importer.add(found)

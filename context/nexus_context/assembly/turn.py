@@ -177,6 +177,8 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: Fixed) -> dict[str, Any]
             "identifierTokens": view.note_tokens,
             "shortened": sorted(view.shortened),
         }
+        if view.history.gap.messages:  # not read for this request: their tokens are as they were counted once
+            metadata["truncation"]["unreadMessages"] = view.history.gap.messages
     if fixed.left_out:
         metadata["toolsLeftOut"] = fixed.left_out
     return metadata

@@ -20,7 +20,7 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.conversation import transcripts
-from nexus_context.conversation.message import Message
+from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import limits
 from nexus_context.conversation.transcripts.limits import LONGEST_LINE, MOST_VALUES
 from nexus_context.encoding import foreign_encoding
@@ -74,6 +74,8 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _UNREADABLE = (msgspec.ValidationError, UnicodeError, RecursionError)
 """What msgspec raises for a value that does not fit: a key with half a surrogate pair is a UnicodeError."""
+_LONGEST_TOKEN = 200
+"""Characters of a token, at most: of blanks one may have 128."""
 _MOST_TOKENS = 1 << 32
 """Tokens of one message, at most: a larger count is not believed."""
 _WORDS = ("created", "model", "role", "permissions", "compaction", "counter")
@@ -269,7 +271,7 @@ class _Reader:
             )
             return None
         counted = bool(line.counter) and len(line.counts) == len(line.messages)
-        counted = counted and all(0 <= count <= _MOST_TOKENS for count in line.counts)
+        counted = counted and all(map(_is_plausible, line.messages, line.counts))
         fields = {name: getattr(line, name) for name in _FIELDS}
         fields |= {} if counted else {"counter": "", "counts": ()}
         return Turn(id="", tokens=sum(fields["counts"]), **fields)
@@ -304,6 +306,11 @@ class _Reader:
     def tell(self, span: Span, message: str, *, line: int = 0) -> None:
         self.lines.append(line or self.line)
         self.problems.append(Problem(self._path, span, "transcript.session", Severity.ERROR, message))
+
+
+def _is_plausible(message: Message, count: int) -> bool:
+    """Whether a message can have so many tokens: what depends on counts must not trust any number."""
+    return len(text_of(message)) // _LONGEST_TOKEN <= count <= _MOST_TOKENS
 
 
 def _unwritable(line: _Line) -> str | None:

@@ -66,10 +66,8 @@ class Report:
     def add_internal(self, span: Span, what: str, error: Exception) -> None:
         """Report that an error of ours kept `what` from being read; call it while the error is handled."""
         logger.debug("%s: %s cannot be read", self._path, what, exc_info=True)
-        message = (
-            f"{what} cannot be read, because of an error in Nexus ({type(error).__name__}: {str(error)[:200]}). "
-            "It is left out; please report it."
-        )
+        reason = f"an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
+        message = f"{what} cannot be read, because of {reason}. It is left out; please report it."
         self.add(span, "internal", message)
 
     def next_is_told(self, severity: Severity = Severity.ERROR) -> bool:
