@@ -66,8 +66,8 @@ METADATA = [
         "`strategy`; `removedMessages`; `removedTokens` = `originalTokens` - `finalTokens`, of the "
         "history; `keptFromStart`, how many of the first messages are sent; `identifierTokens`, of the "
         "note with names and values; `shortened`, the indexes, among all messages of the session, of results "
-        "that are sent shortened; `unreadMessages`, where there are any: of the removed ones, those that were "
-        "not read, whose tokens are as they were counted when they came",
+        "that are sent shortened; `unreadMessages`, where there are any: of the removed ones, those that "
+        "were not read, with their tokens as they were counted when they came",
     ),
     Field(
         "cache",

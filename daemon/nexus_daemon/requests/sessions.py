@@ -158,7 +158,9 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
     summary, and does not hold the compaction up. Without a model, or where it fails, the summary is
     extractive: it picks from the conversation; the receipt says who wrote it, and who failed and why. Where
     there is nothing to replace, or nothing to gain, that is an error, and nothing changes; so it is where
-    the conversation was compacted or cleared meanwhile.
+    the conversation was compacted or cleared meanwhile. Of a very long one the beginning and the
+    newest 500,000 tokens of what is replaced are read, or as many as the window holds; summary and receipt
+    (`unreadMessages`) say how many messages lie between them.
     """
     async with using(client, params) as used:
         steps = jobs.compact(used, params)

@@ -45,10 +45,10 @@ Read are, as JSON lines or as a list, plain or gzipped:
 A conversation that the folder has already from a file of this name is not imported again; one that went on
 since is continued, if name, system prompt and model are the same, or Claude Code's id of the session is.
 Tokens are counted for the model of the conversation, else for the folder's.
-Whatever a line holds, it is imported exactly or left out, with its file, line and reason; half a surrogate pair
-in another program's file becomes U+FFFD. Not read are: more than 64 MiB of another program's file or 1 GiB of an
-export, unpacked; what unpacks to more than 250 times its size, past 16 MiB; lines of an export over 64 MiB; files
-with more than 10 million values of JSON.
+Whatever a line holds, it is imported exactly or left out, with its file, line and reason; only half a
+surrogate pair in another program's file becomes U+FFFD. Not read are: more than 64 MiB of another program's
+file, or 1 GiB of an export, unpacked; what unpacks to more than 250 times its size, past 16 MiB; lines of an
+export over 64 MiB; files with more than 10 million values of JSON.
 """
 
 SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."
