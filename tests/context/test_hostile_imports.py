@@ -16,7 +16,7 @@ from nexus_context.ledger import intake
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter
 from nexus_daemon.cli import main
-from support import hostile
+from support import hostile_transcripts as hostile
 from support.ledgers import ledger_in
 from torture.figures import dice_of
 from torture.imports import outcome_of

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from support import hostile
+from support import hostile_transcripts as hostile
 from support.editor import Editor, editor_in, uri_of
 from torture.figures import dice_of
 

@@ -16,7 +16,7 @@ from nexus_context.ledger import intake, jsonl
 from nexus_context.ledger.records import Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter
-from support import hostile
+from support import hostile_transcripts as hostile
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
 from torture.ledgers import NAME, WORKSPACE, opened
 
