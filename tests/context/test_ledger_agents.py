@@ -12,7 +12,7 @@ from nexus_context.ledger import living
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import NewAgent
 from nexus_context.ledger.store import Ledger
-from support.ledgers import FOLDER, append, history, ledger_in, new_ledger
+from support.ledgers import FOLDER, append, history, ledger_in, make_old, new_ledger
 
 NAMES = ("a", "b", "c", "d")
 MOST = 3
@@ -91,9 +91,7 @@ def test_a_ledger_of_the_version_before_is_brought_up_to_date(tmp_path: Path) ->
     path = tmp_path / "ledger.db"
     with ledger_in(path) as ledger:
         append(ledger, "u1 a1")
-    connection = apsw.Connection(str(path))
-    connection.execute("DROP TABLE agent_name; DROP TABLE agent; PRAGMA user_version = 1")
-    connection.close()
+    make_old(path, 1)
     with ledger_in(path) as ledger:
         assert history(ledger) == "u1 a1"
         assert started(ledger, "a") == ""
@@ -151,9 +149,7 @@ def test_agents_of_the_version_before_are_known(tmp_path: Path) -> None:
         ledger.create(FOLDER, "agent:gone", agent="gone")
         ledger.create(FOLDER, "agent:mine")
         ledger.create(FOLDER, "plan", agent="planner")
-    connection = apsw.Connection(str(path))
-    connection.execute("DROP TABLE agent_name; PRAGMA user_version = 2")
-    connection.close()
+    make_old(path, 2)
     with ledger_in(path) as ledger:
         names = [ledger.agent_names(FOLDER, name) for name in ("ärger", "Gone", "mine", "planner")]
         assert names == [{"Ärger": True}, {}, {}, {}]

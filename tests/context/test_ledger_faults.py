@@ -3,7 +3,8 @@
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,21 @@ def refused(code: str, *call: Any) -> str:
 
 
 def changed(path: Path, *statements: str) -> None:
-    """Do what another program might do to the file."""
-    connection = apsw.Connection(str(path))
-    for statement in statements:
-        connection.execute(statement)
-    connection.close()
+    """Do to the file what a failing disk might do: its time stays."""
+    with unnoticed(path):
+        connection = apsw.Connection(str(path))
+        for statement in statements:
+            connection.execute(statement)
+        connection.close()
+
+
+@contextmanager
+def unnoticed(path: Path) -> Iterator[None]:
+    """The time of a file stays as it is."""
+    before = path.stat() if path.exists() else None
+    yield
+    if before is not None:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -62,7 +73,7 @@ def test_only_the_user_can_read_it(path: Path) -> None:
     with ledger_in(path) as ledger:
         append(ledger, "u2")
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
-    assert modes == {"ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
+    assert modes == {f"ledger.db{end}": 0o600 for end in ("", "-wal", "-shm", ".witness")}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     path.chmod(0o644)
     with ledger_in(path):
@@ -170,7 +181,7 @@ def test_another_programs_database_is_left_as_it_is(tmp_path: Path, statements: 
 
 
 def overwritten(path: Path, at: int, data: bytes) -> None:
-    with path.open("r+b") as file:
+    with unnoticed(path), path.open("r+b") as file:
         file.seek(at)
         file.write(data)
 
@@ -182,7 +193,7 @@ def test_what_is_no_ledger_is_set_aside_and_told(path: Path, data: bytes) -> Non
         assert ledger.notice is not None and "nexus sessions salvage" in ledger.notice
         assert ledger.persists and ledger.sessions() == []
         append(ledger, "u1")
-        (aside,) = path.parent.glob("*.broken-*")
+        (aside,) = path.parent.glob("*.broken-*Z")
         assert str(aside) in ledger.notice
         assert aside.read_bytes() == data
     with ledger_in(path) as ledger:
@@ -192,8 +203,8 @@ def test_what_is_no_ledger_is_set_aside_and_told(path: Path, data: bytes) -> Non
 def test_damage_that_is_found_later_is_set_aside_too(path: Path) -> None:
     with ledger_in(path) as ledger:
         ledger.import_turns(FOLDER, "long", [turn(f"u{n}") for n in range(2_000)])
-    start = path.stat().st_size // 8192 * 4096
-    overwritten(path, start, b"\xff" * (path.stat().st_size - start))
+    size = path.stat().st_size
+    overwritten(path, size // 8192 * 4096, b"\xff" * (size // 4))  # not the newest turn, which is looked at
     damaged = path.read_bytes()
     with ledger_in(path) as ledger:
         assert "broken-" not in str(ledger.notice)
@@ -322,7 +333,7 @@ HALF = '{"role": "user", "content": "half \\ud800"}'
 )
 def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any, ...]) -> None:
     """Whoever changes this gives the ledger a new version: old rows are read as they were written."""
-    assert VERSION == 3
+    assert VERSION == 4
     number, turn, role, tokens, length, said, data, crc = row_of(message, (3 << 32) + 7, 5, 11)
     assert columns == (role, tokens, length, said, data, crc)
     raw = None if data is None else data.encode()

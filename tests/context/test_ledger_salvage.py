@@ -37,7 +37,7 @@ def filled(path: Path) -> None:
 def came_over(broken: Path) -> tuple[Salvaged, dict[str, str]]:
     with ledger_in(broken.with_name("new.db")) as target:
         done = salvage(str(broken), target)
-        return done, {one.name: history(target, one.name) for one in target.sessions()}
+        return done, {one.name: history(target, one.name, one.workspace) for one in target.sessions()}
 
 
 WHOLE = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import apsw
 import msgspec
 
 from nexus_context.conversation.message import Message, content_of
@@ -26,6 +27,27 @@ def ledger_in(path: Path | str) -> Iterator[Ledger]:
         yield ledger
     finally:
         ledger.close()
+
+
+def make_old(path: Path, version: int) -> None:
+    """Make a closed ledger one that an earlier version has written."""
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        """
+        DROP TABLE ledger; DROP TABLE mark; DROP TABLE part; DROP TRIGGER message_lost;
+        ALTER TABLE turn DROP COLUMN sum;
+        CREATE TRIGGER message_lost AFTER DELETE ON message BEGIN
+            INSERT INTO found (found, rowid, said) VALUES ('delete', old.id, old.said);
+        END;
+        """
+    )
+    if version < 3:
+        connection.execute("DROP TABLE agent_name")
+    if version < 2:
+        connection.execute("DROP TABLE agent")
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    path.with_name(f"{path.name}.witness").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -58,9 +80,9 @@ def words(messages: Sequence[Held | Message] | None) -> str:
     return " ".join(str(content_of(message)) for message in found)
 
 
-def history(ledger: Ledger, session: str = "main", **limits: Any) -> str:
+def history(ledger: Ledger, session: str = "main", workspace: str = FOLDER, **limits: Any) -> str:
     """What a session's history says, in a line; `…3/30…` stands for a gap of 3 messages of 30 tokens."""
-    found = ledger.history(FOLDER, session, **limits)
+    found = ledger.history(workspace, session, **limits)
     assert found is not None
     gap = f"…{found.gap_messages}/{found.gap_tokens}…" if found.gap_messages else ""
     parts = (words(found.messages[: found.lead]), gap, words(found.messages[found.lead :]))

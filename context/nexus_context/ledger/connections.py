@@ -4,6 +4,7 @@
 2. A reader sees one moment, whatever is written meanwhile.
 3. Whoever finds the database held by another process waits in short random steps, WAIT seconds at most.
 4. A file that was moved away or removed while it was open is not written any more: the one at its place is.
+5. After each commit the witness hears of it, before anybody else does.
 """
 
 import os
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 import apsw
 import msgspec
 
+from nexus_context.ledger import witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.failures import damaged, failure, is_corrupt, newer
 from nexus_context.ledger.migrations import VERSION, version_of
@@ -41,7 +43,12 @@ _SETTINGS = (
 
 
 def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE, wait: float = WAIT) -> apsw.Connection:
-    """A connection to the database of that path, with the settings of all."""
+    """A connection to the database of that path, with the settings of all.
+
+    LostError for an empty file beside a log: SQLite would remove the log.
+    """
+    if witness.emptied(path):
+        raise witness.LostError("its file is empty or gone")
     connection = apsw.Connection(path, flags=flags)
     try:
         connection.set_busy_handler(_patience(wait))
@@ -99,6 +106,7 @@ class Connections:
         self._looked = -1  # the age at which the file was looked through
         self._watch: apsw.Connection | None = None
         self._watching = threading.Lock()
+        self._witness = None if path is None else witness.Witness(path)
         self._writer: apsw.Connection | None = opened()
         self._file = identity(path)
 
@@ -114,11 +122,16 @@ class Connections:
                     self._open_anew()
                     connection = self._begun()
                 self._check_version(connection)
+                before = connection.total_changes()
                 yield connection
+                ledger, mark = witness.mark(connection, changed=connection.total_changes() > before)
+                self._check_mark(ledger, mark)
                 connection.execute("COMMIT")
             except BaseException:
                 self._undo(connection)
                 raise
+            if self._witness is not None:
+                self._witness.record(ledger, mark)
 
     @contextmanager
     def reading(self, session: str | None = None) -> Iterator[apsw.Connection]:
@@ -154,12 +167,16 @@ class Connections:
             with suppress(apsw.Error):  # what was written is safe; the next checkpoint does it
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             connection.set_busy_handler(_patience(WAIT))
+            self._touch()
 
     def close(self) -> None:
         """Close all; whoever is reading closes his own when he is done."""
         with self._lock:
             self._closed = True
             self._shut()
+            self._touch()
+            if self._witness is not None:
+                self._witness.close()
 
     # ------------------------------------------------------------ inside
 
@@ -272,6 +289,16 @@ class Connections:
             untouched = identity(self.path) == damaged
             self._open_anew()
         return not (untouched and isinstance(error, apsw.SQLError))
+
+    def _check_mark(self, ledger: bytes, mark: witness.Mark) -> None:
+        """What this process has recorded is still there, whatever became of the file meanwhile."""
+        if self._witness is not None and mark.number < self._witness.number_of(ledger):
+            raise witness.LostError("it was replaced while it was open")
+
+    def _touch(self) -> None:
+        """SQLite may have brought the log into the file."""
+        if self._witness is not None:
+            self._witness.touch()
 
     def _system_number(self) -> int:
         """What the system called its last error."""

@@ -3,8 +3,10 @@
 1. The place is the path that is given, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db,
    else nexus/ledger.db where the system keeps a user's state.
 2. A ledger of a newer version, and another program's database, is refused and not touched.
-3. A damaged one is set aside with all that belongs to it, and a new one begun.
-4. Where nothing can be written the ledger is in memory, with what can still be read copied into it.
+3. A damaged one is set aside with all that belongs to it, and a new one begun. So is one that lacks what was
+   acknowledged: that is emptied, older, or another one than its witness says.
+4. A file that another program changed while nobody had it open is looked through, for LOOK seconds at most.
+5. Where nothing can be written the ledger is in memory, with what can still be read copied into it.
 """
 
 import errno
@@ -15,7 +17,7 @@ from collections.abc import Mapping
 
 import apsw
 
-from nexus_context.ledger import migrations, soundness
+from nexus_context.ledger import migrations, soundness, verification, witness
 from nexus_context.ledger.connections import WAIT, Connections, File, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.failures import failure, is_corrupt, refused
@@ -25,6 +27,10 @@ from nexus_context.ledger.volatile import copied
 
 NAME = "ledger.db"
 
+LOOK = 2.0
+"""Seconds that a file which was changed by another program is looked through; `verify` looks longer."""
+
+_STEPS = 10_000  # of SQLite's machine between two looks at the clock
 _CANNOT_WRITE = ("ledger-read-only", "ledger-full")
 
 
@@ -38,11 +44,24 @@ class _Opening:
     def ready(self) -> apsw.Connection:
         """The connection for writing to a ledger that is there, sound and of our version."""
         for last in (False, True):
+            file = identity(self.path)
             try:
+                if witness.emptied(self.path):
+                    self.notice = soundness.set_aside_remains(self.path) or self.notice
                 _make(self.path)
                 file = identity(self.path)
+                claim = witness.claim(self.path)  # before the ledger: others may write in between
                 soundness.check_header(self.path)
-                return _connected(self.path)
+                changed = claim is not None and not witness.unchanged(self.path, claim.mark)
+                connection = _connected(self.path, claim)
+                try:
+                    if changed:
+                        self._look_through(connection)
+                    _catch_up(self.path, connection, claim, changed=changed)
+                except BaseException:
+                    leave(connection)
+                    raise
+                return connection
             except OSError as error:
                 raise refused(error, self.path) from error
             except apsw.Error as error:
@@ -65,10 +84,30 @@ class _Opening:
         if isinstance(error, apsw.SQLError):  # it may as well be us: look first
             self.mend(file)
             return
+        reason = str(error) if isinstance(error, witness.LostError) else None
         try:
-            self.notice = soundness.set_aside(self.path, file) or self.notice
+            self.notice = soundness.set_aside(self.path, file, reason) or self.notice
         except OSError as refusal:
             raise refused(refusal, self.path) from refusal
+
+    def _look_through(self, connection: apsw.Connection) -> None:
+        """Verify what another program changed, as far as LOOK seconds suffice; ChangedError for damage."""
+        until = time.monotonic() + LOOK
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        try:
+            broken = verification.damage(connection, entire=False) or verification.broken(connection)
+        except apsw.InterruptError:
+            return  # `nexus sessions verify` takes its time
+        finally:
+            connection.set_progress_handler(None)
+        if isinstance(broken, str):
+            raise witness.ChangedError(broken)
+        if broken is not None:
+            self.notice = (
+                f"The ledger {self.path} was changed by another program: the session {broken.session!r} of "
+                f"{broken.workspace} is not what was written from turn {broken.broken} on. nexus sessions "
+                "verify checks all sessions."
+            )
 
 
 def workspace_of(folder: str) -> str:
@@ -122,6 +161,27 @@ def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
     return SqliteLedger(connections, location=where, noticed=lambda: opening.notice)
 
 
+def accept(
+    path: str | None, environ: Mapping[str, str], replacement: str | None = None
+) -> tuple[str, str | None]:
+    """Take the ledger that is at its place for all that was acknowledged, or put another file there.
+
+    Returns the path of the ledger, and where the one that was there before has been moved to. LedgerError
+    where that is not possible.
+    """
+    where = place(path, environ)
+    source = where if replacement is None else replacement
+    try:
+        if not os.path.getsize(source):
+            raise LedgerError(f"{source} is empty: it is no ledger.", code="ledger-foreign")
+        soundness.check_header(source)
+        return where, soundness.accept(where, replacement)
+    except OSError as error:
+        raise refused(error, source) from error
+    except apsw.Error as error:
+        raise LedgerError(f"{source} is no ledger ({error}).", code="ledger-foreign") from error
+
+
 def _volatile(path: str, reason: str) -> Ledger:
     """A ledger in memory, and why."""
 
@@ -157,13 +217,13 @@ def _make(path: str) -> None:
         os.chmod(path, 0o600)
 
 
-def _connected(path: str) -> apsw.Connection:
+def _connected(path: str, claim: witness.Claim | None) -> apsw.Connection:
     """Open, tried again where SQLite does not wait by itself: two that begin a ledger at once."""
     until = time.monotonic() + WAIT
     while True:
         connection = connect(path)
         try:
-            _begin(path, connection)
+            _begin(path, connection, claim)
         except apsw.BusyError:
             leave(connection)
             if time.monotonic() > until:
@@ -176,15 +236,29 @@ def _connected(path: str) -> apsw.Connection:
             return connection
 
 
-def _begin(path: str, connection: apsw.Connection) -> None:
+def _begin(path: str, connection: apsw.Connection, claim: witness.Claim | None) -> None:
     connection.execute("BEGIN")  # at one moment: another may be making it
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     application, version = connection.pragma("application_id"), migrations.version_of(connection)
+    reason = witness.lost(connection, version, claim) if version <= migrations.VERSION else None
     connection.execute("COMMIT")
     soundness.check_kind(path, application, version, tables=tables)
+    if reason is not None:
+        raise witness.LostError(reason)
     if connection.readonly("main"):
         raise apsw.ReadOnlyError("its rights are for reading only")
     connection.pragma("journal_mode", "wal")
     connection.pragma("journal_size_limit", 16 << 20)  # bytes that stay beside it after a long import
     if migrations.migrate(connection):
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # the header says the version now
+
+
+def _catch_up(path: str, connection: apsw.Connection, claim: witness.Claim | None, *, changed: bool) -> None:
+    """Have the witness say what is there: whoever wrote last may have ended before that."""
+    ledger, mark = witness.mark(connection, changed=False)
+    behind = mark.number > (claim.mark.number if claim is not None else 0)
+    if behind or changed:
+        record = witness.Witness(path)
+        record.record(ledger, mark)
+        record.touch()
+        record.close()

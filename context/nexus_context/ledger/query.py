@@ -7,13 +7,16 @@
 3. A term that FTS5 takes apart (`read_file`, `a.py`) is found where its parts stand together.
 4. A query of nothing but exclusions, or of nothing, finds nothing.
 5. A beginning of one letter or digit, `a*`, is that word alone: most messages have words that begin so.
-6. Only LONGEST code points and MOST_TERMS terms are regarded: the query may be a page that was pasted. What
+6. In the index of parts, for text without spaces between words, a term is found wherever it stands in a run.
+7. Only LONGEST code points and MOST_TERMS terms are regarded: the query may be a page that was pasted. What
    it says twice counts once. Of its beginnings the MOST_PREFIXES longest count; the others are words alone.
 """
 
 import re
 import unicodedata
 from typing import NamedTuple
+
+from nexus_context.ledger import spaceless
 
 LONGEST = 4096
 """Code points of a query that are regarded."""
@@ -40,7 +43,15 @@ class Term(NamedTuple):
 
 def expression(query: str) -> str | None:
     """The FTS5 expression of a query; None where there is nothing to look for."""
-    found = terms(query)
+    return _expression(terms(query))
+
+
+def part_expression(query: str) -> str | None:
+    """As `expression`, for the index of what `spaceless` takes apart."""
+    return _expression([_part(term) for term in terms(query)])
+
+
+def _expression(found: list[Term]) -> str | None:
     wanted = [_quoted(term) for term in found if not term.excluded]
     unwanted = [_quoted(term) for term in found if term.excluded]
     if not wanted:
@@ -72,6 +83,11 @@ def _term(match: re.Match[str]) -> Term:
         prefix = text != match["word"]
         excluded = excluded and not text.startswith("-")
     return Term(text, prefix and not _LETTER.search(text), excluded)
+
+
+def _part(term: Term) -> Term:
+    text, goes_on = spaceless.phrase(term.text)
+    return term._replace(text=text, prefix=term.prefix or goes_on)
 
 
 def _quoted(term: Term) -> str:

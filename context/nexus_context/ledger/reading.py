@@ -79,7 +79,7 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     if known is None:
         return None
     parts = whole(connection, known)
-    in_force, undone = state(connection, known)
+    in_force, undone, _ = state(connection, known)
     if in_force is not None:
         lead = _compacted(connection, parts, known.head, in_force)
     elif tokens is not None:

@@ -191,3 +191,28 @@ class LiveAgent(msgspec.Struct, frozen=True):
     parent: str | None
     started: str  # ISO 8601, UTC; for people
     wanted: Any
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What came of walking a session's chain. `broken` is the first turn that is not what was written."""
+
+    workspace: str
+    session: str
+    turns: int
+    broken: int | None = None
+    reason: str | None = None
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What came of verifying a whole ledger. `damage` is what SQLite's own check says of the file.
+
+    `unchained` turns were written before there was a chain: only their messages have sums.
+    """
+
+    sessions: tuple[Verified, ...]
+    unchained: int = 0
+    damage: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return not self.damage and all(session.broken is None for session in self.sessions)

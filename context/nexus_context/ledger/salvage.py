@@ -26,11 +26,11 @@ from nexus_context.ledger.store import Ledger
 _MASK = (1 << SHIFT) - 1
 _LAST = _MASK  # seq, where nobody knows how far a thread goes
 
-# what tells the rows of one table from those of others: a letter for each column of `schema/0001.sql`;
-# n nothing (the row's number), i integer, t text, r real; a capital letter may also be nothing
+# what tells the rows of one table from those of others: a letter for each column of `schema/`;
+# n nothing (the row's number), i integer, t text, r real, s sum; a capital letter may also be nothing
 _SHAPES = {
     "message": "nitiiiItTi",
-    "turn": "ntiiiiIiItTTTTTT",
+    "turn": "ntiiiiIiItTTTTTTS",
     "thread": "ntiIiiiiii",
     "session": "nttiTItti",
     "compaction": "ntIitt",
@@ -45,7 +45,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "I": (int, type(None)),
     "T": (pages.Text, type(None)),
     "R": (float, int, type(None)),
+    "S": (bytes, type(None)),
 }
+_SINCE = {"turn": 16}
+"""Columns of the rows that a version wrote to which a later one added some: these are nothing there."""
 
 
 _Rows = Any
@@ -130,8 +133,9 @@ def _collect(path: str, into: _Rows) -> None:
     for row in pages.rows(path):
         table = _table(row.columns)
         if table is not None and 0 <= row.number < 1 << 63:
-            places = ", ".join("?" * len(row.columns))
-            values = (row.number, *map(_plain, row.columns[1:]))
+            missing = (None,) * (len(_SHAPES[table]) - len(row.columns))
+            values = (row.number, *map(_plain, row.columns[1:]), *missing)
+            places = ", ".join("?" * len(values))
             into.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608  # _SHAPES
     into.execute("COMMIT")
 
@@ -143,8 +147,8 @@ def _plain(value: Any) -> Any:
 def _table(columns: tuple[Any, ...]) -> str | None:
     """The table to which a row belongs, by its columns."""
     for name, shape in _SHAPES.items():
-        if len(shape) == len(columns) and all(
-            isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=True)
+        if len(columns) in (len(shape), _SINCE.get(name)) and all(
+            isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=False)
         ):
             return name
     return None
@@ -289,7 +293,9 @@ def _turn(
 
 
 def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[str, Any]:
-    number, kind, _, _, _, _, _, _, undoes, created, model, role, permissions, toolset, event, context = row
+    number, kind, _, _, _, _, _, _, undoes, created, model, role, permissions, toolset, event, context, _ = (
+        row
+    )
     kind = _text(kind)
     found = rows.execute(
         "SELECT c1, c4, c5 FROM compaction WHERE id = ?", (number if undoes is None else undoes,)

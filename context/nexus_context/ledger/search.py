@@ -5,10 +5,13 @@
    word that is in every message would take as long as there are messages.
 3. Newest is who was appended last in its session; of several sessions, the one that was begun last.
 4. A message that sessions share is found once: in the session that was asked for, else where it was written.
-5. A search that takes longer than DEADLINE is ended: a beginning may stand for all words that there are.
+5. Messages in scripts without spaces between words are found by their parts (`spaceless`), in an index of
+   their own. What both indexes find is merged by rank: their scores cannot be compared.
+6. A search that takes longer than DEADLINE is ended: a beginning may stand for all words that there are.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +23,7 @@ from nexus_context.ledger import query as queries
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit
+from nexus_context.ledger.sql import value
 
 BEFORE, AFTER = "«", "»"
 """What stands around what matched, in a snippet."""
@@ -29,6 +33,12 @@ RANKED = 2_000
 
 SNIPPET = 24
 """Words of a snippet."""
+
+EXCERPT = 120
+"""Characters of a snippet of text without spaces."""
+
+LOOKED_AT = 200_000
+"""Characters of a message in which a snippet is looked for."""
 
 MOST = 1_000
 """Hits that are given, however many are asked for."""
@@ -40,9 +50,11 @@ _STEPS = 1_000  # of SQLite's machine between two looks at the clock
 
 # message.id >> 32 is the thread: see schema
 _MATCHES = """
-SELECT rowid, bm25(found) FROM found
-WHERE found MATCH ? AND rowid >= ? AND rowid < ?{} ORDER BY rowid DESC LIMIT ?
+SELECT rowid, bm25({index}) FROM {index}
+WHERE {index} MATCH ? AND rowid >= ? AND rowid < ?{where} ORDER BY rowid DESC LIMIT ?
 """
+_HAS_PARTS = "SELECT EXISTS (SELECT 1 FROM part_docsize)"
+_NO_PARTS = " AND rowid NOT IN (SELECT id FROM part_docsize)"
 _IN_WORKSPACE = """
  AND (rowid >> 32) IN (
     SELECT thread.id FROM thread JOIN session ON session.id = thread.session WHERE session.workspace = ?)
@@ -60,7 +72,7 @@ _IN_SESSION = """
 _SHARED = """
 +rowid < (
     WITH shared (thread, until) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?))
-    SELECT until FROM shared WHERE thread = found.rowid >> 32)
+    SELECT until FROM shared WHERE thread = {index}.rowid >> 32)
 """
 _SNIPPETS = """
 SELECT rowid, snippet(found, 0, ?, ?, '…', ?) FROM found
@@ -95,14 +107,32 @@ def search(
     place = _place(connection, workspace, session)
     if place is None:
         return []
-    parameters = (sought, place.first, place.end, *place.values, RANKED)
     with _limited(connection):
-        ranked = sorted(
-            (score, -found) for found, score in connection.execute(_MATCHES.format(place.where), parameters)
-        )
-        best = [-found for _, found in ranked[:limit]]
-        marked = _snippets(connection, sought, best)
+        if not value(connection, _HAS_PARTS):
+            best = _best(connection, "found", sought, place)[:limit]
+            marked = _snippets(connection, sought, best)
+        else:
+            whole = _best(connection, "found", sought, place, _NO_PARTS)[:limit]
+            parts = _best(connection, "part", queries.part_expression(query) or sought, place)[:limit]
+            ranked = sorted((at, -number) for each in (whole, parts) for at, number in enumerate(each))
+            best = [-number for _, number in ranked[:limit]]
+            marked = _snippets(connection, sought, [number for number in whole if number in best])
+            marked |= _excerpts(connection, query, [number for number in parts if number in best])
     return [_hit(connection, found, marked[found], session) for found in best]
+
+
+def _best(
+    connection: apsw.Connection, index: str, sought: str, place: "_Place", other: str = ""
+) -> list[int]:
+    """The ids of the messages that an index finds, best first."""
+    statement = _MATCHES.format(index=index, where=place.where.format(index=index) + other)
+    parameters = (sought, place.first, place.end, *place.values, RANKED)
+    return [
+        -number
+        for _, number in sorted(
+            (score, -number) for number, score in connection.execute(statement, parameters)
+        )
+    ]
 
 
 @contextmanager
@@ -136,6 +166,20 @@ def _snippets(connection: apsw.Connection, sought: str, best: list[int]) -> dict
         parameters = (BEFORE, AFTER, SNIPPET, sought, min(ids), max(ids), wanted)
         snippets.update(connection.execute(_SNIPPETS, parameters))
     return snippets
+
+
+def _excerpts(connection: apsw.Connection, query: str, numbers: list[int]) -> dict[int, str]:
+    """As `_snippets`, for messages that were found by their parts."""
+    texts = sorted((term.text for term in queries.terms(query) if not term.excluded), key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, texts)), re.IGNORECASE)
+    excerpts: dict[int, str] = {}
+    for number in numbers:
+        said = value(connection, "SELECT substr(said, 1, ?) FROM message WHERE id = ?", LOOKED_AT, number)
+        match = pattern.search(said)
+        start = max(0, (match.start() if match else 0) - EXCERPT // 3)
+        text = pattern.sub(lambda part: f"{BEFORE}{part[0]}{AFTER}", said[start : start + EXCERPT])
+        excerpts[number] = ("…" if start else "") + text + ("…" if len(said) > start + EXCERPT else "")
+    return excerpts
 
 
 class _Place(NamedTuple):

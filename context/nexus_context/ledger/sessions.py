@@ -286,14 +286,15 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
 
 
 def purge(connection: apsw.Connection, *, first: bool) -> bool:
-    """Take one step of removing from the index the words of what was deleted; whether there is more to do.
+    """Take one step of removing from the indexes the words of what was deleted; whether there is more to do.
 
     A deleted message is found no more, but its words stay in the index until its parts are merged.
     """
     before = connection.total_changes()
     pages = -PURGED if first else PURGED  # negative: begin to merge all parts into one
     connection.execute("INSERT INTO found (found, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes() - before > 1  # the command itself counts as one
+    connection.execute("INSERT INTO part (part, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before > 2  # each command itself counts as one
 
 
 def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> None:

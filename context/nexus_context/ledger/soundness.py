@@ -1,9 +1,10 @@
-"""Whether a file is a ledger of ours, and what becomes of one that is damaged.
+"""Whether a file is a ledger of ours, and what becomes of one that is damaged or lacks what was acknowledged.
 
 1. What a file is, is read from its header, through SQLite's own files: nothing is made beside it, and no lock
    that this process holds on it is lost.
 2. A damaged index is made anew. Any other damage: the ledger is set aside, and stays as it was.
-3. What lies beside a database is moved before it, so that it never comes to lie beside another one.
+3. What lies beside a database is moved before it, so that it never comes to lie beside another one. The
+   witness is moved last: if the process ends in between, the next one still knows that a ledger was there.
 """
 
 import os
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 
 import apsw
 
+from nexus_context.ledger import spaceless, witness
 from nexus_context.ledger.connections import File, connect, identity, leave
 from nexus_context.ledger.failures import foreign, is_corrupt, newer
 from nexus_context.ledger.migrations import APPLICATION, VERSION, migrate, version_of
@@ -51,42 +53,123 @@ def mend(path: str, damaged: File | None) -> str | None:
     with _alone(path):
         if identity(path) != damaged:
             return None
+        claim = witness.claim(path)  # before the ledger: others may write in between
         try:
             connection = connect(path)
             try:
+                reason = witness.lost(connection, version_of(connection), claim)
+                if reason is not None:
+                    return _set_aside(path, reason)
                 if _sound(connection):
                     return None
-                connection.execute("BEGIN IMMEDIATE; REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
+                _index_anew(connection)
                 if _sound(connection):
                     connection.execute("COMMIT")
                     return f"An index of the ledger {path} was damaged and was made anew; nothing is lost."
             finally:
                 leave(connection)  # undoes what did not help
+        except witness.LostError as error:
+            return _set_aside(path, str(error))
         except apsw.Error as error:
             if not is_corrupt(error) and not isinstance(error, apsw.ConstraintError):
                 raise
         return _set_aside(path)
 
 
-def set_aside(path: str, damaged: File | None) -> str | None:
-    """Move a damaged ledger away, if it is that file still; what the user should know of that."""
+def set_aside(path: str, damaged: File | None, reason: str | None = None) -> str | None:
+    """Move a damaged ledger away, if it is that file still; what the user should know of that.
+
+    `reason`: why it is not all that was acknowledged, which is looked at once more.
+    """
     with _alone(path):
-        return _set_aside(path) if identity(path) == damaged else None
+        if identity(path) != damaged or (reason is not None and not _lost(path)):
+            return None
+        return _set_aside(path, reason)
 
 
-def _set_aside(path: str) -> str:
-    stamp = f"{path}.broken-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+def set_aside_remains(path: str) -> str | None:
+    """Move away what is left beside a ledger that was emptied or removed."""
+    with _alone(path):
+        return _set_aside(path, "its file is empty or gone") if witness.emptied(path) else None
+
+
+def accept(path: str, replacement: str | None = None) -> str | None:
+    """Take the ledger at `path` as it is for all that was acknowledged, or put `replacement` in its place.
+
+    Returns where the ledger that was there has been moved to. OSError where that is not possible.
+    """
+    aside = None
+    with _alone(path):
+        if replacement is not None:
+            if any(os.path.lexists(path + end) for end in ("", *BESIDE)):
+                aside = _move(path, _free(path, "replaced"))
+            for end in (*BESIDE, ""):
+                with suppress(FileNotFoundError):
+                    os.rename(replacement + end, path + end)
+        for stale in (path, replacement or path):
+            with suppress(FileNotFoundError):
+                os.unlink(stale + witness.END)
+    return aside
+
+
+def _set_aside(path: str, reason: str | None = None) -> str:
+    target = _move(path, _free(path, "broken"))
+    if reason is None:
+        return (
+            f"The ledger {path} was damaged: it was set aside as {target}, and a new one begun. "
+            f"Bring back what can be read: nexus sessions salvage {target}"
+        )
+    return (
+        f"The ledger {path} lacks what was acknowledged ({reason}): it was set aside as {target}, and a new "
+        f"one begun. Bring back what can be read: nexus sessions salvage {target}. If you put it there "
+        f"yourself, for example from a backup: nexus sessions verify --accept {target}"
+    )
+
+
+def _free(path: str, state: str) -> str:
+    """A name beside the ledger that nothing has."""
+    stamp = f"{path}.{state}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     target, number = stamp, 1
-    while any(os.path.lexists(target + end) for end in ("", *BESIDE)):
+    while any(os.path.lexists(target + end) for end in ("", *BESIDE, witness.END)):
         number += 1
         target = f"{stamp}-{number}"
+    return target
+
+
+def _move(path: str, target: str) -> str:
     for end in (*BESIDE, ""):
         with suppress(FileNotFoundError):
             os.rename(path + end, target + end)
-    return (
-        f"The ledger {path} was damaged: it was set aside as {target}, and a new one begun. "
-        f"Bring back what can be read: nexus sessions salvage {target}"
-    )
+    if not os.path.lexists(target):  # salvage reads the log beside it
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with suppress(FileNotFoundError):
+        os.rename(path + witness.END, target + witness.END)
+    return target
+
+
+def _lost(path: str) -> str | None:
+    """Why the ledger lacks what was acknowledged, as it is now."""
+    claim = witness.claim(path)
+    try:
+        connection = connect(path)
+    except witness.LostError as error:
+        return str(error)
+    try:
+        return witness.lost(connection, version_of(connection), claim)
+    finally:
+        leave(connection)
+
+
+def _index_anew(connection: apsw.Connection) -> None:
+    """Make all indexes anew, in a transaction that goes on."""
+    connection.execute("BEGIN IMMEDIATE; REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
+    if version_of(connection) >= 4:
+        connection.create_scalar_function("spaceless", spaceless.from_bytes, 1)
+        connection.execute("INSERT INTO part (part) VALUES ('delete-all')")
+        connection.execute(
+            "INSERT INTO part (rowid, said) SELECT id, said FROM"
+            " (SELECT id, spaceless(CAST(said AS BLOB)) AS said FROM message) WHERE said IS NOT NULL"
+        )
 
 
 def _sound(connection: apsw.Connection) -> bool:

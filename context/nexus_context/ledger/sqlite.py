@@ -6,7 +6,16 @@ What a method does is a function of a connection: `sessions`, `writing`, `readin
 
 from collections.abc import Callable, Iterable, Iterator
 
-from nexus_context.ledger import direct, importing, living, reading, sessions, writing
+from nexus_context.ledger import (
+    backup,
+    direct,
+    importing,
+    living,
+    reading,
+    sessions,
+    verification,
+    writing,
+)
 from nexus_context.ledger.connections import Connections
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import Segment, segments
@@ -23,6 +32,7 @@ from nexus_context.ledger.records import (
     NewTurn,
     Session,
     Turn,
+    Verification,
 )
 from nexus_context.ledger.rows import DamagedError
 
@@ -146,6 +156,16 @@ class SqliteLedger:
 
         with self._connections.reading() as connection:
             return search(connection, query, workspace=workspace, session=session, limit=limit)
+
+    # ------------------------------------------------------------ the whole of it
+
+    def verify(self) -> Verification:
+        with self._connections.reading() as connection:
+            return verification.verify(connection)
+
+    def backup(self, path: str) -> int:
+        with self._connections.reading() as connection:
+            return backup.write(connection, path)
 
     # ------------------------------------------------------------ direct messages
 

@@ -20,6 +20,7 @@ from nexus_context.ledger.records import (
     NewTurn,
     Session,
     Turn,
+    Verification,
 )
 
 
@@ -132,6 +133,21 @@ class Ledger(Protocol):
 
         `"two words"` stand together, `word*` is a beginning, `-word` must not occur. Nothing is a syntax
         error.
+        """
+        ...
+
+    # ------------------------------------------------------------ the whole of it
+
+    def verify(self) -> Verification:
+        """Walk the chain of every session, and have the file checked. Costs what it takes to read all."""
+        ...
+
+    def backup(self, path: str) -> int:
+        """Copy the ledger, as it is at one moment, into a new file at an absolute path; its sessions.
+
+        Others may write meanwhile. The copy is verified before it has its name. FileExistsError where
+        something is there already, another OSError where it cannot be written, LedgerError `ledger-corrupt`
+        where the copy is not sound: then no file is left.
         """
         ...
 

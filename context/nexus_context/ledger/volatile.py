@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import apsw
 
-from nexus_context.ledger import migrations
+from nexus_context.ledger import migrations, witness
 from nexus_context.ledger.soundness import check_kind
 
 _URI = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -22,6 +22,9 @@ def copied(path: str, into: apsw.Connection) -> str | None:
 
     LedgerError for one that must not be touched: newer, or another program's.
     """
+    claim = witness.claim(path)  # before the ledger: others may write in between
+    if witness.emptied(path):
+        return "What it held cannot be read: its file is empty or gone."
     size = _size(path)
     if not size:
         return None
@@ -33,6 +36,9 @@ def copied(path: str, into: apsw.Connection) -> str | None:
         _copy(path, into)
     except (apsw.Error, OSError) as error:
         return f"What it holds cannot be read ({error})."
+    reason = witness.lost(into, migrations.version_of(into), claim)
+    if reason is not None:
+        return f"It lacks what was acknowledged ({reason}); the rest can be read."
     return "What it holds can be read."
 
 

@@ -6,6 +6,7 @@
    kept. So nobody who appends can hold it up.
 4. Whoever names a parent that is not the last turn any more gets a fork; whoever names none is put at the
    end.
+5. Each turn has a sum that covers it and the turn before it (`chain`).
 """
 
 import re
@@ -16,23 +17,26 @@ import apsw
 import msgspec
 
 from nexus_context.ledger import sessions
+from nexus_context.ledger.chain import MessageColumns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
-from nexus_context.ledger.lineage import SHIFT, segments, turn_name, turn_ranges
+from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
 from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, Ranges, TurnType
-from nexus_context.ledger.rows import json_text, optional_json, row_of
+from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row_of
 from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.spaceless import taken_apart
 from nexus_context.ledger.sql import row, value
 
 _TURN = """
 INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, undoes, created,
-    model, role, permissions, toolset, event, context)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    model, role, permissions, toolset, event, context, sum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _MESSAGE = """
 INSERT INTO message (id, turn, role, tokens, length, said, data, crc, summary, counter)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _FOUND = "INSERT INTO found (rowid, said) VALUES (?, ?)"
+_PART = "INSERT INTO part (rowid, said) VALUES (?, ?)"
 _COMPACTION = """
 INSERT INTO compaction (turn, name, below, tokens, kept, receipt) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -48,12 +52,13 @@ _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
 
 class State(NamedTuple):
-    """Which compaction is in force after a turn (number of its turn's row), and whether one was taken back
-    since the last one was made.
+    """Which compaction is in force after a turn (number of its turn's row), whether one was taken back since
+    the last one was made, and the sum of the turn.
     """
 
     in_force: int | None = None
     undone: bool = False
+    sum: bytes | None = None
 
 
 def append(connection: apsw.Connection, workspace: str, session: str, turn: NewTurn) -> Appended:
@@ -117,8 +122,8 @@ def undo(connection: apsw.Connection, workspace: str, session: str, compaction: 
 
 def state(connection: apsw.Connection, known: Place) -> State:
     """What is in force at the end of a session's thread."""
-    found = row(connection, "SELECT in_force, undone FROM turn WHERE id = ?", known.turn)
-    return State() if found is None else State(found[0], bool(found[1]))
+    found = row(connection, "SELECT in_force, undone, sum FROM turn WHERE id = ?", known.turn)
+    return State() if found is None else State(found[0], bool(found[1]), found[2])
 
 
 # ---------------------------------------------------------------- rows
@@ -126,7 +131,8 @@ def state(connection: apsw.Connection, known: Place) -> State:
 
 def put_query(connection: apsw.Connection, known: Place, turn: NewTurn, moment: str) -> Place:
     """Write a turn behind a place; returns the place behind the turn. So do the next two."""
-    return _put(connection, known, "query", turn, state(connection, known), moment)
+    before = state(connection, known)
+    return _put(connection, known, "query", turn, before, before, moment)
 
 
 def put_compaction(
@@ -144,17 +150,19 @@ def put_compaction(
         if not end <= first < after <= known.messages:
             raise ValueError(f"kept {kept} are no ascending ranges of {known.messages} messages")
         end = after
-    number, below = _next(known), state(connection, known).in_force
+    number, before = _next(known), state(connection, known)
     tokens = sum(counted.tokens for counted in turn.messages)
-    connection.execute(_COMPACTION, (number, name, below, tokens, json_text(kept), json_text(receipt)))
-    return _put(connection, known, "compaction", turn, State(number), moment)
+    compaction = (name, before.in_force, tokens, json_text(kept), json_text(receipt))
+    connection.execute(_COMPACTION, (number, *compaction))
+    return _put(connection, known, "compaction", turn, before, State(number), moment, compaction=compaction)
 
 
 def put_undo(
     connection: apsw.Connection, known: Place, turn: NewTurn, moment: str, *, name: str | None
 ) -> Place:
     """`name`: the compaction that is taken back, else the one in force."""
-    taken = below = state(connection, known).in_force
+    before = state(connection, known)
+    taken = below = before.in_force
     while taken is not None:
         found, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
         if name in (None, found):
@@ -163,7 +171,7 @@ def put_undo(
     if taken is None:
         what = "no compaction" if name is None else f"no compaction {name!r}"
         raise LedgerError(f"The session {known.name!r} has {what} to take back.", code="unknown-compaction")
-    return _put(connection, known, "undo", turn, State(below, undone=True), moment, undoes=taken)
+    return _put(connection, known, "undo", turn, before, State(below, undone=True), moment, undoes=taken)
 
 
 def _put(
@@ -171,49 +179,68 @@ def _put(
     known: Place,
     kind: TurnType,
     turn: NewTurn,
+    before: State,
     force: State,
     moment: str,
     *,
     undoes: int | None = None,
+    compaction: tuple[Any, ...] | None = None,
 ) -> Place:
-    """Write a turn and its messages behind a place; returns the place behind them."""
-    seq = known.seq + 1
+    """Write a turn and its messages behind a place; returns the place behind them.
+
+    `before` is the state there, `force` the one after the turn.
+    """
     tokens = sum(counted.tokens for counted in turn.messages)
-    connection.execute(
-        _TURN,
-        (
-            _next(known),
-            kind,
-            known.messages,
-            len(turn.messages),
-            known.tokens,
-            tokens,
-            *force,
-            undoes,
-            turn.created or moment,
-            turn.model,
-            turn.role,
-            turn.permissions,
-            json_text(turn.toolset) if turn.toolset else None,
-            optional_json(turn.event),
-            optional_json(turn.context),
-        ),
+    first = (known.thread << SHIFT) + known.messages
+    messages = [
+        row_of(counted.message, number, known.seq + 1, counted.tokens)
+        for number, counted in enumerate(turn.messages, first)
+    ]
+    columns = (
+        kind,
+        known.messages,
+        len(messages),
+        known.tokens,
+        tokens,
+        force.in_force,
+        int(force.undone),
+        undoes,
+        turn.created or moment,
+        turn.model,
+        turn.role,
+        turn.permissions,
+        json_text(turn.toolset) if turn.toolset else None,
+        optional_json(turn.event),
+        optional_json(turn.context),
     )
-    if turn.messages:
+    total = turn_sum(before.sum, columns, compaction, (_summed(each, turn.counter) for each in messages))
+    connection.execute(_TURN, (_next(known), *columns, total))
+    if messages:
         same = (kind == "compaction", _counter(connection, turn.counter))
-        first = (known.thread << SHIFT) + known.messages
-        rows = [
-            row_of(counted.message, number, seq, counted.tokens)
-            for number, counted in enumerate(turn.messages, first)
-        ]
-        connection.executemany(_MESSAGE, ((*row, *same) for row in rows))
-        connection.executemany(_FOUND, ((row.id, row.said) for row in rows))
+        connection.executemany(_MESSAGE, ((*each, *same) for each in messages))
+        connection.executemany(_FOUND, ((each.id, each.said) for each in messages))
+        parts = [(each.id, part) for each in messages if (part := taken_apart(each.said)) is not None]
+        if parts:
+            connection.executemany(_PART, parts)
     return known._replace(
-        seq=seq,
-        messages=known.messages + len(turn.messages),
+        seq=known.seq + 1,
+        messages=known.messages + len(messages),
         tokens=known.tokens + tokens,
         owner=known.thread,
         owner_key=known.key,
+    )
+
+
+def _summed(message: MessageRow, counter: str) -> MessageColumns:
+    position, data = message.id & (PER_THREAD - 1), message.data
+    return MessageColumns(
+        position,
+        message.role,
+        message.tokens,
+        counter,
+        message.length,
+        message.said.encode(),
+        None if data is None else data.encode(),
     )
 
 

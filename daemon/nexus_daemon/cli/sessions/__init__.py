@@ -1,4 +1,4 @@
-"""List, show, search, export, import, fork, rename and delete the conversations that the ledger keeps.
+"""List, show, search, export, import, fork, rename, delete, verify and back up conversations of the ledger.
 
 A session belongs to a folder: that of --folder, else the current one. Editors call theirs main unless they
 say otherwise.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from nexus_context.errors import RequestError
 from nexus_daemon.cli import output
 
-HELP = "list, search, export and import conversations"
+HELP = "list, search, export, import and verify conversations"
 
 EPILOG = """\
 examples:
@@ -20,6 +20,8 @@ examples:
   nexus sessions export main --format markdown -o main.md
   nexus sessions import ~/.claude/projects/*/*.jsonl
   nexus sessions fork main second-try --turn 12
+  nexus sessions verify
+  nexus sessions backup ~/backups/ledger-today.db
 
 The ledger is $NEXUS_STATE/ledger.db, else ledger.db in the user's state directory, else what ledger.path of
 the global config.json names.
@@ -51,6 +53,22 @@ file, or 1 GiB of an export, unpacked; what unpacks to more than 250 times its s
 export over 64 MiB; files with more than 10 million values of JSON.
 """
 
+VERIFY = """\
+Each turn has a sum of all that it holds and of the turn before it. All of them are walked, in the sessions of
+all folders, and the file is checked. Exit code 1 where something is not what was written.
+
+Beside the ledger a small file, ledger.db.witness, says which write was acknowledged last. A ledger that lacks
+it is set aside when it is opened: it was cut, replaced, or restored from an older copy. To restore a backup:
+  cp ledger-today.db ~/.local/state/nexus/restored.db
+  nexus sessions verify --accept ~/.local/state/nexus/restored.db
+which moves that file to the ledger's place, and the ledger that was there aside.
+"""
+
+BACKUP = """\
+Copies the ledger as it is at one moment into one file, while others go on to write. The copy is verified
+before it gets its name, only you can read it, and a file that exists is not overwritten.
+"""
+
 SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."
 
 
@@ -71,6 +89,8 @@ ACTIONS = {
     "fork": _Action("changing", "begin a session that shares the turns of another"),
     "rename": _Action("changing", "give a session another name"),
     "delete": _Action("changing", "remove sessions for good"),
+    "verify": _Action("verifying", "check that every turn is what was written", VERIFY),
+    "backup": _Action("verifying", "copy the ledger while it is in use", BACKUP),
     "salvage": _Action("changing", "recover what a broken ledger still holds", SALVAGE),
 }
 
@@ -82,7 +102,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         made = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
         made.description = f"{action.help[:1].upper()}{action.help[1:]}."
         _OPTIONS[name](made)
-        if name != "salvage":
+        if name not in ("salvage", "verify", "backup"):
             made.add_argument(
                 "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
             )
@@ -164,6 +184,21 @@ def _delete(command: argparse.ArgumentParser) -> None:
     command.add_argument("--yes", action="store_true", help="do not ask")
 
 
+def _verify(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--accept",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="first take the ledger as it is for complete, or move FILE, such as a backup, to its place",
+    )
+    _json(command)
+
+
+def _backup(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="FILE", help="the file to write, which must not exist")
+
+
 def _salvage(command: argparse.ArgumentParser) -> None:
     command.add_argument("broken", metavar="FILE", help="the ledger that was set aside: ledger.db.broken-…")
     command.add_argument(
@@ -187,6 +222,8 @@ _OPTIONS = {
     "fork": _fork,
     "rename": _rename,
     "delete": _delete,
+    "verify": _verify,
+    "backup": _backup,
     "salvage": _salvage,
 }
 

@@ -23,6 +23,30 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
     With `writes` LedgerError where it is not sure that what is written stays, or that the ledger is the one
     that is meant.
     """
+    broken = _check_settings(snapshot, writes=writes)
+    ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
+    try:
+        if writes and not ledger.persists:
+            raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
+        if broken is not None:
+            say(f"{broken} could not be read without errors; the ledger used is {ledger.location}.")
+        if ledger.notice is not None:
+            say(ledger.notice)
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
+    """Take the ledger for complete as it is, or put another file there; see `ledger.opening.accept`."""
+    from nexus_context.ledger import opening
+
+    _check_settings(snapshot, writes=True)
+    return opening.accept(snapshot.effective.get("/ledger/path"), os.environ, replacement)
+
+
+def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
+    """Path of a global config.json that does not count; LedgerError where it must."""
     broken = _broken_settings(snapshot)
     if broken is not None and writes:
         raise LedgerError(
@@ -36,17 +60,7 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
             "or name a file there (ledger.path).",
             code="ledger-url",
         )
-    ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
-    try:
-        if writes and not ledger.persists:
-            raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
-        if broken is not None:
-            say(f"{broken} could not be read without errors; the ledger used is {ledger.location}.")
-        if ledger.notice is not None:
-            say(ledger.notice)
-        yield ledger
-    finally:
-        ledger.close()
+    return broken
 
 
 def _broken_settings(snapshot: Snapshot) -> str | None:

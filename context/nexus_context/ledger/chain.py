@@ -1,0 +1,220 @@
+"""The chain of turns: each turn's sum covers all that it holds, and the sum of the turn before it.
+
+1. A sum is BLAKE2b over the row of a turn, its compaction and its messages, and what stands before it. Forks
+   go on from the sum of the turn that they share: their common history is summed once.
+2. The turns of a ledger that version 3 wrote have no sum. The first turn after them begins the chain; from
+   there on a turn without a sum is a broken one.
+3. A thread is as long as it says, and its turns and messages are numbered without gaps.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from nexus_context.ledger.lineage import PER_THREAD, SHIFT
+from nexus_context.ledger.records import Verified
+from nexus_context.ledger.rows import SELECTED, message_of
+
+LENGTH = 16
+"""Bytes of a sum."""
+
+_encode = msgspec.json.Encoder().encode
+_MASK = PER_THREAD - 1
+
+_THREADS = """
+SELECT thread.id, thread.parent, thread.base_seq, thread.base_messages, thread.base_tokens,
+    thread.seq, thread.messages, thread.tokens, shared.first + shared.messages, shared.sum,
+    shared.before + shared.tokens
+FROM thread LEFT JOIN turn AS shared ON shared.id = (thread.parent << 32) + thread.base_seq
+ORDER BY thread.id
+"""
+_TURNS = """
+SELECT turn.id, type, first, messages, before, turn.tokens, in_force, undone, undoes, created, model, role,
+    permissions, toolset, event, context, sum, name, below, compaction.tokens, kept, receipt
+FROM turn LEFT JOIN compaction ON compaction.turn = turn.id
+WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
+"""
+_SESSIONS = "SELECT workspace, name, thread FROM session ORDER BY changed DESC"
+
+
+class MessageColumns(NamedTuple):
+    """What a sum covers of a message."""
+
+    position: int
+    role: str
+    tokens: int
+    counter: str
+    length: int | None
+    said: bytes
+    data: bytes | None
+
+
+class Break(NamedTuple):
+    """The first turn at which a thread is not what was written, and why."""
+
+    seq: int
+    reason: str
+
+
+def turn_sum(
+    before: bytes | None,
+    turn: tuple[Any, ...],
+    compaction: tuple[Any, ...] | None,
+    messages: Iterable[MessageColumns],
+) -> bytes:
+    """The sum of a turn behind one whose sum is `before`.
+
+    `turn` is its row from `type` to `context`; `compaction` its row from `name` to `receipt`.
+    """
+    digest = blake2b(
+        _encode((None if before is None else before.hex(), turn, compaction)), digest_size=LENGTH
+    )
+    for position, role, tokens, counter, length, said, data in messages:
+        size = None if data is None else len(data)
+        digest.update(_encode((position, role, tokens, counter, length, len(said), size)))
+        digest.update(said)
+        digest.update(data or b"")
+    return digest.digest()
+
+
+def verify(connection: apsw.Connection) -> Iterator[Verified]:
+    """Walk the chain of every thread, then say what that means for each session; newest session first."""
+    threads: dict[int, _Thread] = {}
+    for thread in map(_Thread._make, connection.execute(_THREADS).fetchall()):
+        threads[thread.id] = thread
+    breaks = {number: _break(connection, thread) for number, thread in threads.items()}
+    sessions: list[tuple[Any, ...]] = connection.execute(_SESSIONS).fetchall()
+    for workspace, name, number in sessions:
+        first = _first_break(threads, breaks, number)
+        turns = threads[number].seq if number in threads else 0
+        yield Verified(workspace, name, turns, *((first.seq, first.reason) if first else (None, None)))
+
+
+def unchained(connection: apsw.Connection) -> int:
+    """How many turns have no sum, because an earlier version wrote them."""
+    count: int = connection.execute("SELECT count(*) FROM turn WHERE sum IS NULL").get
+    return count
+
+
+# ---------------------------------------------------------------- inside
+
+
+class _Thread(NamedTuple):
+    id: int
+    parent: int | None
+    base_seq: int
+    base_messages: int
+    base_tokens: int
+    seq: int
+    messages: int
+    tokens: int
+    shared_messages: int | None  # behind the turn `base_seq` of the parent; None where that is missing
+    shared_sum: bytes | None
+    shared_tokens: int | None
+
+
+def _first_break(threads: dict[int, _Thread], breaks: dict[int, Break | None], number: int) -> Break | None:
+    """The earliest break on the way up from a thread, of those that lie in what is shared."""
+    first: Break | None = None
+    at: int | None = number
+    until = _MASK
+    while at is not None:
+        if at not in threads:
+            return Break(1, "the thread that it goes on from is missing")
+        found = breaks[at]
+        if found is not None and found.seq <= until:
+            first = found
+        until, at = threads[at].base_seq, threads[at].parent
+    return first
+
+
+def _break(connection: apsw.Connection, thread: _Thread) -> Break | None:
+    """Where a thread's own turns are not what was written."""
+    shared = (thread.shared_messages, thread.shared_tokens)
+    if thread.parent is not None and shared != (thread.base_messages, thread.base_tokens):
+        return Break(thread.base_seq, "the turn that it was forked from is missing, or another one")
+    walk = _Walk(connection, thread)
+    try:
+        return walk.end(thread) if (found := walk.turns(thread.seq)) is None else found
+    except (ValueError, LookupError, TypeError) as error:
+        return Break(walk.seq + 1, str(error))
+
+
+class _Walk:
+    """A walk along the turns of a thread; what it holds is of the last turn that was sound."""
+
+    def __init__(self, connection: apsw.Connection, thread: _Thread) -> None:
+        start = thread.id << SHIFT
+        end = start + PER_THREAD
+        counters = dict(connection.execute("SELECT id, name FROM counter"))
+        self._turns = connection.execute(_TURNS, (start, end))
+        self._messages = _Messages(connection, start + thread.base_messages, end, counters)
+        self.seq, self.sum = thread.base_seq, thread.shared_sum
+        self.messages, self.tokens = thread.base_messages, thread.base_tokens
+
+    def turns(self, last: int) -> Break | None:
+        """Walk to the end, which is to be at `last`."""
+        for number, *columns in self._turns:
+            seq, turn, total, compaction = (
+                number & _MASK,
+                tuple(columns[:15]),
+                columns[15],
+                tuple(columns[16:]),
+            )
+            _, first, count, before, tokens, *_ = turn
+            if seq != self.seq + 1:
+                return Break(self.seq + 1, "it is missing")
+            if seq > last:
+                return Break(seq, "it stands behind the end of its session")
+            if (first, before) != (self.messages, self.tokens):
+                return Break(seq, "it does not begin where the turn before it ends")
+            messages = self._messages.take(seq, count)
+            if total is None and self.sum is not None:
+                return Break(seq, "it has no sum")
+            if total is not None and total != turn_sum(
+                self.sum, turn, compaction if turn[0] == "compaction" else None, messages
+            ):
+                return Break(seq, "it is not what was written")
+            self.seq, self.messages, self.tokens, self.sum = seq, first + count, before + tokens, total
+        return None
+
+    def end(self, thread: _Thread) -> Break | None:
+        """Compare the end with what the thread says of itself."""
+        if self.seq != thread.seq:
+            return Break(self.seq + 1, "it is missing")
+        if (self.messages, self.tokens) != (thread.messages, thread.tokens):
+            return Break(self.seq, "its session counts other messages than are there")
+        if self._messages.more():
+            return Break(self.seq, "messages stand behind it that belong to no turn")
+        return None
+
+
+class _Messages:
+    """The messages of a thread in their order, for turn after turn."""
+
+    def __init__(self, connection: apsw.Connection, first: int, end: int, counters: dict[int, str]) -> None:
+        self._rows = connection.execute(SELECTED + " ORDER BY id", (first, end))
+        self._counters = counters
+        self._next = next(self._rows, None)
+        self._position = first & _MASK
+
+    def take(self, seq: int, count: int) -> list[MessageColumns]:
+        """The messages of the next turn. DamagedError, LookupError: they are not what was written."""
+        taken: list[MessageColumns] = []
+        while len(taken) < count:
+            row = self._next
+            if row is None or row[0] & _MASK != self._position or row[1] != seq:
+                raise LookupError(f"its message {self._position} is missing")
+            number, turn, role, tokens, length, said, data, crc, counter = row
+            message_of(number, turn, role, tokens, length, said, data, crc)
+            position = number & _MASK
+            taken.append(MessageColumns(position, role, tokens, self._counters[counter], length, said, data))
+            self._position += 1
+            self._next = next(self._rows, None)
+        return taken
+
+    def more(self) -> bool:
+        return self._next is not None

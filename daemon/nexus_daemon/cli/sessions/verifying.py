@@ -1,0 +1,81 @@
+"""`nexus sessions verify` and `backup`."""
+
+import argparse
+
+from nexus_context.ledger.records import Verification, Verified
+from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.sessions.opening import accept, folder, ledger_for, say
+from nexus_daemon.cli import output
+from nexus_daemon.cli.sessions.words import counted, harmless
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    snapshot = folder(".")
+    if options.accept is not None:
+        replacement = str(absolute(options.accept)) if options.accept else None
+        location, aside = accept(snapshot, replacement)
+        say(f"{location} is taken for complete from now on.")
+        if aside is not None:
+            say(f"The ledger that was there is {aside}.")
+    with ledger_for(snapshot) as ledger:
+        verification = ledger.verify()
+        sound = verification.sound and not (ledger.persists and ledger.notice)
+    if options.json:
+        output.json_value(_as_json(verification, sound=sound))
+    else:
+        _print(verification)
+    return 0 if sound else 1
+
+
+def run_backup(options: argparse.Namespace) -> int:
+    path = str(absolute(options.file))
+    with ledger_for(folder("."), writes=True) as ledger:
+        try:
+            sessions = ledger.backup(path)
+        except FileExistsError:
+            say(f"{options.file} exists already; give another name.")
+            return 1
+        except OSError as error:
+            say(f"{options.file} cannot be written: {error.strerror or error}.")
+            return 1
+    print(f"{counted(sessions, 'session')} written to {options.file} and verified.")
+    return 0
+
+
+def _print(verification: Verification) -> None:
+    for line in verification.damage:
+        print(harmless(f"the file: {line}"))
+    for session in verification.sessions:
+        print(harmless(f"{_outcome(session)}: {session.session}, {session.workspace}"))
+    broken = sum(session.broken is not None for session in verification.sessions)
+    total = counted(len(verification.sessions), "session")
+    print(f"{total} verified: {f'{broken:,} broken' if broken else 'all are what was written'}.")
+    if verification.unchained:
+        turns = counted(verification.unchained, "turn")
+        print(f"{turns} of an earlier version of Nexus: of these only the messages have sums.")
+    if not verification.sound:
+        say("nexus sessions salvage brings over what can be read of a session that is broken.")
+
+
+def _outcome(session: Verified) -> str:
+    if session.broken is None:
+        return f"ok, {counted(session.turns, 'turn')}"
+    return f"broken at turn {session.broken:,} ({session.reason})"
+
+
+def _as_json(verification: Verification, *, sound: bool) -> dict[str, object]:
+    return {
+        "sound": sound,
+        "damage": list(verification.damage),
+        "unchained": verification.unchained,
+        "sessions": [
+            {
+                "workspace": session.workspace,
+                "session": session.session,
+                "turns": session.turns,
+                "broken": session.broken,
+                "reason": session.reason,
+            }
+            for session in verification.sessions
+        ],
+    }
