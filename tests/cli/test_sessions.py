@@ -35,7 +35,8 @@ class Place:
 
     def run(self, *arguments: str, code: int = 0) -> tuple[str, str]:
         """Standard output and error of `nexus sessions`; times and the test's own folder left out."""
-        place = [] if arguments[0] == "salvage" or "--folder" in arguments else ["--folder", str(self.folder)]
+        whole = arguments[0] in ("salvage", "verify", "backup")  # of all folders
+        place = [] if whole or "--folder" in arguments else ["--folder", str(self.folder)]
         assert main(["sessions", *arguments, *place]) == code
         shown = self._capsys.readouterr()
         out, err = (TIME.sub("<time>", text.replace(self._root, "")) for text in shown)
@@ -379,3 +380,57 @@ def test_what_cannot_be_salvaged_is_said(
     chat: Place, tmp_path: Path, name: str, code: int, said: str
 ) -> None:
     assert said in chat.run("salvage", str(tmp_path / name), code=code)[1]
+
+
+# ---------------------------------------------------------------- verify and backup
+
+
+def test_what_is_sound_is_said_of_each_session(chat: Place) -> None:
+    chat.run("fork", "chat", "second")
+    out, err = chat.run("verify")
+    assert out == (
+        "ok, 2 turns: second, /project\nok, 2 turns: chat, /project\n"
+        "2 sessions verified: all are what was written.\n"
+    )
+    assert err == ""
+    assert chat.json("verify")["sound"] is True
+
+
+def test_a_broken_session_is_told_with_its_turn_and_the_exit_code(chat: Place, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "state" / "ledger.db")) as ledger, ledger:
+        ledger.execute("UPDATE turn SET created = 'x' WHERE id & 3 = 1")
+    out, err = chat.run("verify", code=1)
+    assert out.startswith("broken at turn 1 (it is not what was written): chat, /project\n")
+    assert "1 session verified: 1 broken.\n" in out
+    assert "was changed by another program" in err and "salvage" in err
+    assert main(["sessions", "verify", "--json"]) == 1
+
+
+def test_a_lost_ledger_is_told_whatever_is_asked(chat: Place, tmp_path: Path) -> None:
+    (tmp_path / "state" / "ledger.db").write_bytes(b"")
+    out, err = chat.run("verify", code=1)
+    assert "0 sessions verified" in out
+    assert "lacks what was acknowledged (its file is empty or gone)" in err
+    chat.run("verify")
+
+
+def test_a_backup_is_written_verified_and_restored(chat: Place, tmp_path: Path) -> None:
+    target = tmp_path / "backup.db"
+    out, err = chat.run("backup", str(target))
+    assert (out, err) == ("1 session written to /backup.db and verified.\n", "")
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert "exists already" in chat.run("backup", str(target), code=1)[1]
+    assert "cannot be written" in chat.run("backup", str(tmp_path / "no" / "backup.db"), code=1)[1]
+    chat.run("rename", "chat", "later")
+    out, err = chat.run("verify", "--accept", str(target))
+    assert "chat, /project" in out and "later" not in out
+    assert "ledger.db.replaced-" in err
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no ledger"])
+def test_what_is_no_ledger_is_not_accepted(chat: Place, tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "other").write_bytes(content)
+    chat.run("verify", "--accept", str(tmp_path / "other"), code=1)
+    assert "chat" in chat.run("list")[0]

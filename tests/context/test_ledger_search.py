@@ -1,10 +1,13 @@
 """Full-text search: what a query means, and that it finds just that, best first."""
 
 import re
+import unicodedata
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, ToolCall
@@ -13,6 +16,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.query import MOST_TERMS, expression
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
+from support.ledgers import make_old
 
 HERE, THERE = "/work/here", "/work/there"
 SAID = {
@@ -192,3 +196,117 @@ def test_a_fork_of_forks_of_forks_is_searched(ledger: Ledger) -> None:
     append(ledger, "500", Message("user", "zebra elsewhere"))
     hits = ledger.search("zebra", workspace=HERE, session="1099")
     assert sorted(hit.position for hit in hits) == list(range(0, 1_100, 100))
+
+
+# ---------------------------------------------------------------- scripts without spaces between words
+
+UNSPACED = {
+    1: "漢字テスト",
+    2: "Pythonで書く。テストも書く",
+    3: "iPhoneを買う disk",
+    4: "disk full",
+    5: "สวัสดีชาวโลก ครับ",
+    6: "학교에서 만나요",
+    7: "ﾃｽﾄ半角 ＡＢＣ",
+    8: "中文搜索 works by beginnings",
+    9: "カ\u3099ラス",  # が in two parts
+}
+
+
+@pytest.fixture
+def unspaced(tmp_path: Path) -> Ledger:
+    made = open_ledger(str(tmp_path / "ledger.db"))
+    for text in UNSPACED.values():
+        append(made, "main", Message("user", text))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("漢字", {1}),
+        ("字テ", {1}),
+        ("字", {1}),
+        ("ト", {1, 2, 7}),
+        ("テスト", {1, 2, 7}),
+        ("テスト -漢字", {2, 7}),
+        ("テスト 書く", {2}),
+        ('"テストも書く"', {2}),
+        ("く。テ", {2}),
+        ("く テ", {2}),
+        ("くテ", set()),
+        ("python", {2}),
+        ("Pythonで", {2}),
+        ("thon", set()),
+        ("iphone disk", {3}),
+        ("disk", {3, 4}),
+        ("disk -買う", {4}),
+        ("ชาวโลก", {5}),
+        ("ชาว", {5}),
+        ("학교", {6}),
+        ("abc", {7}),
+        ("ﾃｽﾄ", {1, 2, 7}),
+        ("搜索 begin*", {8}),
+        ("文搜*", {8}),
+        ("ガラス", {9}),
+        ("無", set()),
+    ],
+)
+def test_a_part_of_a_run_is_found(unspaced: Ledger, query: str, expected: set[int]) -> None:
+    check(unspaced, query, expected)
+
+
+def test_what_matched_is_marked_in_a_part_of_a_long_text(unspaced: Ledger) -> None:
+    append(unspaced, "long", Message("user", "前" * 500 + "猫がいる" + "後" * 500))
+    (hit,) = unspaced.search("猫")
+    assert "«猫»がいる" in hit.snippet
+    assert hit.snippet.startswith("…") and hit.snippet.endswith("…") and len(hit.snippet) < 150
+
+
+RUN = st.text(
+    alphabet="漢字テストの検索文書カナひらがな学校한국어ไทยกขคລາວမြန်မာខ្មែរ", min_size=1, max_size=30
+)
+
+
+@given(RUN, st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_every_part_of_a_run_is_found(unspaced: Ledger, run: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(run) - 1))
+    part = run[start : data.draw(st.integers(start + 1, len(run)))]
+    assume(any(unicodedata.category(char)[0] == "L" for char in part))
+    seq = int(append(unspaced, "runs", Message("user", f"before {run}, after")).rpartition("-")[2])
+    hits = unspaced.search(f'"{part}"', session="runs", limit=1_000)
+    assert seq in {hit.seq for hit in hits}
+
+
+def test_parts_of_what_was_deleted_are_not_in_the_files(tmp_path: Path) -> None:
+    with closing(open_ledger(str(tmp_path / "ledger.db"))) as ledger:
+        append(ledger, "main", Message("user", "秘密の言葉"))
+        append(ledger, "other", Message("user", "別の話"))
+        ledger.delete(HERE, "main")
+        assert ledger.search("秘密") == []
+        assert len(ledger.search("別の")) == 1
+        contents = [file.read_bytes() for file in tmp_path.iterdir()]
+    assert not any("秘密".encode() in data or "密の".encode() in data for data in contents)
+
+
+def test_a_ledger_of_the_version_before_is_indexed_anew(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_ledger(str(path))) as ledger:
+        append(ledger, "main", Message("user", "漢字テスト"), Message("assistant", "plain"))
+    make_old(path, 3)
+    with closing(open_ledger(str(path))) as ledger:
+        assert len(ledger.search("字テ")) == len(ledger.search("plain")) == 1
+
+
+def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_ledger(str(path))) as ledger:
+        append(ledger, "main", Message("user", "漢字テスト"))
+        connection = apsw.Connection(str(path))
+        connection.execute("UPDATE part_data SET block = x'ffffffffffff' WHERE id > 1")
+        connection.close()
+        with pytest.raises(LedgerError, match="damaged"):
+            ledger.search("漢字")
+        assert "made anew" in str(ledger.notice)
+        assert len(ledger.search("漢字")) == 1

@@ -70,6 +70,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "adversarial": (10_000, 200),
     "imports": (100_000, 600),
     "long": (100, 20),
+    "verified": (660, 66),
 }
 
 

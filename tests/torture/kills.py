@@ -94,6 +94,7 @@ def _trial(path: str, trial: int, dice: random.Random, tally: Tally) -> None:
         watch = Watch()
         with opened(path) as ledger:
             done = ledger.append(WORKSPACE, MAIN, turn(f"{trial}-new"))
+            tally.wrong += [f"a notice: {ledger.notice}"] if ledger.notice else []
         tally.ready.append(watch.seconds)
         tally.acknowledged[f"{trial}-new"] = done.head.seq
         tally.sent.add(f"{trial}-new")
@@ -104,6 +105,7 @@ def _trial(path: str, trial: int, dice: random.Random, tally: Tally) -> None:
         heard = {name: _hear(writer, tally) for name, writer in writers.items()}
         _hear(reader, tally)
     with opened(path) as ledger:
+        tally.wrong += [f"a notice: {ledger.notice}"] if ledger.notice else []
         for name, last in heard.items():
             _send_again(ledger, name, last, tally)
         tally.wrong += wrong_with(ledger, MAIN, tally.acknowledged, tally.sent)

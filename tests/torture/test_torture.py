@@ -26,6 +26,7 @@ FAULTS = {  # how often each happens here
     "adversarial": (partial(adversarial.run, at_most_ms=2_000.0), 100),
     "imports": 120,
     "long": 8,
+    "verified": 18,
 }
 
 

@@ -134,15 +134,18 @@ class Connections:
                 self._witness.record(ledger, mark)
 
     @contextmanager
-    def reading(self, session: str | None = None) -> Iterator[apsw.Connection]:
-        """A connection that reads, at one moment; `session`: what is read, for the message of an error."""
+    def reading(self, session: str | None = None, *, fresh: bool = False) -> Iterator[apsw.Connection]:
+        """A connection that reads, at one moment; `session`: what is read, for the message of an error.
+
+        `fresh`: one that has read nothing: SQLite's check of an index compares it with what it remembers.
+        """
         with self._whole(session):
             if self.path is None:
                 with self._lock:
                     self._check_open()
                     yield self._writing_one()
                 return
-            with self._one_reader() as connection:
+            with self._one_reader(fresh=fresh) as connection:
                 yield connection
 
     def version(self) -> int:
@@ -181,10 +184,10 @@ class Connections:
     # ------------------------------------------------------------ inside
 
     @contextmanager
-    def _one_reader(self) -> Iterator[apsw.Connection]:
+    def _one_reader(self, *, fresh: bool) -> Iterator[apsw.Connection]:
         with self._told("it was not read"):
             self._follow()
-            age, connection = self._age, self._reader()
+            age, connection = self._age, self._connect() if fresh else self._reader()
             try:
                 connection.execute("BEGIN")
                 self._check_version(connection)

@@ -176,6 +176,8 @@ def accept(
             raise LedgerError(f"{source} is empty: it is no ledger.", code="ledger-foreign")
         soundness.check_header(source)
         return where, soundness.accept(where, replacement)
+    except FileNotFoundError:
+        raise LedgerError(f"{source} does not exist.", code="ledger-foreign") from None
     except OSError as error:
         raise refused(error, source) from error
     except apsw.Error as error:

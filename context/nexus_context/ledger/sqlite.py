@@ -160,7 +160,7 @@ class SqliteLedger:
     # ------------------------------------------------------------ the whole of it
 
     def verify(self) -> Verification:
-        with self._connections.reading() as connection:
+        with self._connections.reading(fresh=True) as connection:
             return verification.verify(connection)
 
     def backup(self, path: str) -> int:

@@ -33,15 +33,18 @@ _HEADER = struct.Struct("<8s16s")
 _RECORD = struct.Struct("<QqQ16sQQ")
 _SUM = struct.Struct("<I")
 
-_NEWEST = """
-SELECT turn.id, turn.sum
-FROM session JOIN thread ON thread.id = session.thread
-LEFT JOIN turn ON turn.id = (iif(thread.seq > thread.base_seq, thread.id, thread.parent) << 32) + thread.seq
-ORDER BY session.changed DESC LIMIT 1
+_NEXT = """
+INSERT INTO mark (slot, number, token)
+SELECT number % 63, number, ? FROM (SELECT ifnull(max(number), 0) + 1 AS number FROM mark) WHERE true
+ON CONFLICT (slot) DO UPDATE SET number = excluded.number, token = excluded.token
 """
-_NUMBERED = """
-INSERT INTO mark (slot, number, token) VALUES (?1 % 63, ?1, ?2)
-ON CONFLICT (slot) DO UPDATE SET number = ?1, token = ?2
+_NEWEST = """
+SELECT ledger.id, ifnull(last.number, 0), ifnull(last.token, 0), turn.id, turn.sum
+FROM ledger
+LEFT JOIN (SELECT max(number) AS number, token FROM mark) AS last
+LEFT JOIN session ON session.id = (SELECT id FROM session ORDER BY changed DESC LIMIT 1)
+LEFT JOIN thread ON thread.id = session.thread
+LEFT JOIN turn ON turn.id = (iif(thread.seq > thread.base_seq, thread.id, thread.parent) << 32) + thread.seq
 """
 
 
@@ -79,13 +82,9 @@ class ChangedError(apsw.SQLError):
 
 def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
     """The id of a ledger and its newest mark, at the end of a transaction; with `changed` a new one."""
-    ledger, number = row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
     if changed:
-        number, token = number + 1, secrets.randbits(63)
-        connection.execute(_NUMBERED, (number, token))
-    else:
-        token = value(connection, "SELECT token FROM mark WHERE number = ?", number) or 0
-    turn, total = row(connection, _NEWEST) or (None, None)
+        connection.execute(_NEXT, (secrets.randbits(63),))
+    ledger, number, token, turn, total = _row(connection, _NEWEST)
     return ledger, Mark(number, token, turn or 0, total or b"")
 
 
@@ -96,7 +95,7 @@ def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str 
     number = claim.mark.number
     if version < 4:  # written before there were witnesses
         return "it is older than what was acknowledged"
-    ledger, last = row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
+    ledger, last = _row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
     if ledger != claim.ledger:
         return "another ledger lies in its place"
     if last < number:
@@ -109,6 +108,13 @@ def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str 
         if turn != (claim.mark.sum,):
             return "its newest turn is not what was written"
     return None
+
+
+def _row(connection: apsw.Connection, statement: str) -> tuple[Any, ...]:
+    found: tuple[Any, ...] | None = row(connection, statement)
+    if found is None:
+        raise apsw.CorruptError("the ledger has no id")
+    return found
 
 
 # ---------------------------------------------------------------- beside the ledger
