@@ -290,13 +290,24 @@ def test_parts_of_what_was_deleted_are_not_in_the_files(tmp_path: Path) -> None:
     assert not any("秘密".encode() in data or "密の".encode() in data for data in contents)
 
 
-def test_a_ledger_of_the_version_before_is_indexed_anew(tmp_path: Path) -> None:
+def test_a_ledger_of_the_version_before_is_indexed_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "ledger.db"
     with closing(open_ledger(str(path))) as ledger:
-        append(ledger, "main", Message("user", "漢字テスト"), Message("assistant", "plain"))
+        for session in ("one", "two"):
+            append(ledger, session, *(Message("user", f"漢字テスト plain{n}") for n in range(10)))
     make_old(path, 3)
-    with closing(open_ledger(str(path))) as ledger:
-        assert len(ledger.search("字テ")) == len(ledger.search("plain")) == 1
+    monkeypatch.setattr("nexus_context.ledger.part_index.STEP", 6)
+    monkeypatch.setattr("nexus_context.ledger.opening.INDEX", 0.0)
+    monkeypatch.setattr("nexus_context.ledger.sqlite.INDEX", 0.0)
+    with closing(open_ledger(str(path))) as ledger:  # one step
+        append(ledger, "one", Message("user", "字テ"))
+        assert len(ledger.search("plain1")) == 2  # and one with each search
+        assert len(ledger.search("字テ")) == 19
+        ledger.delete(HERE, "two")
+        assert len(ledger.search("字テ")) == 11
+        assert ledger.verify().sound
 
 
 def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.ledger import open_ledger, opening, witness
+from nexus_context.ledger import open_ledger, opening, soundness, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
@@ -299,7 +299,7 @@ def test_in_a_folder_that_cannot_be_written_the_log_of_an_emptied_file_stays(
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(opening.soundness, "set_aside_remains", denied)
+    monkeypatch.setattr(soundness, "set_aside_remains", denied)
     with ledger_in(path) as ledger:
         assert not ledger.persists
         assert GONE in str(ledger.notice)

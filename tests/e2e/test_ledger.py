@@ -269,6 +269,25 @@ def test_a_broken_ledger_is_set_aside_and_told(tmp_path: Path) -> None:
         editor.goodbye()
 
 
+def test_a_ledger_that_lost_turns_is_set_aside_and_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with opened(home) as (editor, folder):
+        say(editor, folder, "hi")
+        editor.goodbye()
+    (home / "state" / "ledger.db").write_bytes(b"")
+    with opened(home, folder) as (editor, _):
+        assert held(editor, folder)[1:] == []
+        (notice,) = shown(editor)
+        assert "lacks what was acknowledged" in notice
+        assert editor.request("nexus/status", {})["ledger"]["notice"] == notice.removeprefix("Nexus: ")
+        say(editor, folder, "again")
+        editor.goodbye()
+    with opened(home, folder) as (editor, _):
+        assert held(editor, folder)[1:] == ["again"]
+        assert shown(editor) == []
+        editor.goodbye()
+
+
 def test_a_ledger_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with opened(home) as (editor, folder):

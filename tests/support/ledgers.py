@@ -34,7 +34,8 @@ def make_old(path: Path, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.execute(
         """
-        DROP TABLE ledger; DROP TABLE mark; DROP TABLE part; DROP TRIGGER message_lost;
+        DROP TABLE ledger; DROP TABLE mark; DROP TABLE part; DROP TABLE part_missing;
+        DROP TRIGGER message_lost;
         ALTER TABLE turn DROP COLUMN sum;
         CREATE TRIGGER message_lost AFTER DELETE ON message BEGIN
             INSERT INTO found (found, rowid, said) VALUES ('delete', old.id, old.said);

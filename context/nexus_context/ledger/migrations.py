@@ -8,7 +8,6 @@ from pathlib import Path
 import apsw
 
 from nexus_context.files import PROMPT_LIMIT, read_text
-from nexus_context.ledger import spaceless
 
 VERSION = 4
 """The newest version that this program knows."""
@@ -27,7 +26,6 @@ def migrate(connection: apsw.Connection) -> bool:
     if version_of(connection) >= VERSION:
         return False
     connection.create_scalar_function("casefold", _casefold, 1)
-    connection.create_scalar_function("spaceless", spaceless.from_bytes, 1)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(version_of(connection) + 1, VERSION + 1):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import apsw
 
-from nexus_context.ledger import migrations, soundness, verification, witness
+from nexus_context.ledger import migrations, part_index, soundness, verification, witness
 from nexus_context.ledger.connections import WAIT, Connections, File, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.failures import failure, is_corrupt, refused
@@ -29,6 +29,9 @@ NAME = "ledger.db"
 
 LOOK = 2.0
 """Seconds that a file which was changed by another program is looked through; `verify` looks longer."""
+
+INDEX = 0.2
+"""Seconds for which messages of an earlier version are indexed each time that the ledger is opened."""
 
 _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 _CANNOT_WRITE = ("ledger-read-only", "ledger-full")
@@ -52,16 +55,7 @@ class _Opening:
                 file = identity(self.path)
                 claim = witness.claim(self.path)  # before the ledger: others may write in between
                 soundness.check_header(self.path)
-                changed = claim is not None and not witness.unchanged(self.path, claim.mark)
-                connection = _connected(self.path, claim)
-                try:
-                    if changed:
-                        self._look_through(connection)
-                    _catch_up(self.path, connection, claim, changed=changed)
-                except BaseException:
-                    leave(connection)
-                    raise
-                return connection
+                return self._prepared(claim)
             except OSError as error:
                 raise refused(error, self.path) from error
             except apsw.Error as error:
@@ -69,6 +63,21 @@ class _Opening:
                     raise failure(error, self.path, "it was not opened") or error from error
                 self._put_right(file, error)
         raise AssertionError
+
+    def _prepared(self, claim: witness.Claim | None) -> apsw.Connection:
+        """The connection to a ledger that has all that its witness claims."""
+        changed = claim is not None and not witness.unchanged(self.path, claim.mark)
+        connection = _connected(self.path, claim)
+        try:
+            if changed:
+                self._look_through(connection)
+            _catch_up(self.path, connection, claim, changed=changed)
+            if not part_index.is_whole(connection):
+                part_index.fill_for(INDEX, lambda: _fill(connection))
+        except BaseException:
+            leave(connection)
+            raise
+        return connection
 
     def mend(self, file: File | None) -> None:
         """Mend the ledger that SQLite called damaged, or set it aside."""
@@ -264,3 +273,15 @@ def _catch_up(path: str, connection: apsw.Connection, claim: witness.Claim | Non
         record.record(ledger, mark)
         record.touch()
         record.close()
+
+
+def _fill(connection: apsw.Connection) -> bool:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        more = part_index.fill(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return more

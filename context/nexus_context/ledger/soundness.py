@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-from nexus_context.ledger import spaceless, witness
+from nexus_context.ledger import part_index, witness
 from nexus_context.ledger.connections import File, connect, identity, leave
 from nexus_context.ledger.failures import foreign, is_corrupt, newer
 from nexus_context.ledger.migrations import APPLICATION, VERSION, migrate, version_of
@@ -164,12 +164,7 @@ def _index_anew(connection: apsw.Connection) -> None:
     """Make all indexes anew, in a transaction that goes on."""
     connection.execute("BEGIN IMMEDIATE; REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
     if version_of(connection) >= 4:
-        connection.create_scalar_function("spaceless", spaceless.from_bytes, 1)
-        connection.execute("INSERT INTO part (part) VALUES ('delete-all')")
-        connection.execute(
-            "INSERT INTO part (rowid, said) SELECT id, said FROM"
-            " (SELECT id, spaceless(CAST(said AS BLOB)) AS said FROM message) WHERE said IS NOT NULL"
-        )
+        part_index.fill_anew(connection)
 
 
 def _sound(connection: apsw.Connection) -> bool:

@@ -47,12 +47,9 @@ def phrase(text: str) -> tuple[str, bool]:
     return pieces.strip(), bool(_RUN.search(normal[-1:])) and not _RUN.search(normal[-2:-1])
 
 
-def from_bytes(*given: object) -> str | None:
-    """As `taken_apart`, for UTF-8 that may be damaged: what the schema's steps call `spaceless`."""
-    (data,) = given
-    if not isinstance(data, bytes) or data.isascii():
-        return None
-    return taken_apart(data.decode(errors="replace"))
+def from_bytes(data: bytes) -> str | None:
+    """As `taken_apart`, for UTF-8 that may be damaged."""
+    return None if data.isascii() else taken_apart(data.decode(errors="replace"))
 
 
 def _pairs(run: str, *, last: bool) -> str:

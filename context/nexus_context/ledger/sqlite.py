@@ -5,12 +5,14 @@ What a method does is a function of a connection: `sessions`, `writing`, `readin
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from nexus_context.ledger import (
     backup,
     direct,
     importing,
     living,
+    part_index,
     reading,
     sessions,
     verification,
@@ -35,6 +37,9 @@ from nexus_context.ledger.records import (
     Verification,
 )
 from nexus_context.ledger.rows import DamagedError
+
+INDEX = 0.5
+"""Seconds for which messages of an earlier version are indexed before a search."""
 
 
 class SqliteLedger:
@@ -154,6 +159,7 @@ class SqliteLedger:
     ) -> list[Hit]:
         from nexus_context.ledger.search import search
 
+        self._fill_index()
         with self._connections.reading() as connection:
             return search(connection, query, workspace=workspace, session=session, limit=limit)
 
@@ -202,6 +208,19 @@ class SqliteLedger:
             return living.end(connection, workspace, name)
 
     # ------------------------------------------------------------ inside
+
+    def _fill_index(self) -> None:
+        """Go on to index what an earlier version wrote; the search does without what is not there yet."""
+        with self._connections.reading() as connection:
+            if part_index.is_whole(connection):
+                return
+
+        def step() -> bool:
+            with self._connections.writing() as connection:
+                return part_index.fill(connection)
+
+        with suppress(LedgerError):
+            part_index.fill_for(INDEX, step)
 
     def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
         """In batches, each read at a moment of its own: what a thread holds does not change."""

@@ -35,6 +35,7 @@ All words must occur; upper and lower case and accents make no difference.
   '"disk full"'   side by side, in this order
   'work*'         words that begin so
   'disk -full'    messages with the one and without the other
+In scripts that put no spaces between words, a word is found wherever it stands.
 Searched are texts, tool calls with their arguments, and tool results, also those that a compaction replaced.
 """
 

@@ -1,0 +1,58 @@
+"""The index of parts of words, filled for the messages that an earlier version wrote.
+
+1. What is written now is indexed with its turn. What was there before is indexed in steps, newest thread
+   first: each step is a transaction, so that other writers come between.
+2. It goes on when the ledger is opened, and before a search, each time for a moment. Until it is done, older
+   messages are found by whole words, as they were before.
+"""
+
+import time
+from collections.abc import Callable
+
+import apsw
+
+from nexus_context.ledger.spaceless import from_bytes
+from nexus_context.ledger.sql import value
+
+STEP = 500
+"""Messages that are looked at in one transaction."""
+
+_BELOW = "SELECT below FROM part_missing"
+_OLD = """
+SELECT id, CAST(said AS BLOB) FROM message
+WHERE id < ? AND NOT EXISTS (SELECT 1 FROM part_docsize WHERE part_docsize.id = message.id)
+ORDER BY id DESC LIMIT ?
+"""
+
+
+def is_whole(connection: apsw.Connection) -> bool:
+    """Whether all messages that belong into the index are there."""
+    return not value(connection, _BELOW)
+
+
+def fill(connection: apsw.Connection) -> bool:
+    """Take one step, in a transaction of the caller's; whether there is more to do."""
+    below = value(connection, _BELOW)
+    if not below:
+        return False
+    rows: list[tuple[int, bytes]] = connection.execute(_OLD, (below, STEP)).fetchall()
+    parts = [(number, part) for number, said in rows if (part := from_bytes(said)) is not None]
+    connection.executemany("INSERT INTO part (rowid, said) VALUES (?, ?)", parts)
+    below = rows[-1][0] if len(rows) == STEP else 0
+    connection.execute("UPDATE part_missing SET below = ?", (below,))
+    return bool(below)
+
+
+def fill_for(seconds: float, step: Callable[[], bool]) -> None:
+    """Take steps until all is done, or the time is up."""
+    until = time.monotonic() + seconds
+    while step() and time.monotonic() < until:
+        pass
+
+
+def fill_anew(connection: apsw.Connection) -> None:
+    """Begin the index anew and fill it, in a transaction of the caller's."""
+    connection.execute("INSERT INTO part (part) VALUES ('delete-all')")
+    connection.execute("UPDATE part_missing SET below = (SELECT ifnull(max(id) + 1, 0) FROM message)")
+    while fill(connection):
+        pass
