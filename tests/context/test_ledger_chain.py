@@ -82,12 +82,17 @@ def test_what_is_not_what_was_written_is_found_at_its_turn(
     check(path, damage, **broken)
 
 
-def test_a_turn_of_another_place_does_not_fit(path: Path) -> None:
-    """Its own sum would be right: the turn before it is another one."""
+def test_a_sound_turn_of_another_session_does_not_fit(path: Path) -> None:
+    """Its own sum is right; that of the turn behind it covers another one."""
     with ledger_in(path) as ledger:
-        append(ledger, "u1", "twin")
-        append(ledger, "u2", "twin")
-    check(path, "UPDATE turn SET created = '2000-01-01T00:00:00Z' WHERE id = (4 << 32) + 1", twin=1)
+        for session in ("left", "right"):
+            append(ledger, "u1", session, model=session)
+            append(ledger, "u2", session)
+    damage = """
+        UPDATE turn SET (created, model, sum) =
+            (SELECT created, model, sum FROM turn WHERE id = (5 << 32) + 1) WHERE id = (4 << 32) + 1
+    """
+    check(path, damage, left=2)
 
 
 @given(

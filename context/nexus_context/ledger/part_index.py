@@ -8,6 +8,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -35,7 +36,7 @@ def fill(connection: apsw.Connection) -> bool:
     below = value(connection, _BELOW)
     if not below:
         return False
-    rows: list[tuple[int, bytes]] = connection.execute(_OLD, (below, STEP)).fetchall()
+    rows: list[tuple[Any, ...]] = connection.execute(_OLD, (below, STEP)).fetchall()
     parts = [(number, part) for number, said in rows if (part := from_bytes(said)) is not None]
     connection.executemany("INSERT INTO part (rowid, said) VALUES (?, ?)", parts)
     below = rows[-1][0] if len(rows) == STEP else 0
