@@ -23,17 +23,19 @@ FAULTS = {  # how often each happens here
     "starved": 5,
     "canaries": 60,
     "terminal": 50,
-    "adversarial": (partial(adversarial.run, at_most_ms=2_000.0), 100),
+    "adversarial": 100,
     "imports": 120,
     "long": 8,
     "verified": 18,
 }
 
+RELAXED = {"adversarial": {"at_most_ms": 2_000.0}}  # of a machine that is busy with other tests
+
 
 @pytest.mark.timeout(180)  # a busy machine
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(fault: str) -> None:
-    outcome = import_module(f"torture.{fault}").run(FAULTS[fault])
+    outcome = import_module(f"torture.{fault}").run(FAULTS[fault], **RELAXED.get(fault, {}))
     if outcome.skipped:
         pytest.skip(outcome.skipped)
     assert outcome.good, f"\n{table([outcome])}"

@@ -3,10 +3,10 @@
 import argparse
 
 from nexus_context.ledger.records import Verification, Verified
+from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.sessions.opening import accept, folder, ledger_for, say
-from nexus_daemon.cli import output
-from nexus_daemon.cli.sessions.words import counted, harmless
+from nexus_daemon.cli.sessions.words import counted
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -38,21 +38,21 @@ def run_backup(options: argparse.Namespace) -> int:
         except OSError as error:
             say(f"{options.file} cannot be written: {error.strerror or error}.")
             return 1
-    print(f"{counted(sessions, 'session')} written to {options.file} and verified.")
+    output.line(f"{counted(sessions, 'session')} written to {options.file} and verified.")
     return 0
 
 
 def _print(verification: Verification) -> None:
     for line in verification.damage:
-        print(harmless(f"the file: {line}"))
+        output.line(f"the file: {line}")
     for session in verification.sessions:
-        print(harmless(f"{_outcome(session)}: {session.session}, {session.workspace}"))
+        output.line(f"{_outcome(session)}: {session.session}, {session.workspace}")
     broken = sum(session.broken is not None for session in verification.sessions)
     total = counted(len(verification.sessions), "session")
-    print(f"{total} verified: {f'{broken:,} broken' if broken else 'all are what was written'}.")
+    output.line(f"{total} verified: {f'{broken:,} broken' if broken else 'all are what was written'}.")
     if verification.unchained:
         turns = counted(verification.unchained, "turn")
-        print(f"{turns} of an earlier version of Nexus: of these only the messages have sums.")
+        output.line(f"{turns} of an earlier version of Nexus: of these only the messages have sums.")
     if not verification.sound:
         say("nexus sessions salvage brings over what can be read of a session that is broken.")
 
