@@ -434,8 +434,8 @@ NOTIFIED = """\
 Two are LSP's own: `textDocument/publishDiagnostics`, and `window/showMessage`. That comes when an append
 brings a conversation to 75 % (information), 90 % or 95 % (warnings) of what the model takes: once each, until
 it is compacted, a compaction is undone, or it is cleared. And it comes once, as a warning, when conversations
-cannot be kept, or a ledger that is broken, or lacks what was acknowledged, was set aside, or the system has no
-more file watches, and files are polled (see [freshness.md](freshness.md)).
+cannot be kept, or a ledger that is broken, or lacks what was acknowledged, was set aside, or the system has
+no more file watches, and files are polled (see [freshness.md](freshness.md)).
 
 What another process does to a conversation, or to an agent of which a window was asked about agents, is told,
 too, about a second later; of several changes to a conversation the last.
