@@ -344,6 +344,30 @@ def test_many_problems_are_counted() -> None:
     assert (document.ok, document.value, document.problems[-1].severity) == (True, {"a": 2}, Severity.WARNING)
 
 
+HALVES = [
+    ('{"a": {"b": [1]}, "a"}', ("a", "b", 0), "1"),
+    ('{"a": {"b": [1]}, "a":}', ("a", "b", 0), "1"),
+    ('{"a": {"b": [1]}, "c": 2, "a"', ("a", "b", 0), "1"),
+    ('{"c": 2, "a": {"b": 1}, "d": 3, "a", "a":, "a"}', ("a", "b"), "1"),
+    ('{"a", "a": {"b": 1}}', ("a", "b"), "1"),
+    ('{"a": {"b": 1}, "a": {"c": 2}, "a"}', ("a", "c"), "2"),
+    ('[{"a": {"b": 1}, "a"\n, "c": {"d": 2}, "c"}]', (0, "c", "d"), "2"),
+    # there is no whole one: the place where the value is to come
+    ('{"a": }', ("a",), ""),
+    ('{"a", "b": 1, "a": }', ("a",), ""),
+]
+
+
+@pytest.mark.parametrize(("text", "pointer", "source"), HALVES)
+def test_a_half_typed_key_replaces_no_whole_member(
+    text: str, pointer: tuple[str | int, ...], source: str
+) -> None:
+    document = parse("/f", text)
+    assert text[slice(*document.span(pointer))] == source
+    for each in pointers(document.value):
+        assert document.span(each)
+
+
 def test_places() -> None:
     text = '{"a": [1, {"b": "c"}], "d": {}}'
     for document in (parse("/f", text), parse("/f", text + ",")):
@@ -493,6 +517,8 @@ def test_any_text(text: str) -> None:
         assert 0 <= problem.span.start <= problem.span.end <= len(text)
         assert problem.code.startswith("json.")
         problem.message.encode()
+    for pointer in pointers(document.value):
+        assert document.value is None or document.span(pointer)
     for offset in range(len(text) + 1):
         path = document.path_at(offset)
         assert path == () or document.span(path)
@@ -587,10 +613,7 @@ def test_runs_change_nothing_in_damaged_text(
     assert [json.dumps(document.value), document.problems] == scanned_token_by_token(text)[:2]
     index = Index(text, *scan("/f", text)[1:3])
     for pointer in pointers(document.value):
-        try:
-            place = index.find(pointer)
-        except KeyError:  # it is in a member that a later one of the same name, without a value, replaces
-            continue
+        place = index.find(pointer)
         assert (document.span(pointer), document.key_span(pointer)) == (place.value, place.key)
     for offset in range(0, len(text) + 1, len(text) // 20 + 1):
         assert parse("/f", text).path_at(offset) == index.at(offset)

@@ -32,10 +32,7 @@ def pointers(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
 
 def places(found: JsonDocument) -> Iterator[Any]:
     for pointer in pointers(found.value) if found.value is not None else ():
-        try:
-            yield pointer, found.span(pointer), found.key_span(pointer)
-        except KeyError:  # inside a member that a later one of the same name, without a value, replaces
-            yield pointer, None
+        yield pointer, found.span(pointer), found.key_span(pointer)
     for offset in range(0, len(found.text) + 1, len(found.text) // 40 + 1):
         yield found.path_at(offset)
 

@@ -13,22 +13,27 @@ class Index:
     """Finds places among the nodes; its tables are built on first use.
 
     `pieces` are the members of the nodes that are runs, by the node's number. Places inside a run are found
-    by skipping through it; `lookups` counts how often.
+    by skipping through it; `lookups` counts how often. A half member, a key that lacks its value, never
+    replaces a whole one: the document's value has none of it either, so that all of the value can be found.
     """
 
-    __slots__ = ("_members", "_nodes", "_pieces", "_runs", "_starts", "_text", "lookups")
+    __slots__ = ("_halves", "_members", "_nodes", "_pieces", "_runs", "_starts", "_text", "lookups")
 
     def __init__(self, text: str, nodes: Sequence[Node], pieces: Mapping[int, Piece]) -> None:
         self._text = text
         self._nodes = nodes
         self._pieces = pieces
         self._members: dict[tuple[int, str | int | None], int] | None = None
+        self._halves: dict[tuple[int, str | int | None], int] = {}
         self._runs: dict[int, list[int]] = {}  # of each container
         self._starts: list[int] | None = None
         self.lookups = 0
 
     def find(self, path: Pointer) -> Place:
-        """Place of a value; of several members with one name, of the last. KeyError if there is none."""
+        """Place of a value; of several members with one name, of the last whole one. KeyError if there is none.
+
+        Of a half member, where the value is to come.
+        """
         if not self._nodes:
             raise KeyError(path)
         at = 0
@@ -94,21 +99,22 @@ class Index:
         return path
 
     def _child(self, container: int, name: str | int | None) -> int | None:
-        """The number of the last member of that name, or that of its run."""
+        """The number of the last whole member of that name, or that of its run; else that of a half one."""
         if self._members is None:
             self._members = {}
             for at, node in enumerate(self._nodes):
                 if at in self._pieces:
                     self._runs.setdefault(node[2], []).append(at)
                 else:
-                    self._members[node[2], node[3]] = at
+                    members = self._members if node[0] < node[1] else self._halves
+                    members[node[2], node[3]] = at
         child = self._members.get((container, name))
         for run in reversed(self._runs.get(container, ())):
             if child is not None and run < child:
                 break
             if self._has(run, name):
                 return run
-        return child
+        return self._halves.get((container, name)) if child is None else child
 
     def _has(self, run: int, name: str | int | None) -> bool:
         members, first = self._pieces[run].members, self._nodes[run][3]
