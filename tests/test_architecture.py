@@ -15,6 +15,7 @@ DAEMON = ROOT / "daemon" / "nexus_daemon"
 # reading order of the library: a module may import what comes before it, never what comes after
 ORDER = [
     "errors",
+    "containment",
     "deadline",
     "lines",
     "visible",

@@ -17,6 +17,7 @@ _TITLES = {
     "json": ("Invalid JSON in", "Fix the JSON syntax error and try again."),
     "config": ("Invalid setting in", "Fix the setting and try again."),
     "mcp": ("Invalid MCP server in", "Fix the MCP server and try again."),
+    "internal": ("Nexus failed on", ""),
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
 _REMARK = ("About", "")  # what is no fault needs no remedy

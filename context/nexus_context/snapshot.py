@@ -3,7 +3,9 @@
 1. Files are read, unsaved text first; what is unchanged since the previous snapshot is taken from it.
 2. The prompt of the folder is rendered with the configured model, if anything that it is made of is new; a
    request's own is rendered from the same.
-3. The revision grows when anything that a reader could see differs.
+3. A bug that is met in one file is a problem of that file (`containment`). One that is met in what all files
+   come to is a problem of the folder; what was there before stays, else there is nothing of it.
+4. The revision grows when anything that a reader could see differs.
 """
 
 import os
@@ -13,10 +15,12 @@ from datetime import datetime
 import msgspec
 
 from nexus_context.config.merge import Effective, replaced
+from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.layers.model import Layers, LayerSkill
-from nexus_context.layers.read import Surroundings, open_layers, with_reading
+from nexus_context.layers.model import Layers, LayerSkill, Skipped
+from nexus_context.layers.read import Surroundings, open_layers, unread_layers, with_reading
+from nexus_context.layers.reading import Reading
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.unread import unread_files
 from nexus_context.prompt.blocks import Standing, blocks_of, paths_of
@@ -89,25 +93,26 @@ def load(
         if typed is not None:
             return typed
     around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline)
-    opened, reading = open_layers(folder, around, previous.layers if previous else None, changed)
+    before = previous.layers if previous is not None else None
+    opened, reading = contained(
+        folder,
+        lambda: open_layers(folder, around, before, changed),
+        lambda problem: unread_layers(folder, around, before, problem),
+    )
     if standing is not None:
         opened = _granted(opened, standing)
     reading.checkpoint(folder)
-    contents = gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary)
-    in_prompt = {
-        *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
-        *paths_of(contents.sections),
-    }
-    unread = unread_files(reading, opened, in_prompt)
+    contents = contained(
+        folder,
+        lambda: gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary),
+        lambda problem: _ungathered(previous, problem),
+    )
+    unread = reading.contain(folder, lambda: _unread(reading, opened, contents), ())
     layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
-    if previous is not None and now is None and _as_before(previous, layers, contents, environment):
-        prompt = previous.prompt
-    else:
-        reading.checkpoint(folder)
-        facts = Facts(window=_window(layers.effective, None), now=now)
-        prompt = render(layers, contents, environment=environment, facts=facts)
+    reading.checkpoint(folder)
+    prompt, contents = _rendered(previous, layers, contents, environment, now)
     problems = (*layers.problems, *contents.problems)
     revision = 1
     if previous is not None:
@@ -130,12 +135,55 @@ def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
     )
 
 
+def _unread(reading: Reading, layers: Layers, contents: Contents) -> tuple[Skipped, ...]:
+    """The known instruction files that are there and are not in the prompt."""
+    in_prompt = {
+        *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
+        *paths_of(contents.sections),
+    }
+    return unread_files(reading, layers, in_prompt)
+
+
+def _rendered(
+    previous: Snapshot | None,
+    layers: Layers,
+    contents: Contents,
+    environment: Environment,
+    now: datetime | None,
+) -> tuple[Prompt, Contents]:
+    """The prompt, rendered if anything of it is new; the previous one, and a problem, where that fails."""
+    if previous is not None and now is None and _as_before(previous, layers, contents, environment):
+        return previous.prompt, contents
+
+    def rendered() -> tuple[Prompt, Contents]:
+        facts = Facts(window=_window(layers.effective, None), now=now)
+        return render(layers, contents, environment=environment, facts=facts), contents
+
+    def report(problem: Problem) -> tuple[Prompt, Contents]:
+        prompt = previous.prompt if previous is not None else Prompt("", ())
+        return prompt, msgspec.structs.replace(contents, problems=(*contents.problems, problem))
+
+    return contained(layers.folder, rendered, report)
+
+
+def _ungathered(previous: Snapshot | None, problem: Problem) -> Contents:
+    """The contents of before, or none, where they could not be gathered."""
+    before = previous.contents if previous is not None else Contents((), (), (), ())
+    problems = (*(each for each in before.problems if each != problem), problem)
+    return msgspec.structs.replace(before, problems=problems)
+
+
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
     """The next snapshot where `text`, unsaved, is all that changed and changes only its own problems.
 
     None where the folder has to be loaded. Reads no file.
     """
-    layers = recheck(previous.layers, path, text, global_path=os.path.join(home, "config.json"))
+    global_path = os.path.join(home, "config.json")
+    layers = contained(
+        path,
+        lambda: recheck(previous.layers, path, text, global_path=global_path),
+        lambda _: None,  # the load, which follows, meets the same bug and says so
+    )
     if layers is None:
         return None
     problems = (*layers.problems, *previous.contents.problems)

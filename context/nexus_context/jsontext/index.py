@@ -30,9 +30,10 @@ class Index:
         self.lookups = 0
 
     def find(self, path: Pointer) -> Place:
-        """Place of a value; of several members with one name, of the last whole one. KeyError if there is none.
+        """Place of a value; KeyError if there is none.
 
-        Of a half member, where the value is to come.
+        Of several members with one name it is that of the last whole one; of a half one, where its value is
+        to come.
         """
         if not self._nodes:
             raise KeyError(path)

@@ -11,6 +11,7 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,10 @@ def find_bootstrap(reading: Reading, places: Sequence[Place], agent: str | None)
     blank: list[LayerFile] = []
     for name, kind in names.items():
         for index in range(len(places) - 1, -1, -1):
-            file = _file(reading, places[index], name, kind, taken)
+            place = places[index]
+            at = os.path.join(place.config_directory or place.directory, name)
+            look = functools.partial(_file, reading, place, name, kind, taken)
+            file = reading.contain(at, look, None)
             if file is None:
                 continue
             found[index].append(file)

@@ -87,13 +87,17 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """Settings merged from these layers, what exceeded a limit, and what the present texts may not set."""
+    """Settings merged from these layers, what exceeded a limit, and what the present texts may not set.
+
+    `unmerged` are the problems of layers that had to be left out (`containment`).
+    """
 
     layers: tuple[ConfigLayer, ...]
     present: tuple[ConfigLayer, ...]
     effective: Effective
     excesses: tuple[Excess, ...]
     problems: tuple[Problem, ...]
+    unmerged: tuple[Problem, ...] = ()
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -21,13 +21,24 @@ from typing import Literal
 import msgspec
 
 from nexus_context import files
-from nexus_context.config.merge import ConfigLayer, Effective
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import ConfigLayer, Effective, merge
 from nexus_context.deadline import Deadline
+from nexus_context.errors import Problem
 from nexus_context.files import JSON_LIMIT
 from nexus_context.layers.agents import agent_problems
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
 from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
-from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, Layer, LayerFile, Layers, Reach
+from nexus_context.layers.model import (
+    DEFAULTS,
+    GLOBAL,
+    LOCAL,
+    Layer,
+    LayerFile,
+    Layers,
+    LayerSkill,
+    Reach,
+)
 from nexus_context.layers.reading import JsonFile, Reading, check_settings
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
@@ -100,33 +111,54 @@ def open_layers(
             return previous, reading
     places, configs, reach = _places(reading, folder, root, around)
     effective = _settings(reading, places, configs, root, around.home)
-    reading.problems.extend(unknown_model(reading, effective))
-    names = instruction_names(reading, effective)
+    contain = functools.partial(reading.contain, folder)
+    nothing: list[list[LayerFile]] = [[] for _ in places]
+    no_servers: tuple[tuple[McpServer, ...], list[list[LayerFile]]] = (), nothing
+    no_skills: tuple[list[list[LayerFile]], tuple[LayerSkill, ...]] = nothing, ()
+    reading.problems.extend(contain(lambda: tuple(unknown_model(reading, effective)), ()))
+    names = contain(lambda: instruction_names(reading, effective), [DEFAULT_INSTRUCTIONS])
     instructions = _instructions(reading, places, names, effective)
-    bootstrap = find_bootstrap(reading, places, around.agent)
+    bootstrap = contain(lambda: find_bootstrap(reading, places, around.agent), nothing)
     search = functools.cache(
         around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
     )
-    servers, mcp_files = find_servers(reading, places, effective, environ=around.environ, which=search)
-    reading.problems.extend(agent_problems(reading, effective, places, servers))
+    servers, mcp_files = contain(
+        lambda: find_servers(reading, places, effective, environ=around.environ, which=search), no_servers
+    )
+    reading.problems.extend(contain(lambda: tuple(agent_problems(reading, effective, places, servers)), ()))
     counts = [
         place if own or mcp or config is not None or not (place.optional or place.name == DEFAULTS) else None
         for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)
     ]
-    skill_files, skills = find_skills(reading, counts, effective, around.user_home)
-    layers = []
-    found = zip(counts, configs, instructions, bootstrap, mcp_files, skill_files, strict=True)
-    for place, config, own, persona, mcp, skill in found:
-        if place is None:
-            continue
-        listed = [*own, *persona, *([_config_file(config)] if config else []), *mcp, *skill]
-        config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
-        layers.append(
-            Layer(place.name, place.directory, config_directory, tuple(listed), place.opened, place.strict)
-        )
-    every, kept = tuple(layers), reading.memory()
+    skill_files, skills = contain(
+        lambda: find_skills(reading, counts, effective, around.user_home), no_skills
+    )
+    settings = [[_config_file(config)] if config else [] for config in configs]
+    found = zip(counts, instructions, bootstrap, settings, mcp_files, skill_files, strict=True)
+    every = tuple(_layer(place, *listed) for place, *listed in found if place is not None)
+    kept = reading.memory()
     bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills, reach=reach)
     return with_reading(bare, reading), reading
+
+
+def unread_layers(
+    folder: str, around: Surroundings, previous: Layers | None, problem: Problem
+) -> tuple[Layers, Reading]:
+    """The layers of a folder that could not be read at all: those of before, or none.
+
+    The next load reads everything again.
+    """
+    reading = Reading(around.overlays, None)
+    if previous is not None:
+        reading = Reading(around.overlays, previous.memory, ())
+        reading.resume(previous)
+    reading.problems = [*(each for each in reading.problems if each != problem), problem]
+    reading.watch.update((folder + os.sep, os.path.join(folder, CONFIG_DIRECTORY, "")))
+    reading.failed = True
+    if previous is not None:
+        return previous, reading
+    root, effective = around.root or folder, merge(())
+    return Layers(folder, root, (), (), effective, (), (), {}, {}, {}, (), reading.memory()), reading
 
 
 def _as_read(layers: Layers, folder: str, root: str) -> bool:
@@ -185,7 +217,8 @@ def _places(
     repository = _repository(reading, walk, root)
     if depth is None:
         depth = max(DEFAULT_DEPTH, len(repository))
-    above = walk.above(root, depth)
+    nothing: list[Place] = []
+    above = reading.contain(root, lambda: walk.above(root, depth), nothing)
     higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
     reach = Reach(
         (
@@ -216,6 +249,12 @@ def _read_config(reading: Reading, place: Place) -> JsonFile | None:
         return JsonFile(path, "missing", None, None) if missing else None
     document = reading.document(path)
     return reading.settle(path, document, reading.check(document, check_settings) if document else ())
+
+
+def _layer(place: Place, *files: list[LayerFile]) -> Layer:
+    config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
+    listed = tuple(file for each in files for file in each)
+    return Layer(place.name, place.directory, config_directory, listed, place.opened, place.strict)
 
 
 def _config_file(file: JsonFile) -> LayerFile:
@@ -273,7 +312,13 @@ def _instructions(
     reading: Reading, places: list[Place], names: list[str], effective: Effective
 ) -> list[list[LayerFile]]:
     """The instruction files of each place; the packaged one only where the global layer has none."""
-    found = [find_instructions(reading, place, names, effective) for place in places[1:]]
+    nothing: list[LayerFile] = []
+    found = [
+        reading.contain(
+            place.directory, functools.partial(find_instructions, reading, place, names, effective), nothing
+        )
+        for place in places[1:]
+    ]
     if any(file.status != "missing" for file in found[0]):
         return [[], *found]
     return [find_instructions(reading, places[0], [DEFAULT_INSTRUCTIONS], effective), *found]

@@ -7,6 +7,8 @@
    this user's or root's.
 4. What a symbolic link leads to counts as the file itself: it is watched, and so does its unsaved text.
 5. What is read is the file that rule 3 was decided about, whatever others do to the folder meanwhile.
+6. A bug that is met in one file is contained in it (`containment`): the file counts as unreadable, or as one
+   with an error, by rule 2.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -14,6 +16,7 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +24,7 @@ from nexus_context.config.check import check_config
 from nexus_context.config.limits import bounded
 from nexus_context.config.merge import ConfigLayer, merge
 from nexus_context.config.scope import restrict
+from nexus_context.containment import contained, met_bug, reported
 from nexus_context.deadline import Deadline
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import (
@@ -49,10 +53,13 @@ from nexus_context.layers.walk import GIT, Place, within
 from nexus_context.ownership import trusted_read
 from nexus_context.skills import ReadSkill, read_skill
 
+_UNEXAMINED: str | None = "could not be examined"
 UNSAVED: tuple[int, ...] = ()
 """Stamp of a text that comes from an editor."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+_Result = TypeVar("_Result")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
@@ -97,13 +104,16 @@ class Reading:
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
         self.links: dict[str, str] = {}
+        self.failed = False
         unchanged = changed is not None and not changed
         self.real_paths = RealPaths(self.previous.real_paths if unchanged else {})
         self.real_path = self.real_paths.__getitem__
         self.real_files = RealFiles()
 
     def memory(self) -> Memory:
-        """What the next load can use."""
+        """What the next load can use; of one that failed as a whole only what was good."""
+        if self.failed:
+            return Memory(good=self.good)
         return Memory(
             self.reads,
             self.documents,
@@ -135,6 +145,10 @@ class Reading:
         if self._deadline is not None:
             self._deadline.check(path)
 
+    def contain(self, path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """The result of a step that is about one file or directory; where it fails, that is reported."""
+        return reported(self.problems, path, work, otherwise)
+
     def is_anywhere(self, path: str) -> bool:
         """Whether there is something at a path, on the disk or in an editor."""
         return path in self.overlays or exists(path)
@@ -146,11 +160,15 @@ class Reading:
             return known
         self.checkpoint(path)
         self.watch.add(path)
+        unread = FileRead(path, "unreadable", None)
+        read = self.reads[path] = self.contain(path, lambda: self._read(path, limit), unread)
+        return read
+
+    def _read(self, path: str, limit: int) -> FileRead:
         read = self._read_at(path, self._real(path), limit)
         if read.moved:  # where it leads now; nothing that was resolved before is sure
             self.real_paths.clear()
             read = self._read_at(path, self._real(path), limit)
-        self.reads[path] = read
         return read
 
     def _read_at(self, path: str, real: str, limit: int) -> FileRead:
@@ -158,6 +176,8 @@ class Reading:
         previous = self.previous.reads.get(path)
         if previous is not None and previous.real != real:  # then it was another file's text
             previous = None
+        if previous is not None and previous.status == "unreadable" and not previous.problems:
+            previous = None  # reading it failed
         overlay = self.overlays.get(path)
         at: tuple[str, ...] = (path,)
         if real != path:
@@ -188,8 +208,8 @@ class Reading:
         if not place.in_workspace:
             return True
         if path not in self.refusals:
-            self.refusals[path] = self._refusal(place, path, read)
-            reason = self.refusals[path]
+            reason = self.contain(path, lambda: self._refusal(place, path, read), _UNEXAMINED)
+            self.refusals[path] = reason
             if reason is not None:
                 self.skipped.append(Skipped(path, reason))
                 message = f"The file is not read: it {reason}."
@@ -211,8 +231,10 @@ class Reading:
         document = self.previous.documents.get(path)
         if document is None or document.text != read.text:
             self.checkpoint(path)
-            document = parse(path, read.text)
-        self.documents[path] = document
+            text = read.text
+            document = self.contain(path, lambda: parse(path, text), None)
+        if document is not None:
+            self.documents[path] = document
         return document
 
     def check(
@@ -220,9 +242,10 @@ class Reading:
     ) -> tuple[Problem, ...]:
         """What a check says of a document; worked out once for each document."""
         checked = self.previous.checked.get(document.path)
-        if checked is None or checked.document is not document:
+        if checked is None or checked.document is not document or met_bug(checked.problems):
             self.checkpoint(document.path)
-            checked = Checked(document, check(document))
+            problems = contained(document.path, lambda: check(document), _alone)
+            checked = Checked(document, problems)
         self.checked[document.path] = checked
         return checked.problems
 
@@ -236,9 +259,14 @@ class Reading:
     def skill(self, path: str, text: str) -> ReadSkill:
         """The skill in a text; worked out once for each text."""
         known = self.previous.skills.get(path)
-        if known is None or known.text != text:
+        if known is None or known.text != text or met_bug(known.problems):
             self.checkpoint(path)
-            known = read_skill(path, text)
+            directory = os.path.basename(os.path.dirname(path))
+            known = contained(
+                path,
+                lambda: read_skill(path, text),
+                lambda problem: ReadSkill(text, directory, Span(0, 0), None, (problem,)),
+            )
         self.skills[path] = known
         return known
 
@@ -247,9 +275,9 @@ class Reading:
     ) -> tuple[Problem, ...]:
         """What `look` says of a text; worked out once for each text."""
         known = self.previous.remarks.get(path)
-        if known is None or known.text != text:
+        if known is None or known.text != text or met_bug(known.problems):
             self.checkpoint(path)
-            known = Remarks(text, tuple(look(path, text)))
+            known = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
         self.remarks[path] = known
         return known.problems
 
@@ -275,16 +303,24 @@ class Reading:
         """
         self.checkpoint(global_path)
         before = self.previous.merged
-        if before is not None and _same(before.layers, counting):
-            effective, excesses = before.effective, before.excesses
+        if before is not None and not before.unmerged and _same(before.layers, counting):
+            merging = _Work((before.effective, before.excesses), counting)
         else:
-            effective, excesses = bounded(merge(restrict(counting, global_path=global_path)[0]))
-        if before is not None and _same(before.present, present):
+            merging = _of_layers(
+                counting,
+                lambda layers: bounded(merge(restrict(layers, global_path=global_path)[0])),
+                () if before is None else before.layers,
+            )
+        if before is None or met_bug(before.problems) or not _same(before.present, present):
+            checking = _of_layers(present, lambda layers: restrict(layers, global_path=global_path)[1])
+            problems = (*checking.result, *checking.problems)
+        else:
             problems = before.problems
-        else:
-            problems = restrict(present, global_path=global_path)[1]
-        self.merged = merged = Merged(counting, present, effective, excesses, problems)
-        self.problems.extend(merged.problems)
+        effective, excesses = merging.result
+        self.merged = merged = Merged(
+            merging.layers, present, effective, excesses, problems, merging.problems
+        )
+        self.problems.extend(dict.fromkeys((*merged.problems, *merged.unmerged)))
         for excess in excesses:  # a stale file's list may be gone from its text
             if self.documents.get(excess.document.path) is excess.document:
                 self.problems.append(excess.problem)
@@ -292,8 +328,9 @@ class Reading:
 
     def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
-        if unchanged and path in self.previous.refusals:
-            return self.previous.refusals[path]
+        before = self.previous.refusals.get(path, _UNEXAMINED)
+        if unchanged and before != _UNEXAMINED:
+            return before
         reason = forbidden_link(path, read.real or path, place.tree, self.real_path(place.tree))
         return reason or (trusted_read(read) if place.strict else None)
 
@@ -302,6 +339,52 @@ def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
     """Everything that is wrong with one settings file by itself."""
     syntax = [problem for problem in document.problems if problem.code != "json.empty"]
     return (*syntax, *check_config(document))
+
+
+class _Work(NamedTuple, Generic[_Result]):
+    """The result of the work on some layers: on these, and the problems of those with which it fails."""
+
+    result: _Result
+    layers: tuple[ConfigLayer, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def _of_layers(
+    layers: tuple[ConfigLayer, ...],
+    work: Callable[[tuple[ConfigLayer, ...]], _Result],
+    before: tuple[ConfigLayer, ...] = (),
+) -> _Work[_Result]:
+    """Do the work on all layers; in place of one with which it fails, the one of before counts, or none."""
+    whole = _attempt(layers, work) if layers else work(())
+    if not isinstance(whole, Problem):
+        return _Work(whole, layers)
+    result, taken = work(()), layers[:0]
+    problems: list[Problem] = []
+    for layer in layers:
+        path = layer.document.path
+        for candidate in (layer, *(each for each in before if each.document.path == path)):
+            attempt = _attempt((*taken, candidate), work)
+            if not isinstance(attempt, Problem):
+                result, taken = attempt, (*taken, candidate)
+                break
+            if attempt not in problems:
+                problems.append(attempt)
+    return _Work(result, taken, tuple(problems))
+
+
+def _attempt(
+    layers: tuple[ConfigLayer, ...], work: Callable[[tuple[ConfigLayer, ...]], _Result]
+) -> _Result | Problem:
+    """The result of the work, or the problem of the last layer."""
+
+    def attempt() -> _Result | Problem:
+        return work(layers)
+
+    return contained(layers[-1].document.path, attempt, lambda problem: problem)
+
+
+def _alone(problem: Problem) -> tuple[Problem, ...]:
+    return (problem,)
 
 
 def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool:

@@ -5,7 +5,8 @@ That is what people type most of the time, and what must be shown at once.
 1. The file is the only change, and a settings file of a layer that has been read before.
 2. It had an error and still has one. So its last good document stays in force, and with it all settings,
    servers and the prompt.
-3. Every problem of the file is its own (of its text, its values, or what it may set), so none is lost.
+3. Every problem of the file is its own (of its text, its values, or what it may set), so none is lost. None
+   is a bug of Nexus, which may be gone with any change.
 
 Wherever one of these does not hold, the answer is None, and the whole folder is loaded.
 """
@@ -17,6 +18,7 @@ import msgspec
 from nexus_context.config.check import text_fits
 from nexus_context.config.merge import ConfigLayer
 from nexus_context.config.scope import restrict
+from nexus_context.containment import met_bug
 from nexus_context.errors import Problem, Severity
 from nexus_context.files import JSON_LIMIT, FileRead
 from nexus_context.jsontext import parse, retyped
@@ -38,7 +40,11 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     at = next((n for n, layer in enumerate(merged.present) if layer.document is before.document), None)
     scoped = (problem for problem in merged.problems if problem.path == path)
     mine = [*known.problems, *before.problems, *scoped]
-    if at is None or sorted(map(_key, mine)) != sorted(_key(p) for p in layers.problems if p.path == path):
+    if (
+        at is None
+        or met_bug(mine)
+        or sorted(map(_key, mine)) != sorted(_key(p) for p in layers.problems if p.path == path)
+    ):
         return None
     read = _read(known, text)
     if read.status != "loaded" or read.text is None:

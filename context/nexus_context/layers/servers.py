@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nexus_context.config.mcp import McpServer, read_servers, shadow, shadow_hints, syntax_problems
 from nexus_context.config.merge import Effective
+from nexus_context.containment import contained, met_bug
+from nexus_context.errors import Problem
 from nexus_context.files import JSON_LIMIT
 from nexus_context.jsontext import JsonDocument
 from nexus_context.layers.model import DEFAULTS, LOCAL, LayerFile, Served
@@ -53,7 +55,7 @@ def find_servers(
             found.extend(more)
         servers[:0] = found
     marked = shadow(servers)
-    reading.problems.extend(shadow_hints(marked))
+    reading.problems.extend(reading.contain(places[-1].directory, lambda: shadow_hints(marked), ()))
     return marked, files
 
 
@@ -100,6 +102,7 @@ def _serve(
     if (
         previous is not None
         and previous.document is document
+        and not met_bug(previous.problems)
         and previous.environ == environ
         and all(which(command) == found for command, found in previous.commands.items())
     ):
@@ -110,14 +113,18 @@ def _serve(
         commands[command] = which(command)
         return commands[command]
 
-    servers, found = read_servers(
-        document,
-        origin=origin,
-        folder=place.directory,
-        environ=environ,
-        which=noted,
-        own=origin not in (PROJECT, VSCODE),
-    )
-    syntax = syntax_problems(document, found, jsonc=origin == VSCODE)
-    own = [problem for problem in syntax if problem.code != "json.empty"]
-    return Served(document, dict(environ), commands, servers, (*own, *found))
+    def read() -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
+        servers, found = read_servers(
+            document,
+            origin=origin,
+            folder=place.directory,
+            environ=environ,
+            which=noted,
+            own=origin not in (PROJECT, VSCODE),
+        )
+        syntax = syntax_problems(document, found, jsonc=origin == VSCODE)
+        own = [problem for problem in syntax if problem.code != "json.empty"]
+        return servers, (*own, *found)
+
+    servers, problems = contained(document.path, read, lambda problem: ((), (problem,)))
+    return Served(document, dict(environ), commands, servers, problems)

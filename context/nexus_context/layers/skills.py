@@ -16,8 +16,9 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
+import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import cast
 
@@ -37,6 +38,11 @@ SWITCHES = ("tools.disabled", "permissions.deny")
 """Settings with patterns of tools that no skill can use."""
 MOST_UNMATCHED = 100  # patterns that are reported
 TOOLS = (".agents", ".claude")
+
+Configured = Mapping[str, Sequence[tuple[str, Provenance]]]
+"""Skill directories, each with the setting that names it, by layer."""
+
+_NOTHING: Configured = {}
 
 
 class _Search:
@@ -80,16 +86,20 @@ def find_skills(
     if not effective.get("/skills/enabled"):
         return found, ()
     search = _Search(reading, effective)
-    configured = _configured(reading, places, effective, user_home)
+    nearest = next((place.directory for place in reversed(places) if place is not None), user_home)
+    contain = functools.partial(reading.contain, nearest)
+    configured = contain(lambda: _configured(reading, places, effective, user_home), _NOTHING)
     for index in range(len(places) - 1, -1, -1):
         place = places[index]
         if place is None or place.name == DEFAULTS:
             continue
         usual = ((directory, None) for directory in _usual(place, user_home))
         for directory, origin in (*usual, *configured.get(place.name, ())):
-            found[index].extend(_directory(search, place, directory, origin))
-    _say_what_is_astray(search)
-    reading.problems.extend(islice(_unmatched(search, effective), MOST_UNMATCHED))
+            look = functools.partial(_directory, search, place, directory, origin)
+            found[index].extend(reading.contain(directory, look, []))
+    contain(lambda: _say_what_is_astray(search), None)
+    unmatched = contain(lambda: tuple(islice(_unmatched(search, effective), MOST_UNMATCHED)), ())
+    reading.problems.extend(unmatched)
     search.skills.sort(key=lambda one: (-one.skill.priority, one.skill.name))
     return found, tuple(search.skills)
 
@@ -104,7 +114,7 @@ def _usual(place: Place, user_home: str) -> Iterator[str]:
 
 def _configured(
     reading: Reading, places: Sequence[Place | None], effective: Effective, user_home: str
-) -> dict[str, list[tuple[str, Provenance]]]:
+) -> Configured:
     """The directories of `skills.paths` by the name of their layer; others are reported."""
     by_name = {place.name: place for place in places if place is not None}
     found: dict[str, list[tuple[str, Provenance]]] = {}
@@ -155,9 +165,7 @@ def _is_inside(reading: Reading, place: Place, path: str) -> bool:
     return within(reading.real_path(path), reading.real_path(place.tree))
 
 
-def _directory(
-    search: _Search, place: Place, directory: str, origin: Provenance | None
-) -> Iterator[LayerFile]:
+def _directory(search: _Search, place: Place, directory: str, origin: Provenance | None) -> list[LayerFile]:
     """The skills of one skill directory; `origin` is the setting that names it."""
     reading = search.reading
     listing = _listing(reading, place, directory)
@@ -169,25 +177,27 @@ def _directory(
     elif listing.kind in ("other", "missing") and origin is not None and _is_present(reading, origin):
         reading.problems.append(_absent(place, directory, origin, listing))
     if not names and not listing.more and not listing.flat:
-        return
+        return []
     real = reading.real_path(directory)
     if real in search.seen:
-        return
+        return []
     search.seen.add(real)
     if place.in_workspace and not _is_inside(reading, place, directory):
         reason = f"is a symbolic link that leads out of {place.tree}"
         reading.skipped.append(Skipped(directory, reason))
-        return
+        return []
     if listing.more:
         search.all_seen = False
         reading.problems.append(_too_many(directory, listing))
     search.astray.extend(skill_directory.astray_in(directory, listing.flat))
-    examined = 0
+    files, examined = [], 0
     for name in names:
         path = os.path.join(directory, name, SKILL_FILE)
-        file = _file(search, place, path)
+        look = functools.partial(_file, search, place, path)
+        unusable: LayerFile | None = LayerFile("skill", path, "invalid")
+        file = reading.contain(path, look, unusable)
         if file is not None:
-            yield file
+            files.append(file)
         elif (
             examined < skill_directory.MAX_EXAMINED
             and name not in listing.links
@@ -195,6 +205,7 @@ def _directory(
         ):
             examined += 1
             search.astray.extend(_astray_below(reading, place, directory, name))
+    return files
 
 
 def _astray_below(reading: Reading, place: Place, directory: str, name: str) -> Iterator[Astray]:

@@ -12,6 +12,7 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ import msgspec
 
 from nexus_context.config import mend
 from nexus_context.config.merge import Effective, Provenance
+from nexus_context.containment import reported
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.files import FileRead
 from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
@@ -111,7 +113,8 @@ def gather(
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
     texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
     told = [problem for path, text in texts for problem in reading.remark(path, text, _text_problems)]
-    long = size.measure(
+    measure = functools.partial(
+        size.measure,
         layers.effective,
         (*blocks, *sections),
         layers.skills,
@@ -119,10 +122,13 @@ def gather(
         packaged=packaged,
         load=load_vocabulary,
     )
+    contain = functools.partial(reported, imports.problems, layers.folder)
+    long = contain(measure, size.Found((), None))
+    nothing: tuple[Credential, ...] = ()
+    known = contain(lambda: credentials(layers, environ), nothing)
     problems = (*imports.problems, *told, *long.problems, *_skill_problems(layers, reading))
     rest = tuple(blocks[len(persona) :])
     found = tuple(imports.found)
-    known = credentials(layers, environ)
     return Contents(persona, rest, sections, problems, known, standing, above, found, long.waits_for)
 
 
@@ -182,6 +188,7 @@ def _all_sections(layers: Layers, imports: Imports, standing: Standing) -> tuple
 
 def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
     found: list[Section] = []
+    nothing: list[Piece] = []
     named: dict[str, Provenance] = {}
     for index, value in enumerate(layers.effective.get("/context/sections") or ()):
         origin = _origin(layers.effective, f"/context/sections/{index}")
@@ -190,7 +197,8 @@ def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
         first = named.setdefault(" ".join(value["name"].split()), origin)
         if first.path != origin.path:  # two of one name in one file are reported with that file
             imports.problems.append(_repeated(value["name"], origin, first))
-        pieces = _section_pieces(layers, imports, value, origin)
+        look = functools.partial(_section_pieces, layers, imports, value, origin)
+        pieces = reported(imports.problems, origin.path, look, nothing)
         if pieces:
             priority = value.get("priority", DEFAULT_PRIORITY)
             found.append(

@@ -20,11 +20,13 @@
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from nexus_context.containment import contained, reported
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import FileRead, exists, is_dir
 from nexus_context.layers.model import Layer
@@ -109,7 +111,11 @@ class _Token(NamedTuple):
 def expand(imports: Imports, layer: Layer, path: str, text: str) -> list[Piece]:
     """Pieces of a file of a layer with its imports in place, without white space at both ends."""
     imports.texts[path] = text
-    return list(_pieces(imports, _Importer(path, text, layer, (imports.real_path(path),))))
+
+    def importer() -> _Importer:
+        return _Importer(path, text, layer, (imports.real_path(path),))
+
+    return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
 
 def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
@@ -203,6 +209,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     path, text = importer.path, importer.text
     whole = trimmed(text, Span(0, len(text)))
     position = whole.start
+    nothing: _Importer | None = None
     for token in import_tokens(text):
         imports.lookups += 1
         imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
@@ -215,7 +222,9 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
             _report(imports, importer, token, "limit", why)
         if imports.spent:
             break
-        imported = _resolve(imports, importer, token)
+        imported = reported(
+            imports.problems, path, functools.partial(_resolve, imports, importer, token), nothing
+        )
         if imported is None:
             continue
         imports.found.append(Import(path, token.span, imported.path))
@@ -230,8 +239,20 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
                 yield from _cut(path, text, Span(position, after))
                 position = after
             yield Piece("\n", path, Span(position, position))
-        yield from _pieces(imports, imported)
+        yield from _contained(
+            imports, imported.path, imported.text, functools.partial(_pieces, imports, imported)
+        )
     yield from _cut(path, text, Span(position, whole.end))
+
+
+def _contained(imports: Imports, path: str, text: str, look: Callable[[], Iterator[Piece]]) -> list[Piece]:
+    """The pieces of a file; where a bug is met, the whole text without what it imports."""
+
+    def report(problem: Problem) -> list[Piece]:
+        imports.problems.append(problem)
+        return list(_cut(path, text, trimmed(text, Span(0, len(text)))))
+
+    return contained(path, lambda: list(look()), report)
 
 
 def _cut(path: str, text: str, span: Span) -> Iterator[Piece]:

@@ -1,0 +1,81 @@
+"""Contain a bug to the file that it was met in: it becomes a problem of that file, and the rest goes on.
+
+1. A user's mistake is a value. So an exception while one file is read, parsed or checked is a bug of Nexus,
+   and the other files must not suffer from it.
+2. `contained` stands where the work on one file begins, and around the few steps that look at all files.
+   Nothing else catches exceptions without knowing them.
+3. The stack is logged once for each place in the code: the next keystroke may meet the same bug again, and so
+   may the next file. The exception's own words are left out: they may quote the file.
+4. What failed is not remembered: the next load tries it again.
+5. What Nexus raises on purpose (`NexusError`) passes through.
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from nexus_context.errors import NexusError, Problem, Severity, Span
+
+INTERNAL = "internal"
+"""The code of these problems."""
+
+MOST_PLACES = 1024
+"""Places in the code that are remembered as logged."""
+
+INNERMOST = 40
+"""Calls of a stack that are logged: one that ends in too deep a recursion has thousands."""
+
+logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+
+def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Problem], _Result]) -> _Result:
+    """The result of the work on a file; where it raises, what `otherwise` makes of the problem."""
+    try:
+        return work()
+    except NexusError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug met in one file must not hide all others
+        _log(path, error)
+        return otherwise(_problem(path, error))
+
+
+def reported(problems: list[Problem], path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
+    """As `contained`, for a step that has a result without it: the problem is added to `problems`."""
+
+    def report(problem: Problem) -> _Result:
+        if problem not in problems:
+            problems.append(problem)
+        return otherwise
+
+    return contained(path, work, report)
+
+
+def met_bug(problems: Iterable[Problem]) -> bool:
+    """Whether one of these problems is a bug: then the work is not done, and is tried again next time."""
+    return any(problem.code == INTERNAL for problem in problems)
+
+
+def _problem(path: str, error: Exception) -> Problem:
+    message = (
+        f"Nexus failed on this file ({type(error).__name__}). This is a bug in Nexus, not your mistake. All "
+        "other files are in force; of this one, its last good content, if there was one. Undo the last "
+        "change to work around it, and report it with the stack in the log of Nexus (standard error)."
+    )
+    return Problem(path, Span(0, 0), INTERNAL, Severity.ERROR, message)
+
+
+def _log(path: str, error: Exception) -> None:
+    stack = traceback.extract_tb(error.__traceback__, limit=-INNERMOST)
+    place = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
+    if place in _logged:
+        return
+    if len(_logged) >= MOST_PLACES:
+        _logged.clear()
+    _logged.add(place)
+    logger.error("a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip())
+
+
+_logged: set[tuple[str, str, int | None]] = set()
