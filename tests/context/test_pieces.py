@@ -2,10 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -13,50 +10,13 @@ from hypothesis import strategies as st
 
 from nexus_context.config import accept
 from nexus_context.config.check import check_config
-from nexus_context.jsontext import JsonDocument, document, parse, pieces
+from nexus_context.jsontext import JsonDocument, document, parse
 from nexus_context.jsontext.pieces import Change, Piece, difference
 from nexus_context.jsontext.runs import DEEPEST, Runs
+from support.documents import observed, pieces_of_any_size
 
 Edit = tuple[float, int, str]
 """Where in the text, from 0 to 1; how many characters go; what comes."""
-
-
-def pointers(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    yield path
-    members: Any = ()
-    if isinstance(value, dict | list):
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, member in members:
-        yield from pointers(member, (*path, name))
-
-
-def places(found: JsonDocument) -> Iterator[Any]:
-    for pointer in pointers(found.value) if found.value is not None else ():
-        yield pointer, found.span(pointer), found.key_span(pointer)
-    for offset in range(0, len(found.text) + 1, len(found.text) // 40 + 1):
-        yield found.path_at(offset)
-
-
-def observed(found: JsonDocument) -> list[Any]:
-    """All that can be seen of a document, and what the checker says of it."""
-    return [
-        json.dumps(found.value),
-        found.problems,
-        (found.ok, found.empty),
-        check_config(found),
-        *places(found),
-    ]
-
-
-@contextmanager
-def pieces_of_any_size(short: int) -> Iterator[None]:
-    """Texts of a few characters are treated as long ones are."""
-    with (
-        mock.patch.object(document, "SHORT_TEXT", 0),
-        mock.patch.object(pieces, "SHORT", short),
-        mock.patch.object(accept, "MANY", 0),
-    ):
-        yield
 
 
 def edited(text: str, edit: Edit) -> str:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context.test_pieces import observed
 from nexus_context.config.check import check_config, text_fits
 from nexus_context.jsontext import parse, retyped
 from nexus_context.layers.reading import check_settings
+from support.documents import observed
 
 AGENTS = '{"agents": {"a": {"role": "worker", "task": "dig", "tasks": 1}}, "b": ["x y", "dig"]}'
 PIECES = [

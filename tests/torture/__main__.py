@@ -71,6 +71,8 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "imports": (100_000, 600),
     "long": (100, 20),
     "verified": (660, 66),
+    "typing": (100_000, 500),
+    "mutated": (100_000, 500),
 }
 
 

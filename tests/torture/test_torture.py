@@ -27,6 +27,8 @@ FAULTS = {  # how often each happens here
     "imports": 120,
     "long": 8,
     "verified": 18,
+    "typing": 100,
+    "mutated": 200,
 }
 
 RELAXED = {"adversarial": {"at_most_ms": 2_000.0}}  # of a machine that is busy with other tests

@@ -147,16 +147,23 @@ def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
     )
 
 
-def shadow_hints(servers: Sequence[McpServer]) -> tuple[Problem, ...]:
-    """A hint at each server that `shadow` marked, with the winner as the related place."""
+def shadow_hints(
+    servers: Sequence[McpServer], is_as_read: Callable[[str], bool] = lambda _: True
+) -> tuple[Problem, ...]:
+    """A hint at each server that `shadow` marked, with the winner as the related place.
+
+    `is_as_read` says of a path whether the servers of the file are those of its present text. Those of a
+    stale file may be gone from it: nothing is said of them.
+    """
     winners = {server.name: server for server in servers if server.shadowed_by is None}
     hints = []
     for server in servers:
         winner = winners.get(server.name)
-        if server.shadowed_by is None or winner is None:
+        if server.shadowed_by is None or winner is None or not is_as_read(server.path):
             continue
         message = f"{mend.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
-        related = (Related(winner.path, winner.name_span, "This one is used."),)
+        used = Related(winner.path, winner.name_span, "This one is used.")
+        related = (used,) if is_as_read(winner.path) else ()
         hints.append(
             Problem(server.path, server.name_span, "mcp.shadowed", Severity.HINT, message, None, related)
         )

@@ -33,8 +33,11 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
                 f"{name!r} is not read: files that begin with a dot often hold secrets. Name another file."
             )
         for origin in effective.provenance.get(f"/context/instruction_files/{index}", ()):
-            problem = Problem(origin.path, origin.span, "config.instruction-file", Severity.ERROR, message)
-            reading.problems.append(problem)
+            if reading.is_present(origin):
+                problem = Problem(
+                    origin.path, origin.span, "config.instruction-file", Severity.ERROR, message
+                )
+                reading.problems.append(problem)
     return names
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from nexus_context.config.check import check_config
 from nexus_context.config.limits import bounded
-from nexus_context.config.merge import ConfigLayer, merge
+from nexus_context.config.merge import ConfigLayer, Provenance, merge
 from nexus_context.config.scope import restrict
 from nexus_context.containment import contained, met_bug, reported
 from nexus_context.deadline import Deadline
@@ -293,6 +293,14 @@ class Reading:
             return JsonFile(path, "invalid" if read.status == "loaded" else read.status, read.text, None)
         self.good[path] = good
         return JsonFile(path, "stale", read.text, good)
+
+    def is_as_read(self, path: str) -> bool:
+        """Whether what counts of a JSON file is its present text."""
+        return path in self.good and self.documents.get(path) is self.good[path]
+
+    def is_present(self, origin: Provenance) -> bool:
+        """Whether a setting stands in the text that is there now; a stale file's may be gone from it."""
+        return origin.document is not None and self.documents.get(origin.path) is origin.document
 
     def merge(
         self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str

@@ -55,7 +55,9 @@ def find_servers(
             found.extend(more)
         servers[:0] = found
     marked = shadow(servers)
-    reading.problems.extend(reading.contain(places[-1].directory, lambda: shadow_hints(marked), ()))
+    reading.problems.extend(
+        reading.contain(places[-1].directory, lambda: shadow_hints(marked, reading.is_as_read), ())
+    )
     return marked, files
 
 

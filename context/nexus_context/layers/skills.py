@@ -124,9 +124,9 @@ def _configured(
             if place is None or origin.document is None or origin.ignored:
                 continue
             path = _path(reading, place, value, user_home)
-            if path is None:
+            if path is None and reading.is_present(origin):
                 reading.problems.append(_outside(place, value, origin))
-            else:
+            elif path is not None:
                 found.setdefault(place.name, []).append((path, origin))
     return found
 
@@ -174,7 +174,7 @@ def _directory(search: _Search, place: Place, directory: str, origin: Provenance
         reading.problems.append(_unreadable(directory))
     if directory in search.unsaved:
         names = sorted({*names, *search.unsaved[directory]})
-    elif listing.kind in ("other", "missing") and origin is not None and _is_present(reading, origin):
+    elif listing.kind in ("other", "missing") and origin is not None and reading.is_present(origin):
         reading.problems.append(_absent(place, directory, origin, listing))
     if not names and not listing.more and not listing.flat:
         return []
@@ -235,11 +235,6 @@ def _say_what_is_astray(search: _Search) -> None:
         reading.problems.append(Problem(paths[0], Span(0, 0), "skill.misplaced", astray.severity, message))
 
 
-def _is_present(reading: Reading, origin: Provenance) -> bool:
-    """Whether a value stands in the text that is there now; a stale file's may be gone from it."""
-    return origin.document is not None and reading.documents.get(origin.path) is origin.document
-
-
 def _absent(place: Place, directory: str, origin: Provenance, listing: SkillDirectory) -> Problem:
     severity = Severity.WARNING
     why = "is not a directory. Name the one that the directories of skills are in"
@@ -269,7 +264,7 @@ def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
             if pattern in fitting:
                 continue
             for origin in effective.provenance.get(f"/skills/{setting}/{index}", ()):
-                if origin.layer == LOCAL and not origin.ignored and _is_present(search.reading, origin):
+                if origin.layer == LOCAL and not origin.ignored and search.reading.is_present(origin):
                     severity = Severity.WARNING if lost and search.names else Severity.HINT
                     yield _fits_nothing(search, pattern, origin, severity)
 

@@ -28,7 +28,7 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
     if resolve(name, effective.get("/models") or {}).known:
         return
     origin = next((entry for entry in effective.provenance["/provider/model"] if entry.wins), None)
-    if origin is None or origin.document is None or reading.documents.get(origin.path) is not origin.document:
+    if origin is None or origin.document is None or not reading.is_present(origin):
         return
     near = _near(name)
     meant = f"did you mean {mend.quoted(near)}? Else set" if near else "set"

@@ -106,7 +106,11 @@ def gather(
         if pieces:
             blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
     persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
-    sections = _sections(layers, imports) if standing is None else _all_sections(layers, imports, standing)
+    sections = (
+        _sections(layers, reading, imports)
+        if standing is None
+        else _all_sections(layers, reading, imports, standing)
+    )
     for path in imports.dropped.difference(imports.texts, before):
         reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
     reading.watch.update(imports.refused)
@@ -173,7 +177,9 @@ _LITERAL = (
 )
 
 
-def _all_sections(layers: Layers, imports: Imports, standing: Standing) -> tuple[Section, ...]:
+def _all_sections(
+    layers: Layers, reading: Reading, imports: Imports, standing: Standing
+) -> tuple[Section, ...]:
     """The agent's own sections and those of the agents above it, each definition once."""
     if standing.text is not None:
         return ()
@@ -182,11 +188,11 @@ def _all_sections(layers: Layers, imports: Imports, standing: Standing) -> tuple
     imports.inherited.update(inherited)
     imports.included.update(inherited)
     known = {(section.path, section.span) for section in above}
-    own = _sections(layers, imports)
+    own = _sections(layers, reading, imports)
     return (*(section for section in own if (section.path, section.span) not in known), *above)
 
 
-def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
+def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Section, ...]:
     found: list[Section] = []
     nothing: list[Piece] = []
     named: dict[str, Provenance] = {}
@@ -194,10 +200,12 @@ def _sections(layers: Layers, imports: Imports) -> tuple[Section, ...]:
         origin = _origin(layers.effective, f"/context/sections/{index}")
         if origin is None or origin.document is None:
             continue
+        # a stale file's value may be gone from its text: nothing is said of it
+        problems = imports.problems if reading.is_present(origin) else []
         first = named.setdefault(" ".join(value["name"].split()), origin)
         if first.path != origin.path:  # two of one name in one file are reported with that file
-            imports.problems.append(_repeated(value["name"], origin, first))
-        look = functools.partial(_section_pieces, layers, imports, value, origin)
+            problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
+        look = functools.partial(_section_pieces, layers, imports, value, origin, problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
         if pieces:
             priority = value.get("priority", DEFAULT_PRIORITY)
@@ -212,12 +220,12 @@ def _origin(effective: Effective, pointer: str) -> Provenance | None:
     return next((entry for entry in chain if entry.wins and entry.document is not None), None)
 
 
-def _repeated(name: str, origin: Provenance, first: Provenance) -> Problem:
+def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Problem:
     message = (
         f"Another layer has a section {mend.quoted(name)}, too, and both are in the prompt. Rename or remove "
         "one of them."
     )
-    related = (Related(first.path, _name_span(first), "The other one is here."),)
+    related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
     severity = Severity.WARNING
     return Problem(origin.path, _name_span(origin), "prompt.section-name", severity, message, None, related)
 
@@ -228,7 +236,7 @@ def _name_span(origin: Provenance) -> Span:
 
 
 def _section_pieces(
-    layers: Layers, imports: Imports, value: dict[str, Any], origin: Provenance
+    layers: Layers, imports: Imports, value: dict[str, Any], origin: Provenance, problems: list[Problem]
 ) -> list[Piece]:
     document = origin.document
     if document is None:
@@ -238,7 +246,7 @@ def _section_pieces(
         text = unix_lines(content).strip()
         if _secrets.of(whole(text), secrets_in_text):
             span = document.span((*origin.pointer, "content"))
-            imports.problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, _LITERAL))
+            problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, _LITERAL))
         return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
     span = document.span((*origin.pointer, "file"))
     layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
@@ -248,7 +256,7 @@ def _section_pieces(
     if refusal is None and imports.real_path(path) in imports.included:
         message = "The section's file is left out: that file is in the prompt already. Remove the section."
         code = "prompt.section-file"
-        imports.problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message))
+        problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message))
         return []
     read = take(imports, layer, path) if refusal is None else Refusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":
@@ -257,7 +265,7 @@ def _section_pieces(
     if isinstance(read, Refusal) or read.text is None:
         why = read.why if isinstance(read, Refusal) else ""
         message = f"The section's file is left out: {why or 'the limit of a prompt is reached'}."
-        imports.problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message))
+        problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message))
         return []
     imports.included.add(imports.real_path(path))
     return expand(imports, layer, path, read.text)

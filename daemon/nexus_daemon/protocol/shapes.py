@@ -76,7 +76,7 @@ class Problem(Sparse, frozen=True):
     uri: str  # the file that has it
     range: Range  # where in the file
     severity: int  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
-    code: str  # stable name: `json.…`, `config.…`, `mcp.…`, `layer.…` or `prompt.…`
+    code: str  # stable name: `json.…`, `config.…`, `mcp.…`, `layer.…`, `prompt.…`, `skill.…`, or `internal`
     message: str  # what is wrong and what to do
     fix: Fix | None = None  # edits that mend it, where there is one sure way
 

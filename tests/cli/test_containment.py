@@ -1,0 +1,63 @@
+"""The commands meet half-typed files, and bugs: they report them, and go on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.layers import reading
+from nexus_daemon.cli import main
+from support.fixture import Fixture, write_fixture
+
+FIXTURE = """
+//- /home/a/NEXUS.md
+Rules of the folder.
+//- /home/a/.nexus3/config.json
+{"context":{"zz":1},"context"}
+//- /home/a/.nexus3/mcp.json
+{"servers":{"db":{"command":"no-such-program"}}, "servers"}
+//- /home/.nexus3/config.json
+{"context":{"yy":1},"context":}
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("NEXUS_HOME", raising=False)
+    return write_fixture(FIXTURE, tmp_path)
+
+
+def check(tree: Fixture, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a command about the folder."""
+    code = main([arguments[0], tree.path("/home/a"), *arguments[1:]])
+    return code, capsys.readouterr().out
+
+
+def test_keys_that_are_typed_again(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown = check(tree, capsys, "check")
+    assert code == 1
+    for part in ('Unknown key "zz"', 'Unknown key "yy"', "no-such-program", "write a colon and a value"):
+        assert part in shown
+    assert check(tree, capsys, "show")[0] == 0
+    assert "Rules of the folder." in check(tree, capsys, "show")[1]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github", "sarif"])
+def test_a_bug(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    original = reading.parse
+
+    def faulty(path: str, *arguments: Any) -> Any:
+        if path.endswith("/a/.nexus3/config.json"):
+            raise RecursionError
+        return original(path, *arguments)
+
+    monkeypatch.setattr(reading, "parse", faulty)
+    code, shown = check(tree, capsys, "check", "--format", form)
+    assert code == 1
+    assert "This is a bug in Nexus, not your mistake." in shown
+    assert "no-such-program" in shown
+    assert "Fix the file" not in shown
+    assert "Rules of the folder." in check(tree, capsys, "show")[1]
