@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from nexus_context import jsontext
 from nexus_context.layers import reading
 from nexus_daemon.cli import main
 from support.fixture import Fixture, write_fixture
@@ -47,7 +48,7 @@ def test_keys_that_are_typed_again(tree: Fixture, capsys: pytest.CaptureFixture[
 def test_a_bug(
     tree: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    original = reading.parse
+    original = jsontext.parse
 
     def faulty(path: str, *arguments: Any) -> Any:
         if path.endswith("/a/.nexus3/config.json"):
