@@ -93,11 +93,11 @@ def load(
         if typed is not None:
             return typed
     around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline)
-    before = previous.layers if previous is not None else None
+    last = previous if alone and previous is not None and previous.folder == folder else None
     opened, reading = contained(
         folder,
-        lambda: open_layers(folder, around, before, changed),
-        lambda problem: unread_layers(folder, around, before, problem),
+        lambda: open_layers(folder, around, previous.layers if previous else None, changed),
+        lambda problem: unread_layers(folder, around, last.layers if last else None, problem),
     )
     if standing is not None:
         opened = _granted(opened, standing)
@@ -105,14 +105,14 @@ def load(
     contents = contained(
         folder,
         lambda: gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary),
-        lambda problem: _ungathered(previous, problem),
+        lambda problem: _ungathered(last, problem),
     )
     unread = reading.contain(folder, lambda: _unread(reading, opened, contents), ())
     layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
     reading.checkpoint(folder)
-    prompt, contents = _rendered(previous, layers, contents, environment, now)
+    prompt, contents = _rendered(previous, last, layers, contents, environment, now)
     problems = (*layers.problems, *contents.problems)
     revision = 1
     if previous is not None:
@@ -146,12 +146,13 @@ def _unread(reading: Reading, layers: Layers, contents: Contents) -> tuple[Skipp
 
 def _rendered(
     previous: Snapshot | None,
+    last: Snapshot | None,
     layers: Layers,
     contents: Contents,
     environment: Environment,
     now: datetime | None,
 ) -> tuple[Prompt, Contents]:
-    """The prompt, rendered if anything of it is new; the previous one, and a problem, where that fails."""
+    """The prompt, rendered if anything of it is new; the last one, and a problem, where that fails."""
     if previous is not None and now is None and _as_before(previous, layers, contents, environment):
         return previous.prompt, contents
 
@@ -160,15 +161,15 @@ def _rendered(
         return render(layers, contents, environment=environment, facts=facts), contents
 
     def report(problem: Problem) -> tuple[Prompt, Contents]:
-        prompt = previous.prompt if previous is not None else Prompt("", ())
+        prompt = last.prompt if last is not None else Prompt("", ())
         return prompt, msgspec.structs.replace(contents, problems=(*contents.problems, problem))
 
     return contained(layers.folder, rendered, report)
 
 
-def _ungathered(previous: Snapshot | None, problem: Problem) -> Contents:
-    """The contents of before, or none, where they could not be gathered."""
-    before = previous.contents if previous is not None else Contents((), (), (), ())
+def _ungathered(last: Snapshot | None, problem: Problem) -> Contents:
+    """The last contents, or none, where they could not be gathered."""
+    before = last.contents if last is not None else Contents((), (), (), ())
     problems = (*(each for each in before.problems if each != problem), problem)
     return msgspec.structs.replace(before, problems=problems)
 

@@ -269,6 +269,28 @@ def test_what_is_read_after_a_folder_could_not_be(tmp_path: Path) -> None:
     assert "Rules of tomorrow." in later.prompt.text
 
 
+@pytest.mark.parametrize(
+    ("step", "folder", "agent"),
+    [
+        ("layers.walk.Walk.opened", "/home/work", None),
+        ("layers.walk.Walk.opened", FOLDER, "helper"),
+        ("snapshot.gather", "/home/work", None),
+        ("snapshot.gather", FOLDER, "helper"),
+        ("snapshot.render", "/home/work", None),
+    ],
+)
+def test_nobody_is_served_what_is_of_another(
+    tmp_path: Path, step: str, folder: str, agent: str | None
+) -> None:
+    """What was before is kept for the same folder and agent only."""
+    tree = write_fixture(TREE, tmp_path)
+    healthy = load_folder(tree, FOLDER)
+    with broken(step, None, OSError):
+        other = load_folder(tree, folder, previous=healthy, agent=agent)
+    assert internal(tree, other) == {folder}
+    assert not any(sentence in other.prompt.text for sentence in SENTENCES.values())
+
+
 def test_the_problem_as_a_whole(caplog: pytest.LogCaptureFixture) -> None:
     """The stack is logged once, without what the exception says: that may be a part of the file."""
 
