@@ -107,7 +107,8 @@ def load(
         lambda: gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary),
         lambda problem: _ungathered(last, problem),
     )
-    unread = reading.contain(folder, lambda: _unread(reading, opened, contents), ())
+    nothing: tuple[Skipped, ...] = ()
+    unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
     layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
     if standing is not None:
         layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})

@@ -1,6 +1,6 @@
 """Files as they are while they are typed: nothing raises or is misplaced, no short way says something else.
 
-The short form of `python -m tests.torture --only typing`; on a desk each run draws new sessions.
+The short form of `python -m tests.torture --only typing_states`; on a desk each run draws new sessions.
 """
 
 import re

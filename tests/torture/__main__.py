@@ -71,7 +71,7 @@ COUNTS: Mapping[str, tuple[int, int]] = {
     "imports": (100_000, 600),
     "long": (100, 20),
     "verified": (660, 66),
-    "typing": (100_000, 500),
+    "typing_states": (100_000, 500),
     "mutated": (100_000, 500),
 }
 

@@ -27,7 +27,7 @@ FAULTS = {  # how often each happens here
     "imports": 120,
     "long": 8,
     "verified": 18,
-    "typing": 100,
+    "typing_states": 100,
     "mutated": 200,
 }
 
