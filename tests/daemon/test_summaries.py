@@ -1,9 +1,10 @@
 """Who writes the summary of a compaction: the client's model where it has one and can, else Nexus itself."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -61,6 +62,19 @@ def begin(desk: Desk, talk: Talk, message_id: int, method: str, **params: object
 async def held(desk: Desk, talk: Talk, message_id: int) -> list[Any]:
     messages = (await desk.ask(talk, message_id, "nexus/session/messages"))["messages"]
     return [message["content"] for message in messages]
+
+
+NAME = "pytest-0-popen-gw0-test_a_model_is_asked_on_the_prefix_of_the_conversation"
+PATH_LENGTH = 59  # characters: the prompt holds paths, and the window is small
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory whose path always costs about the same number of tokens."""
+    with TemporaryDirectory(prefix="nexus-") as directory:
+        root = Path(directory, NAME[: PATH_LENGTH - len(directory) - 1])
+        root.mkdir()
+        yield root
 
 
 def check(root: Path, story: Callable[[Desk, Talk], Awaitable[None]], **settings: Any) -> None:

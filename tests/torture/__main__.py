@@ -5,11 +5,12 @@ import datetime
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
 import apsw
+import msgspec
 
 # `python -m tests.torture` has the repository's root on the path, not this folder's
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from torture.figures import Outcome, table
 
 RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "durability.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- figures: python -m tests.torture --write -->", "<!-- end of figures -->"
 
 
@@ -25,22 +26,16 @@ def main() -> int:
     """Runs the faults; 1 if a promise was broken."""
     faults = _faults()
     options = _options(list(faults))
+    chosen = [name for name in faults if name in (options.only or PAGES.get(options.page) or faults)]
     outcomes = []
-    for name, run in faults.items():
-        if not options.only or name in options.only:
-            count = getattr(options, name) or (COUNTS[name][1] if options.quick else COUNTS[name][0])
-            _say(f"{name} × {count:,} …")
-            outcomes.append(run(count))
-            _say(table(outcomes[-1:]))
-    text = f"# Torture {_today()}\n\n{_machine()}\n\n{table(outcomes)}"
-    sys.stdout.write(text)
+    for name in chosen:
+        count = getattr(options, name) or (COUNTS[name][1] if options.quick else COUNTS[name][0])
+        _say(f"{name} × {count:,} …")
+        outcomes.append(faults[name](count))
+        _say(table(outcomes[-1:]))
+    sys.stdout.write(f"{_machine()}\n\n{table(outcomes)}")
     if options.write:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{_today()}.md"
-        path.write_text(text, encoding="utf-8")
-        _say(f"written to {path}")
-        if not options.only and not options.quick:
-            _publish(table(outcomes))
+        _write(dict(zip(chosen, outcomes, strict=True)))
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
@@ -76,18 +71,72 @@ COUNTS: Mapping[str, tuple[int, int]] = {
 }
 
 
+PAGES = {
+    "durability": (
+        "kills",
+        "power",
+        "crash",
+        "full",
+        "failing",
+        "readonly",
+        "windows",
+        "starved",
+        "clock",
+        "newer",
+        "verified",
+        "damage",
+    ),
+    "security": (
+        "typing_states",
+        "mutated",
+        "adversarial",
+        "race",
+        "watches",
+        "canaries",
+        "terminal",
+        "imports",
+        "long",
+        "unread",
+    ),
+}
+"""The page of the docs that promises what a fault must not break."""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """The last run of a fault."""
+
+    day: str
+    machine: str
+    outcome: Outcome
+
+
 def _faults() -> dict[str, Callable[[int], Outcome]]:
     return {name: import_module(f"torture.{name}").run for name in COUNTS}
 
 
-def _publish(figures: str) -> None:
-    """Puts the figures into the page that promises them."""
-    text = PAGE.read_text(encoding="utf-8")
+def _write(outcomes: Mapping[str, Outcome]) -> None:
+    """Keeps the figures of these faults, and writes the tables of their pages."""
+    RESULTS.mkdir(exist_ok=True)
+    for name, outcome in outcomes.items():
+        run = Run(_today(), _machine(), outcome)
+        (RESULTS / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(run)) + b"\n")
+    for page, names in PAGES.items():
+        if outcomes.keys() & set(names):
+            _publish(
+                DOCS / f"{page}.md", [path for name in names if (path := RESULTS / f"{name}.json").exists()]
+            )
+
+
+def _publish(page: Path, results: Sequence[Path]) -> None:
+    runs = [msgspec.json.decode(path.read_bytes(), type=Run) for path in results]
+    places = dict.fromkeys(f"{run.day} on {run.machine}" for run in runs)
+    text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    said = f"The run of {_today()} on {_machine()}:"
-    PAGE.write_text(f"{before}{begin}\n\n{said}\n\n{figures}\n{end}{after}", encoding="utf-8")
-    _say(f"written to {PAGE}")
+    head = f"The last run of each, {'; '.join(places)}:"
+    figures = table(run.outcome for run in runs)
+    page.write_text(f"{before}{begin}\n\n{head}\n\n{figures}\n{end}{after}", encoding="utf-8")
+    _say(f"written to {page}")
 
 
 def _today() -> str:
@@ -109,8 +158,9 @@ def _options(names: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the table to results/<date>.md; all faults: to docs/durability.md, too",
+        help="keep the figures in results/, and put them into docs/durability.md and docs/security.md",
     )
+    parser.add_argument("--page", choices=PAGES, help="only the faults of this page of the docs")
     for name in names:
         parser.add_argument(f"--{name}", type=int, metavar="N", help=f"how often [{COUNTS[name][0]:,}]")
     return parser.parse_args()
