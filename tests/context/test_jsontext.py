@@ -688,6 +688,8 @@ HOSTILE = [
         '},"b":2',
         "0x1f,",
         "#a",
+        'nulnull"tools":[]\'',
+        'true\n\\"tru😀',
     ),
 ]
 

@@ -11,6 +11,7 @@
 
 import json
 import re
+from itertools import islice
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
 
@@ -24,7 +25,10 @@ QUOTES = {"'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "‘": "
 _GOOD = re.compile(r'(?:[^"\\\x00-\x1f]*+\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,500}[^"\\\x00-\x1f]*+')
 _GOOD_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LINE = re.compile(r"[^\r\n]*+")
-_GUESSED = 1_000  # characters of a string that is not closed whose meaning is worked out
+_APOSTROPHES = 200  # and escapes, in a string in other quotation marks
+_LOOKED_AT = 100  # escaped quotes after a line's end among which the one that closes a string is looked for
+MOST_EDITS = 20  # of a fix inside a string
+_GUESSED = 1_000  # characters of a string without its quotes whose meaning is worked out
 _ENDS_LINE = re.compile(r"[ \t]*+[,}\]]*+[ \t]*+(?:[\r\n]|\Z)")
 _TO_MEND = re.compile(
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,500}|\\(?:x[0-9a-fA-F]{2}|[^\x00-\x1f]|)'
@@ -58,14 +62,17 @@ def replace(title: str, start: int, end: int, text: str) -> Fix:
     return Fix(title, (Edit(Span(start, end), text),))
 
 
-def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, closed: int = 0) -> Fix:
+def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, closed: int = 0) -> Fix | None:
     """A fix that makes a JSON string of `text[start:end]`, whose first and last characters may be quotes.
 
     `opened` and `closed` count those. The edits hold quotes and escapes only: the text may be a secret, and
-    edits are printed where people read them.
+    edits are printed where people read them. None where that takes more than MOST_EDITS of them.
     """
     low, high = start + opened, end - closed
-    inside = (Edit(Span(*found.span()), _mended(found)) for found in _TO_MEND.finditer(text, low, high))
+    places = list(islice(_TO_MEND.finditer(text, low, high), MOST_EDITS + 1))
+    if len(places) > MOST_EDITS:
+        return None
+    inside = (Edit(Span(*place.span()), _mended(place)) for place in places)
     edits = (Edit(Span(start, low), '"'), *inside, Edit(Span(high, end), '"'))
     return Fix(title, tuple(edit for edit in edits if text[edit.span.start : edit.span.end] != edit.text))
 
@@ -128,7 +135,8 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     """Read a string in other quotation marks, from the opening one at `start`."""
     closing = QUOTES[text[start]]
     # an apostrophe inside a word does not close
-    pattern = rf"[^{closing}\\\r\n]*+(?:(?:\\[^\r\n]|{closing}(?=\w))[^{closing}\\\r\n]*+){{0,1000}}{closing}"
+    inside = rf"[^{closing}\\\r\n]*+"
+    pattern = rf"{inside}(?:(?:\\[^\r\n]|{closing}(?=\w)){inside}){{0,{_APOSTROPHES}}}{closing}"
     found = re.compile(pattern).match(text, start + 1)
     if found:
         end = found.end()
@@ -141,7 +149,7 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     what = "Expecting property name enclosed in double quotes" if is_key else "Expecting value"
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
     fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
-    return Lexeme(start, end, meaning(content), (Complaint(start, end, "quotes", message, fix),))
+    return Lexeme(start, end, _guess(content), (Complaint(start, end, "quotes", message, fix),))
 
 
 def _hopeless(text: str, start: int, at: int, complaints: tuple[Complaint, ...]) -> Lexeme:
@@ -160,8 +168,12 @@ def _unterminated(
     inside = tuple(each for each in complaints if each.end <= end)
     whole = Complaint(start, end, "unterminated-string", message, fix)
     content = text[start + 1 : end]
-    # what it means is a guess; a line may have hundreds of them, each to its end
-    return Lexeme(start, end, meaning(content) if len(content) <= _GUESSED else content, (whole, *inside))
+    return Lexeme(start, end, _guess(content), (whole, *inside))
+
+
+def _guess(content: str) -> str:
+    """What a string with this content probably means; a line may have hundreds of them, each to its end."""
+    return meaning(content) if len(content) <= _GUESSED else content
 
 
 def _closing_place(text: str, start: int, line_end: int, *, is_key: bool, depth: int) -> int:
@@ -182,8 +194,12 @@ def _closing_place(text: str, start: int, line_end: int, *, is_key: bool, depth:
 def _lines_end(text: str, at: int) -> int:
     """Offset of the quote that closes a string of several lines, or -1 (rule 2)."""
     quote = text.find('"', at)
-    while quote > 0 and text[quote - 1] == "\\":
+    for _ in range(_LOOKED_AT):
+        if quote < 1 or text[quote - 1] != "\\":
+            break
         quote = text.find('"', quote + 1)
+    else:
+        return -1
     return quote if quote >= 0 and _ENDS_LINE.match(text, quote + 1) else -1
 
 
