@@ -1,5 +1,7 @@
 """A ledger that was cut, emptied, replaced or lacks acknowledged turns is reported and set aside."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -350,6 +352,54 @@ def test_what_is_no_ledger_is_not_accepted(path: Path, data: bytes | None, code:
         opening.accept(str(path), {}, str(other))
     assert caught.value.code == code
     check(path, {}, None)
+
+
+@pytest.mark.parametrize("name", ["ledger.db", "link.db"])
+def test_what_is_in_place_is_accepted_by_its_name_too(path: Path, name: str) -> None:
+    moments = Moments(path)
+    put(path, moments.closed | {"": moments.old[""]})
+    path.with_name("link.db").symlink_to(path)
+    assert opening.accept(str(path), {}, str(path.with_name(name))) == (str(path), None)
+    with ledger_in(path) as ledger:
+        assert (ledger.notice, history(ledger)) == (None, "u1 a1")
+
+
+def test_what_cannot_be_moved_leaves_the_ledger_in_its_place(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = tmp_path / "other file system" / "backup.db"
+    backup.parent.mkdir()
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        ledger.backup(str(backup))
+        append(ledger, "u2")
+    move = os.rename
+
+    def rename(source: str, target: str) -> None:
+        if str(backup.parent) in source:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        move(source, target)
+
+    with monkeypatch.context() as patched, pytest.raises(LedgerError) as caught:
+        patched.setattr(os, "rename", rename)
+        opening.accept(str(path), {}, str(backup))
+    assert f"Copy it to {path.parent} first" in str(caught.value)
+    assert sorted(each.name for each in path.parent.glob("*.db*")) == [
+        "ledger.db",
+        "ledger.db.lock",
+        "ledger.db.witness",
+    ]
+    with ledger_in(path) as ledger:
+        assert (ledger.notice, history(ledger)) == (None, "u1 u2")
+
+
+def test_a_backup_is_accepted_where_there_is_no_ledger_yet(path: Path, tmp_path: Path) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        ledger.backup(str(tmp_path / "backup.db"))
+    new = tmp_path / "another machine" / "nexus" / "ledger.db"
+    assert opening.accept(str(new), {}, str(tmp_path / "backup.db")) == (str(new), None)
+    check(new, {}, None)
 
 
 # ---------------------------------------------------------------- the file

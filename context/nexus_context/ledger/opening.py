@@ -179,6 +179,8 @@ def accept(
     where that is not possible.
     """
     where = place(path, environ)
+    if replacement is not None and os.path.realpath(replacement) == os.path.realpath(where):
+        replacement = None
     source = where if replacement is None else replacement
     try:
         if not os.path.getsize(source):
@@ -188,6 +190,12 @@ def accept(
     except FileNotFoundError:
         raise LedgerError(f"{source} does not exist.", code="ledger-foreign") from None
     except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise LedgerError(
+                f"{source} cannot be moved to {where}: it is on another file system; nothing was changed. "
+                f"Copy it to {os.path.dirname(where)} first, and accept the copy.",
+                code="ledger-io",
+            ) from error
         raise refused(error, source) from error
     except apsw.Error as error:
         raise LedgerError(f"{source} is no ledger ({error}).", code="ledger-foreign") from error

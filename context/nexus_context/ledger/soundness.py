@@ -96,16 +96,18 @@ def set_aside_remains(path: str) -> str | None:
 def accept(path: str, replacement: str | None = None) -> str | None:
     """Take the ledger at `path` as it is for all that was acknowledged, or put `replacement` in its place.
 
-    Returns where the ledger that was there has been moved to. OSError where that is not possible.
+    Returns where the ledger that was there has been moved to. OSError where that is not possible: then it
+    stays in its place.
     """
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     aside = None
     with _alone(path):
         if replacement is not None:
+            fresh = _free(path, "accepted")  # beside the ledger first: only then it makes room
+            _rename(replacement, fresh)
             if any(os.path.lexists(path + end) for end in ("", *BESIDE)):
                 aside = _move(path, _free(path, "replaced"))
-            for end in (*BESIDE, ""):
-                with suppress(FileNotFoundError):
-                    os.rename(replacement + end, path + end)
+            _rename(fresh, path)
         for stale in (path, replacement or path):
             with suppress(FileNotFoundError):
                 os.unlink(stale + witness.END)
@@ -136,10 +138,15 @@ def _free(path: str, state: str) -> str:
     return target
 
 
-def _move(path: str, target: str) -> str:
+def _rename(path: str, target: str) -> None:
+    """Move a database with what lies beside it."""
     for end in (*BESIDE, ""):
         with suppress(FileNotFoundError):
             os.rename(path + end, target + end)
+
+
+def _move(path: str, target: str) -> str:
+    _rename(path, target)
     if not os.path.lexists(target):  # salvage reads the log beside it
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with suppress(FileNotFoundError):
