@@ -134,7 +134,8 @@ def test_an_answer_of_the_client_does_not_wait() -> None:
 def test_exit_and_the_end_of_the_input_do_not_wait() -> None:
     async def run(said: bool) -> list[Message]:
         talk = Talk(limits=Limits(in_flight=1, poll_seconds=1000))
-        talk.send(HELLO, call(1, "nexus/wait", {"seconds": 60}), echo(2))
+        talk.send(HELLO, call(1, "nexus/wait", {"seconds": 60}), echo(2), tell("nexus/echo", {"value": 1}))
+        talk.send({"jsonrpc": "2.0", "id": 3, "method": 7})
         await asyncio.sleep(0)
         if said:
             talk.send(tell("exit"))
@@ -144,7 +145,8 @@ def test_exit_and_the_end_of_the_input_do_not_wait() -> None:
         return talk.writer.messages()[1:]
 
     for end in (True, False):
-        assert [each["error"]["code"] for each in check(run(end))] == [-32802]
+        replies = [(each["id"], each["error"]["code"]) for each in check(run(end))]
+        assert replies == [(1, -32802), (2, -32802), (3, -32600)]
 
 
 @settings(max_examples=60, deadline=None)

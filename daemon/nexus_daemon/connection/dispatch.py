@@ -18,7 +18,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -115,6 +115,19 @@ class NexusProtocol(LanguageServerProtocol):
         assert message.id is not None  # noqa: S101 - _`read_envelope` saw to it
         call = _Call(message.id, message.method, time.perf_counter())
         return self._on_request(call, message.params, decoded)
+
+    def _refuse(self, body: wire.Body) -> None:
+        """Answer a request whose turn does not come any more."""
+        try:
+            message, _ = read_envelope(body, {})
+        except RpcError as failure:
+            self._send_error(failure.data, RpcError(failure.code, failure.message))
+            return
+        if not isinstance(message.method, msgspec.UnsetType) and not isinstance(
+            message.id, msgspec.UnsetType | None
+        ):
+            call = _Call(message.id, message.method, time.perf_counter())
+            self._fail(call, asyncio.CancelledError())
 
     def _on_request(self, call: _Call, raw: Params, decoded: msgspec.Struct | None) -> bool:
         try:
@@ -348,11 +361,16 @@ class NexusProtocol(LanguageServerProtocol):
         clean = self.state == "shutdown"
         self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
 
-    def close(self) -> None:
-        """Answer what is still open and take no more messages; the link calls it, once."""
+    def close(self, waiting: Iterable[wire.Body] = ()) -> None:
+        """Answer what is still open and take no more messages; the link calls it, once.
+
+        `waiting` are messages that came and were not received yet.
+        """
         running, self._running = self._running, {}
         for call in running.values():
             self._fail(call, asyncio.CancelledError())
+        for body in waiting:
+            self._refuse(body)
         self.state = "ended"
         for task in (*running, *self._background):
             task.cancel()

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 from collections import deque
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -67,7 +68,7 @@ class Receiver(Protocol):
 
     def drained(self) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self, waiting: Iterable[wire.Body]) -> None: ...
 
 
 class Reader(Protocol):
@@ -268,7 +269,8 @@ class StreamLink:
         # open requests are answered before the protocol is closed, and nothing is read any more
         self._code = code
         self._tick.cancel()
-        self._protocol.close()
+        waiting, self._parked = self._parked, deque()
+        self._protocol.close(waiting)
         self._writable.set()
         if self._reader is not None:
             self._reader.close()
