@@ -221,7 +221,7 @@ def _hand_over(conversation: Conversation, book: Book) -> None:
 def compaction_of(
     conversation: Conversation, summary: Message, kept: Iterable[int], counter: TokenCounter, receipt: Any
 ) -> NewCompaction:
-    """What the ledger is to write of a compaction that keeps the messages of these indexes."""
+    """What the ledger is to write of a compaction that keeps the messages of these positions."""
     head = conversation.head
     assert head is not None  # noqa: S101 - there is something to compact
     return NewCompaction(
@@ -230,7 +230,7 @@ def compaction_of(
         thread=head.thread,
         summary=Counted(summary, count_message(counter, content_of(summary))),
         counter=counter.name,
-        kept=ranges(conversation.positions[index] for index in kept),
+        kept=ranges(kept),
         receipt=msgspec.to_builtins(receipt),
     )
 
@@ -238,8 +238,8 @@ def compaction_of(
 def compacted(
     conversation: Conversation, done: records.Appended, kept: Iterable[int], compaction: str
 ) -> None:
-    """The ledger has written it: the summary comes first, then what is kept."""
-    conversation.positions = [done.before.messages, *(conversation.positions[index] for index in kept)]
+    """The ledger has written it: the summary comes first, then what is kept, by its positions."""
+    conversation.positions = [done.before.messages, *kept]
     conversation.head = done.head
     conversation.compaction = compaction
     conversation.loaded = None

@@ -320,7 +320,7 @@ def test_summaries_of_summaries_do_not_grow(messages: list[Message], available: 
 def test_what_is_said_after_the_plan_stays() -> None:
     made, more = planned(chat(TALK)), chat("user: One more thing.\nassistant: Yes?")
     assert made is not None
-    longer = made.extended([*made.messages, *more], made.tokens_before + 12)
+    longer = made.extended(more, 12)
     assert longer.replaced == made.replaced
     assert longer.preserved == (*made.preserved, *more)
     assert longer.tokens_kept == made.tokens_kept + 12

@@ -249,6 +249,36 @@ def test_a_compaction_that_is_due_is_not_held_up_either(monkeypatch: pytest.Monk
         check(one)
 
 
+@pytest.mark.parametrize("late", [[], ["And this?"]])
+def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
+    late: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its summary is written, another request may need all messages."""
+    monkeypatch.setattr(following, "LEAST_READ", 0)
+    monkeypatch.setattr(following, "READ_TOKENS", 0)
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        steps = jobs.compact(two.used, protocol.CompactParams("file:///a"))
+        draft = next(steps)
+        assert draft.plan.missing
+        two.used.follow_all()
+        assert not two.conversation.manager.history.gap.messages
+        for text in late:
+            two.say(text)
+        with pytest.raises(StopIteration) as ended:
+            steps.send(None)
+        receipt = ended.value.value[0]
+        assert receipt.id == two.conversation.compaction
+        assert two.held()[0].startswith("[CONTEXT SUMMARY]")
+        kept = len(draft.plan.preserved) + len(late)
+        assert len(two.held()) == 1 + kept
+        assert one.held() == two.held()
+        check(two)
+        jobs.undo(one.used, receipt.id)
+        one.used.follow_all()
+        assert len(one.conversation.positions) == receipt.replaced_messages + kept
+
+
 @pytest.mark.parametrize("step", ["compact", "undo", "clear"])
 def test_a_compaction_of_another_conversation_is_refused(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):

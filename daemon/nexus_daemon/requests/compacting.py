@@ -10,7 +10,7 @@
 4. A compaction is in force once the ledger has it (`following`).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -160,14 +160,14 @@ def _compacted(
     line = _Line.of(conversation)
     written = yield Draft(plan, sent, counter, conversation.compaction)
     following.follow(conversation, book, snapshot)
-    plan = line.continued(plan, conversation, counter)
+    plan, positions = line.continued(plan, conversation, counter)
     result = _finished(plan, written, counter, now)
-    _put_in_force(result, plan, conversation, book, snapshot, counter)
+    _put_in_force(result, plan, positions, conversation, book, snapshot, counter)
     return result
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """Which messages a conversation held, by their positions in the ledger."""
+    """Which messages a plan was made of, by their positions in the ledger."""
 
     thread: str | None
     compaction: str | None
@@ -179,32 +179,37 @@ class _Line(msgspec.Struct, frozen=True):
         thread = None if head is None else head.thread
         return cls(thread, conversation.compaction, tuple(conversation.positions))
 
-    def continued(self, plan: "Plan", conversation: Conversation, counter: TokenCounter) -> "Plan":
-        """The plan with what was appended since. HeadMovedError where anything else happened."""
+    def continued(
+        self, plan: "Plan", conversation: Conversation, counter: TokenCounter
+    ) -> tuple["Plan", tuple[int, ...]]:
+        """The plan with what was appended since, and the positions of all its messages.
+
+        More of the conversation may be loaded by now. HeadMovedError where anything else happened.
+        """
         now = _Line.of(conversation)
-        known = len(self.positions)
-        if (now.thread, now.compaction, now.positions[:known]) != (
-            self.thread,
-            self.compaction,
-            self.positions,
-        ):
+        if (now.thread, now.compaction) != (self.thread, self.compaction):
             raise HeadMovedError(conversation.session)
-        if len(now.positions) == known:
-            return plan
+        last = max(self.positions, default=-1)
+        first = next((at for at, each in enumerate(now.positions) if each > last), len(now.positions))
+        if first == len(now.positions):
+            return plan, self.positions
         history = conversation.manager.history
-        return plan.extended(history.messages, history.tokens(counter))
+        sums = history.sums(counter)
+        extended = plan.extended(history.messages[first:], sums[-1] - sums[first])
+        return extended, (*self.positions, *now.positions[first:])
 
 
 def _put_in_force(
     result: "CompactionResult",
     plan: "Plan",
+    positions: Sequence[int],
     conversation: Conversation,
     book: Book,
     snapshot: Snapshot,
     counter: TokenCounter,
 ) -> None:
     """Write the compaction. HeadMovedError where another window did more than append meanwhile."""
-    kept = (*plan.pinned, *range(plan.start, len(plan.messages)))
+    kept = [positions[index] for index in (*plan.pinned, *range(plan.start, len(plan.messages)))]
     asked = following.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
     try:
         done = book.compact(conversation.session, asked)

@@ -98,13 +98,15 @@ class Plan(msgspec.Struct, frozen=True):
         return (*range(self.lead), *range(self.read_from, self.start))
 
     def extended(self, messages: Sequence[Message], tokens: int) -> "Plan":
-        """The plan when messages were added behind those that it was made of: they are kept, too.
+        """The plan when these messages were added behind those that it was made of: they are kept, too.
 
-        `messages` are all, `tokens` theirs.
+        `tokens` are theirs.
         """
-        more = tokens - self.tokens_before
         return msgspec.structs.replace(
-            self, messages=tuple(messages), tokens_before=tokens, tokens_kept=self.tokens_kept + more
+            self,
+            messages=(*self.messages, *messages),
+            tokens_before=self.tokens_before + tokens,
+            tokens_kept=self.tokens_kept + tokens,
         )
 
     def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
