@@ -5,13 +5,14 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.ledger import open_ledger, opening, soundness, witness
+from nexus_context.ledger import chain, open_ledger, opening, soundness, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
@@ -281,6 +282,62 @@ def test_a_file_that_another_program_changed_is_looked_through(path: Path) -> No
         assert "'main'" in str(ledger.notice) and "from turn 3 on" in str(ledger.notice)
         assert len(ledger.sessions()) == 2
     check(path, {}, None)  # it is told once
+
+
+def test_what_others_write_while_a_file_is_looked_through_raises_no_alarm(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        append(ledger, "u1", "other")
+    os.utime(path, ns=(0, 0))
+    find_break = chain._break
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(chain, "_break", find_break)
+        with ledger_in(path) as ledger:
+            append(ledger, "u2")
+            ledger.delete(FOLDER, "other")
+        return find_break(*given)
+
+    monkeypatch.setattr(chain, "_break", meanwhile)
+    with ledger_in(path) as ledger:
+        assert chain._break is find_break
+        assert (ledger.notice, history(ledger)) == (None, "u1 u2")
+
+
+def test_what_others_write_while_a_suspect_ledger_is_compared_does_not_set_it_aside(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        look_up = witness.value
+
+        def meanwhile(*given: Any) -> Any:
+            monkeypatch.setattr(witness, "value", look_up)
+            ledger.delete(FOLDER, "main")
+            return look_up(*given)
+
+        monkeypatch.setattr(witness, "value", meanwhile)
+        assert soundness._lost(str(path)) is None
+        assert witness.value is look_up
+
+
+@pytest.mark.parametrize(
+    "damage", ["DROP TABLE ledger", "DELETE FROM ledger", "UPDATE ledger SET id = x'00'", "DROP TABLE mark"]
+)
+def test_a_damaged_ledger_that_cannot_be_written_is_not_in_the_way(path: Path, damage: str) -> None:
+    Moments(path)
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+    connection = apsw.Connection(str(path))
+    connection.execute(damage)
+    connection.close()
+    ledger = opening._volatile(str(path), "Read-only.")
+    assert "What it holds" in str(ledger.notice) or "It lacks" in str(ledger.notice)
+    append(ledger, "u7", "new")
+    assert history(ledger, "new") == "u7"
+    ledger.close()
 
 
 def test_a_large_file_that_was_changed_is_not_looked_through_for_long(

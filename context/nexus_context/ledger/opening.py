@@ -104,11 +104,14 @@ class _Opening:
         until = time.monotonic() + LOOK
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         try:
+            connection.execute("BEGIN")  # at one moment: others may write meanwhile
             broken = verification.damage(connection, entire=False) or verification.broken(connection)
         except apsw.InterruptError:
             return  # `nexus sessions verify` takes its time
         finally:
             connection.set_progress_handler(None)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         if isinstance(broken, str):
             raise witness.ChangedError(broken)
         if broken is not None:

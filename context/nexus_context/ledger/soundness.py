@@ -57,7 +57,7 @@ def mend(path: str, damaged: File | None) -> str | None:
         try:
             connection = connect(path)
             try:
-                reason = witness.lost(connection, version_of(connection), claim)
+                reason = _reason(connection, claim)
                 if reason is not None:
                     return _set_aside(path, reason)
                 if _sound(connection):
@@ -162,9 +162,15 @@ def _lost(path: str) -> str | None:
     except witness.LostError as error:
         return str(error)
     try:
-        return witness.lost(connection, version_of(connection), claim)
+        return _reason(connection, claim)
     finally:
         leave(connection)
+
+
+def _reason(connection: apsw.Connection, claim: witness.Claim | None) -> str | None:
+    """As `witness.lost`, at one moment: others may write meanwhile."""
+    with connection:
+        return witness.lost(connection, version_of(connection), claim)
 
 
 def _index_anew(connection: apsw.Connection) -> None:

@@ -36,7 +36,11 @@ def copied(path: str, into: apsw.Connection) -> str | None:
         _copy(path, into)
     except (apsw.Error, OSError) as error:
         return f"What it holds cannot be read ({error})."
-    reason = witness.lost(into, migrations.version_of(into), claim)
+    try:
+        reason = witness.lost(into, migrations.version_of(into), claim)
+    except apsw.Error as error:  # it is damaged: memory begins empty
+        _replace(apsw.Connection(":memory:"), into)
+        return f"What it holds cannot be read ({error})."
     if reason is not None:
         return f"It lacks what was acknowledged ({reason}); the rest can be read."
     return "What it holds can be read."
@@ -60,6 +64,14 @@ def _backup(path: str, source: apsw.Connection, into: apsw.Connection) -> None:
     try:
         tables = source.execute("SELECT count(*) FROM sqlite_schema").get
         check_kind(path, source.pragma("application_id"), migrations.version_of(source), tables=tables)
+    except BaseException:
+        source.close()
+        raise
+    _replace(source, into)
+
+
+def _replace(source: apsw.Connection, into: apsw.Connection) -> None:
+    try:
         with into.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(1000)
