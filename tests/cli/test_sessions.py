@@ -428,6 +428,13 @@ def test_a_backup_is_written_verified_and_restored(chat: Place, tmp_path: Path) 
     assert not target.exists()
 
 
+def test_a_backup_of_a_ledger_that_lost_something_does_not_end_well(chat: Place, tmp_path: Path) -> None:
+    (tmp_path / "state" / "ledger.db").write_bytes(b"")
+    out, err = chat.run("backup", str(tmp_path / "backup.db"), code=1)
+    assert "0 sessions written" in out
+    assert "lacks what was acknowledged" in err
+
+
 @pytest.mark.parametrize("content", [None, b"", b"no ledger"])
 def test_what_is_no_ledger_is_not_accepted(chat: Place, tmp_path: Path, content: bytes | None) -> None:
     if content is not None:

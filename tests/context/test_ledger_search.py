@@ -310,6 +310,20 @@ def test_a_ledger_of_the_version_before_is_indexed_step_by_step(
         assert ledger.verify().sound
 
 
+def test_a_step_of_indexing_is_bounded_by_what_it_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_ledger(str(path))) as ledger:
+        append(ledger, "main", *(Message("tool", "漢字" * 500) for _ in range(10)))
+    make_old(path, 3)
+    monkeypatch.setattr("nexus_context.ledger.part_index.LONGEST", 2_000)
+    monkeypatch.setattr("nexus_context.ledger.opening.INDEX", 0.0)
+    monkeypatch.setattr("nexus_context.ledger.sqlite.INDEX", 0.0)
+    with closing(open_ledger(str(path))) as ledger:
+        assert [len(ledger.search("字漢")) for _ in range(10)] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 10]
+
+
 def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with closing(open_ledger(str(path))) as ledger:

@@ -8,7 +8,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import apsw
 
@@ -16,7 +15,9 @@ from nexus_context.ledger.spaceless import from_bytes
 from nexus_context.ledger.sql import value
 
 STEP = 500
-"""Messages that are looked at in one transaction."""
+"""Messages that are looked at in one transaction, at most."""
+LONGEST = 1 << 20
+"""Characters that are written to the index in one transaction, and those of one message."""
 
 _BELOW = "SELECT below FROM part_missing"
 _OLD = """
@@ -36,10 +37,19 @@ def fill(connection: apsw.Connection) -> bool:
     below = value(connection, _BELOW)
     if not below:
         return False
-    rows: list[tuple[Any, ...]] = connection.execute(_OLD, (below, STEP)).fetchall()
-    parts = [(number, part) for number, said in rows if (part := from_bytes(said)) is not None]
+    parts: list[tuple[int, str]] = []
+    count = size = last = 0
+    rows = connection.execute(_OLD, (below, STEP))
+    for last, said in rows:
+        count += 1
+        if (part := from_bytes(said)) is not None:
+            parts.append((last, part))
+            size += len(part)
+            if size > LONGEST:
+                rows.close()
+                break
     connection.executemany("INSERT INTO part (rowid, said) VALUES (?, ?)", parts)
-    below = rows[-1][0] if len(rows) == STEP else 0
+    below = last if count == STEP or size > LONGEST else 0
     connection.execute("UPDATE part_missing SET below = ?", (below,))
     return bool(below)
 

@@ -67,7 +67,8 @@ which moves that file to the ledger's place, and the ledger that was there aside
 
 BACKUP = """\
 Copies the ledger as it is at one moment into one file, while others go on to write. The copy is verified
-before it gets its name, only you can read it, and a file that exists is not overwritten.
+before it gets its name, only you can read it, and a file that exists is not overwritten. Exit code 1, too,
+where the ledger was set aside when it was opened: what is copied then is the one that was begun instead.
 """
 
 SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."

@@ -32,6 +32,7 @@ def run_backup(options: argparse.Namespace) -> int:
     with ledger_for(folder("."), writes=True) as ledger:
         try:
             sessions = ledger.backup(path)
+            whole = ledger.notice is None
         except FileExistsError:
             say(f"{options.file} exists already; give another name.")
             return 1
@@ -39,7 +40,7 @@ def run_backup(options: argparse.Namespace) -> int:
             say(f"{options.file} cannot be written: {error.strerror or error}.")
             return 1
     output.line(f"{counted(sessions, 'session')} written to {options.file} and verified.")
-    return 0
+    return 0 if whole else 1
 
 
 def _print(verification: Verification) -> None:
