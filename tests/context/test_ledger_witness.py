@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.ledger import chain, open_ledger, opening, soundness, witness
+from nexus_context.ledger import chain, open_ledger, opening, soundness, sql, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
@@ -311,16 +311,16 @@ def test_what_others_write_while_a_suspect_ledger_is_compared_does_not_set_it_as
 ) -> None:
     with ledger_in(path) as ledger:
         append(ledger, "u1")
-        look_up = witness.value
+        late = [lambda: ledger.delete(FOLDER, "main")]
 
         def meanwhile(*given: Any) -> Any:
-            monkeypatch.setattr(witness, "value", look_up)
-            ledger.delete(FOLDER, "main")
-            return look_up(*given)
+            while late:
+                late.pop()()
+            return sql.value(*given)
 
-        monkeypatch.setattr(witness, "value", meanwhile)
+        monkeypatch.setattr("nexus_context.ledger.witness.value", meanwhile)
         assert soundness._lost(str(path)) is None
-        assert witness.value is look_up
+        assert not late
 
 
 @pytest.mark.parametrize(

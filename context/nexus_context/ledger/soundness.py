@@ -169,8 +169,11 @@ def _lost(path: str) -> str | None:
 
 def _reason(connection: apsw.Connection, claim: witness.Claim | None) -> str | None:
     """As `witness.lost`, at one moment: others may write meanwhile."""
-    with connection:
+    connection.execute("BEGIN")
+    try:
         return witness.lost(connection, version_of(connection), claim)
+    finally:
+        connection.execute("COMMIT")
 
 
 def _index_anew(connection: apsw.Connection) -> None:

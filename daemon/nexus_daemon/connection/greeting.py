@@ -7,7 +7,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -78,7 +78,7 @@ class Greeting:
     def drained(self) -> None:
         """Nothing waits for the client."""
 
-    def close(self) -> None:
+    def close(self, waiting: Iterable[wire.Body] = ()) -> None:  # noqa: ARG002 - none wait yet
         """Nothing is open yet, and nothing need begin."""
         self.state = "ended"
 
