@@ -411,6 +411,20 @@ def test_what_is_no_ledger_is_not_accepted(path: Path, data: bytes | None, code:
     check(path, {}, None)
 
 
+def test_a_damaged_backup_is_not_accepted(path: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    with ledger_in(path) as ledger:
+        append(ledger, "u1")
+        ledger.backup(str(backup))
+    data = bytearray(backup.read_bytes())
+    data[len(data) // 2 : -100] = b"\xff" * (len(data) - len(data) // 2 - 100)
+    backup.write_bytes(data)
+    with pytest.raises(LedgerError) as caught:
+        opening.accept(str(path), {}, str(backup))
+    assert (caught.value.code, backup.exists()) == ("ledger-corrupt", True)
+    check(path, {}, None)
+
+
 @pytest.mark.parametrize("name", ["ledger.db", "link.db"])
 def test_what_is_in_place_is_accepted_by_its_name_too(path: Path, name: str) -> None:
     moments = Moments(path)

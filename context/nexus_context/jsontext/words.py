@@ -133,9 +133,9 @@ def read_value(text: str, start: int) -> Lexeme:
         message = "Expecting value: write a decimal number without `+`, `_` and leading zeros."
         rewritten = _rewrite(source, start, number)
         return _instead(start, end, read_number(number), "number", message, rewritten)
-    fix = requote("Quote the text", text, start, end)
+    quoted = requote("Quote the text", text, start, end)
     message = "Expecting value: write text in double quotes."
-    return _instead(start, end, source, "unquoted-string", message, fix)
+    return _instead(start, end, source, "unquoted-string", message, quoted)
 
 
 def read_number(source: str) -> int | float | None:

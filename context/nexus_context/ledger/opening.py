@@ -189,6 +189,12 @@ def accept(
         if not os.path.getsize(source):
             raise LedgerError(f"{source} is empty: it is no ledger.", code="ledger-foreign")
         soundness.check_header(source)
+        if replacement is not None and (damage := soundness.damage_of(replacement)) is not None:
+            raise LedgerError(
+                f"{source} is damaged ({damage}); nothing was changed. Bring back what can be read: nexus "
+                f"sessions salvage {source}",
+                code="ledger-corrupt",
+            )
         return where, soundness.accept(where, replacement)
     except FileNotFoundError:
         raise LedgerError(f"{source} does not exist.", code="ledger-foreign") from None

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import apsw
 
@@ -91,6 +92,21 @@ def set_aside_remains(path: str) -> str | None:
     """Move away what is left beside a ledger that was emptied or removed."""
     with _alone(path):
         return _set_aside(path, "its file is empty or gone") if witness.emptied(path) else None
+
+
+def damage_of(path: str) -> str | None:
+    """What is wrong with a database that has no log beside it, such as a backup; None where nothing is."""
+    if any(os.path.lexists(path + end) for end in BESIDE):
+        return None
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
+    try:
+        outcome = connection.execute("PRAGMA integrity_check(1)").get
+    except apsw.Error as error:
+        outcome = error
+    finally:
+        connection.close()
+    return None if outcome == "ok" else str(outcome).partition("\n")[0]
 
 
 def accept(path: str, replacement: str | None = None) -> str | None:
