@@ -6,8 +6,8 @@ A covered character becomes `*`, so that columns stay. Of JSON is shown
 2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
    (`redact.is_secret_place`);
 3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
-   keys whose missing quotes are reported, and plain names in quotes before a colon in lines whose quotes
-   all close.
+   keys whose missing quotes are reported, and plain names in quotes before a colon, where a key can be, in
+   lines whose quotes all close.
 
 Of front matter are shown the names of fields, and the reported value of a field of the specification; of
 prose whatever `redact.redact_prose` leaves.
@@ -122,10 +122,17 @@ def _covered_json(line: str, valid: bool) -> str:
     tokens = list(_tokens(line))
     strings = [line[first:last] for first, last in tokens if line[first] == '"']
     closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
-    parts, end = [], 0
+    parts, end, brackets = [], 0, []
     for first, last in tokens:
         token = line[first:last]
-        is_key = token[0] == '"' and _COLON.match(line, last) is not None
+        before = line[end:first].rstrip()
+        for char in before:
+            if char in "{[":
+                brackets.append(char)
+            elif char in "}]" and brackets:
+                brackets.pop()
+        can_be_key = token[0] == '"' and before[-1:] != ":" and brackets[-1:] != ["["]
+        is_key = can_be_key and _COLON.match(line, last) is not None
         shown = is_key and (valid or (closes and mend.is_plain(token[1:-1])))
         parts += [line[end:first], token if shown else _covered_token(token)]
         end = last

@@ -46,6 +46,7 @@ SECRET_KEYS = frozenset(
     | {"inputs", "url", "serverurl", "baseurl", "uri", "endpoint", "oauth", "provider", "ledger"}
 )
 """Keys whose values are secret, with all that is below them; in lower case, without `_` and `-`."""
+_SERVERS = ("servers", "mcpservers")
 
 _SAYS_SECRET = re.compile(
     r"(?i)(?:token|key|passw(?:or)?d|passwd|pwd|passphrase|credentials?|cookies?|auth|authorization|bearer|dsn"
@@ -114,11 +115,21 @@ def says_secret(name: str) -> bool:
 
 def is_secret_place(pointer: Sequence[str | int]) -> bool:
     """Whether the value at a path of keys is secret by its place, whatever it looks like."""
-    return any(
-        step.replace("_", "").replace("-", "").lower() in SECRET_KEYS or says_secret(step)
-        for step in pointer
-        if isinstance(step, str)
+    return _stands_for_server(pointer) or any(
+        _bare(step) in SECRET_KEYS or says_secret(step) for step in pointer if isinstance(step, str)
     )
+
+
+def _stands_for_server(pointer: Sequence[str | int]) -> bool:
+    """Whether a value is where a server or all of them belong: it may be a command line."""
+    for index, step in enumerate(pointer):
+        if isinstance(step, str) and _bare(step) in _SERVERS:
+            return not any(isinstance(member, str) for member in pointer[index + 2 : index + 3])
+    return False
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:

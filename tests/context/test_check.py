@@ -69,7 +69,7 @@ def test_a_known_key_elsewhere_is_named_and_not_removed() -> None:
         (
             "config.unknown-key",
             '"ancestor_depth"',
-            'Unknown key "ancestor_depth" here: it belongs into "context".',
+            'Unknown key "ancestor_depth" here: it belongs in "context".',
             None,
         ),
     )

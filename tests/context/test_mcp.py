@@ -207,7 +207,7 @@ def test_both_forms() -> None:
             '"arg"',
             'Unknown key "arg" in "a": did you mean "args"?',
         ),
-        ('{"github": {"command": "npx"}}', "unknown-key", '"github"', 'A server belongs into "mcpServers".'),
+        ('{"github": {"command": "npx"}}', "unknown-key", '"github"', 'A server belongs in "mcpServers".'),
         (
             '{"servers": [{"name": "a", "command": "npx", "type": "htp"}]}',
             "enum",

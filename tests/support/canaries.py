@@ -98,6 +98,15 @@ _VALUES: Mapping[str, tuple[str, str]] = {
     "number as an argument": ('"command": "no-tool", "args": ["--pin", §]', NUMBER),
 }
 
+# what stands where servers belong; a server may be named like a setting
+_INSTEAD: Mapping[str, str] = {
+    "text": '{"servers": "no-tool --token §"}',
+    "texts": '{"servers": ["no-tool --token §"]}',
+    "lists": '{"servers": [["no-tool", "--token", "§"]]}',
+    "text of a server": '{"servers": {"memory": "no-tool --token §"}}',
+    "list of a server": '{"mcpServers": {"tools": ["no-tool", "--token", "§"]}}',
+}
+
 # ---------------------------------------------------------------- config.json
 
 _CONFIG: Mapping[str, str] = {
@@ -164,6 +173,8 @@ def canaries() -> Iterator[Canary]:
     for name, (members, secret) in _VALUES.items():
         yield Canary(f"claude: {name}", "work/.mcp.json", _FORMS["claude"] % members, secret)
     text = '{"servers": {"one": {"command": "${input:i}"}},\n "inputs": [{"id": "i", "default": "§"}]}'
+    for name, text in _INSTEAD.items():
+        yield Canary(f"instead: {name}", f"{LOCAL}mcp.json", text)
     yield Canary("vscode: input", "work/.vscode/mcp.json", text)
     for where, path in (("global", GLOBAL), ("local", LOCAL)):
         for name, text in _CONFIG.items():
@@ -213,6 +224,8 @@ STATES: Mapping[str, Callable[[str], str]] = {
     ),
     "quote inside": lambda text: text.replace(MARK, f'x" {MARK}'),
     "quote and colon inside": lambda text: text.replace(MARK, f'x", {MARK} "'),
+    "colon after": lambda text: text.replace(f'{MARK}"', f'{MARK}": '),
+    "value after": lambda text: text.replace(f'{MARK}"', f'{MARK}": "x"'),
     "line end inside": lambda text: text.replace(MARK, f"x\n{MARK}"),
     "line ends around": lambda text: text.replace(MARK, f"x\n{MARK}\ny"),
     "bad escape": lambda text: text.replace(MARK, f"\\q{MARK}"),

@@ -340,7 +340,7 @@ def _unknown_key_problem(
     homes = _sections_with(str(pointer[-1])) if family == "config" else []
     fix: Fix | None = None
     if homes:
-        remedy = f"it belongs into {mend.listed(homes)}."
+        remedy = f"it belongs in {mend.listed(homes)}."
     elif finding.meant:
         remedy = f"did you mean {mend.quoted(finding.meant)}?"
         fix = mend.rename(document, pointer, finding.meant)

@@ -189,7 +189,7 @@ def _root_problems(document: JsonDocument, unknown: Severity) -> list[Problem]:
     problems = conform(document, (), _root_node(), family="mcp", unknown=unknown)
     value = document.value
     return [
-        msgspec.structs.replace(problem, message='A server belongs into "mcpServers".', fix=None)
+        msgspec.structs.replace(problem, message='A server belongs in "mcpServers".', fix=None)
         if problem.code == "mcp.unknown-key" and _is_server(value.get(_key_at(document, problem.span)))
         else problem
         for problem in problems

@@ -128,7 +128,7 @@ def _command_problems(
     elif document.ok and _PROGRAM.fullmatch(command):  # of a broken list the first item may be an argument
         message = f'There is no program "{command}": install it, or give its full path.'
     else:  # the text may hold arguments, and they may be secrets
-        message = 'There is no such program: install it, or give its full path. Arguments belong into "args".'
+        message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
     return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, _covered(message))]
 
 
