@@ -55,6 +55,7 @@ class CoveredText:
 
     def __init__(self, problem: Problem, text: str, index: LineIndex) -> None:
         self._index, self._span = index, problem.span
+        self._is_secret = _is_secret(problem)
         family = problem.code.partition(".")[0]
         self._json = problem.path.endswith(".json") or (
             family in _JSON_FAMILIES and not problem.path.endswith(".md")
@@ -100,12 +101,14 @@ class CoveredText:
         covered = _WORD.sub("*", line[head:])
         if keep.start >= keep.end:
             return line[:head] + covered
-        shown = line[:head] + " " * (keep.start - head) + line[keep.start : keep.end]
-        shown = redact_prose(shown)[keep.start :]
+        low = max(keep.start - NEAR, 0)
+        shown = redact_prose(line[low : keep.end + NEAR])[keep.start - low : keep.end - low]
         return line[:head] + covered[: keep.start - head] + shown + covered[keep.end - head :]
 
     def _may_show(self, number: int) -> bool:
         """Whether a line of the front matter belongs to a field whose value is no secret by its name."""
+        if self._is_secret:
+            return False
         while number > 0:
             field = _FIELD.match(self._index.line(number))
             if field and says_secret(field[2]):
@@ -149,6 +152,11 @@ def _covered_token(token: str) -> str:
     return '"' + "*" * (len(token) - 1 - closed) + '"' * closed
 
 
+def _is_secret(problem: Problem) -> bool:
+    """Whether a secret is what is reported."""
+    return problem.code.endswith(".secret")
+
+
 def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]:
     """The span of the value that is reported, if it may be shown."""
     span = problem.span
@@ -159,7 +167,7 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
         return frozenset()
     name = next((step for step in reversed(at) if isinstance(step, str)), "")
     inside = whole.start <= span.start and span.end <= whole.end and document.text[whole.start] not in "{["
-    may_show = inside and name in _schema_keys() and not is_secret_place(at)
+    may_show = inside and name in _schema_keys() and not is_secret_place(at) and not _is_secret(problem)
     return frozenset((whole,)) if may_show else frozenset()
 
 

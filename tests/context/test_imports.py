@@ -396,6 +396,15 @@ def test_what_is_longer_than_a_path_is_a_missing_file(tmp_path: Path, name: str,
     assert not [path for path in snapshot.layers.watch if len(path) > MAX_PATH]
 
 
+def test_an_address_is_no_file(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /home/a/NEXUS.md\n@https://ana:hunter2@h.org/x.md @http://h.net\n", tmp_path)
+    messages = [
+        one.message for one in load_folder(fixture, FOLDER).problems if one.code == "prompt.import-missing"
+    ]
+    why = "it is an address, and only files can be imported. Copy its text into a file."
+    assert messages == [f"Import @https://{'*' * 22} is left out: {why}"]
+
+
 def test_a_long_path_in_a_message_is_shortened(tmp_path: Path) -> None:
     name = "/".join(["directory"] * 100) + "/x.md"
     fixture = write_fixture(f"//- /home/a/NEXUS.md\n@{name}\n", tmp_path)

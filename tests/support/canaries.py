@@ -148,6 +148,8 @@ _SKILL: Mapping[str, str] = {
     "value with a colon": "token: a: §",
     "tab": "token:\n\t§",
     "unknown field": "team: §",
+    "address in a field": "compatibility: https://ana:§@h.org/",
+    "scheme in a field": "compatibility: use Bearer §",
 }
 _PROSE: Mapping[str, str] = {
     "token": "token: §",
@@ -185,6 +187,8 @@ def canaries() -> Iterator[Canary]:
         yield Canary(
             f"instructions: {name}", "work/AGENTS.md", f"# Rules\n@no-such.md\n{line}\n@no-such-two.md\n"
         )
+    yield Canary("import: address", "work/AGENTS.md", "# Rules\n@https://ana:§@h.org/x.md\n")
+    yield Canary("import: query", "work/AGENTS.md", "# Rules\n@https://h.org/?a=§.md\n")
     yield Canary("instructions: hex key", "work/AGENTS.md", "The key\n@no-such.md § and more\n", HEX)
 
 

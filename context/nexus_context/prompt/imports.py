@@ -34,6 +34,7 @@ from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, examined,
 from nexus_context.ownership import trusted_read
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
+from nexus_context.redact import redact_prose
 
 MAX_DEPTH = 5
 MAX_CHARACTERS = 2 * 1024 * 1024  # of all files that are read for a prompt's imports
@@ -48,6 +49,7 @@ _PATH_SHOWN, _PATH_SHOWN_END = 160, 80  # of a longer path
 _TOKEN = re.compile(r"(?<!\S)@(?=[\w./~-])((?:[^\s\\]+|\\ ?)+)")
 _BLANK = re.compile(r"\s*")
 _ROW = re.compile(r"[ \t]*\|")
+_ADDRESS = "://"
 _PUNCTUATION = ".,;:!?)]}>\"'*_"
 _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org")
 
@@ -318,6 +320,10 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
 def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     """Absolute path that a token names, if files of this layer may import it."""
     name = token.name
+    if _ADDRESS in name:
+        why = "it is an address, and only files can be imported. Copy its text into a file"
+        _report_if_meant(imports, importer, token, "missing", why)
+        return None
     if too_long(name):
         why = f"no file can have so long a name: it has {len(name):,} characters. Correct the path"
         _report_if_meant(imports, importer, token, "missing", why)
@@ -382,5 +388,8 @@ def _report(imports: Imports, importer: _Importer, token: _Token, detail: str, m
     if not message:
         return
     severity = Severity.INFORMATION if detail == "repeated" else Severity.WARNING
-    text = f"Import @{shown_name(token.name)} is left out: {message}."
+    name = shown_name(token.name)
+    if _ADDRESS in token.name:  # it may hold a password
+        name = redact_prose(name)
+    text = f"Import @{name} is left out: {message}."
     imports.problems.append(Problem(importer.path, token.span, f"prompt.import-{detail}", severity, text))
