@@ -1,16 +1,16 @@
-"""What of a file's text a frame may show: its structure and the reported place, every other value covered.
+"""Cover the values in a frame's lines: a frame shows a file's structure and the reported value only.
 
-A covered character becomes `*`, so that columns stay. Of JSON is shown
+Each covered character becomes `*`, so that columns stay. A frame of JSON shows
 
 1. what stands outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
 2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
    (`redact.is_secret_place`);
-3. in broken JSON no value, since it is in doubt there where a string ends. Shown are the keys of the schemas,
-   keys whose missing quotes are reported, and plain names in quotes before a colon, where a key can be, in
-   lines whose quotes all close.
+3. in broken JSON no value, since nobody can tell where a string ends. It shows the keys of the schemas, keys
+   whose missing quotes are reported, and, in lines whose quotes all close, plain names in quotes before a
+   colon where a key can be.
 
-Of front matter are shown the names of fields, and the reported value of a field of the specification; of
-prose whatever `redact.redact_prose` leaves.
+A frame of front matter shows the names of fields, and the reported value of a field of the specification;
+a frame of prose shows what `redact.redact_prose` leaves. A reported secret is shown nowhere.
 """
 
 import functools

@@ -38,7 +38,7 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """The one mend of a problem, shown as a quick fix."""
+    """The one fix of a problem, shown as a quick fix."""
 
     title: str
     edits: tuple[Edit, ...]

@@ -20,7 +20,7 @@ _TITLES = {
     "internal": ("Nexus failed on", ""),
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
-_REMARK = ("About", "")  # what is no fault needs no remedy
+_REMARK = ("About", "")  # what is not a fault needs no remedy
 
 
 class ConfigError(NexusError):

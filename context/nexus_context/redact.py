@@ -160,9 +160,9 @@ def redact(text: str) -> str:
 
 
 def redact_prose(line: str) -> str:
-    """A line of prose or of a script as by `redact`, and without what it says itself to be a secret.
+    """A line of prose or of a script, covered as `redact` does it, and by what the line itself calls secret.
 
-    Covered is what follows a name that says secret, of addresses all but host and path, the default of a
+    It covers what follows a name that says secret, all of an address but its host and path, the default of a
     reference, and long keys.
     """
     spans = [Span(*match.span(1)) for match in _DEFAULT.finditer(line)]

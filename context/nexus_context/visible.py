@@ -1,8 +1,8 @@
 """Make characters visible that could steer a terminal: control characters and those that turn text around.
 
-A C0 control character becomes its picture (`␛`), DEL `␡`, all others `�`: one character for one, so that
-columns stay. Tabs and line ends are kept, a carriage return only in a line end. What only joins or parts
-letters (U+200D in an emoji) is kept, too: it is text.
+A C0 control character becomes its picture (`␛`), DEL becomes `␡`, all others become `�`. Each is replaced by
+one character, so that columns stay. Tabs and line ends are kept, a carriage return only in a line end.
+Characters that only join or separate letters (U+200D in an emoji) are text, and are kept.
 """
 
 import re

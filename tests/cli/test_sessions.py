@@ -116,7 +116,7 @@ def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -
     assert place.run("list") == ("", "nexus sessions: There are no sessions yet.\n")
     place.run("import", str(place.file))
     _, err = place.run("list", "--folder", str(tmp_path / "gone"), code=2)
-    assert err == "nexus sessions: /gone is no folder.\n"
+    assert err == "nexus sessions: /gone is not a folder.\n"
     _, err = place.run("list", "--folder", str(tmp_path))
     assert err == "nexus sessions:  has no sessions; 1 other folder has: see nexus sessions list --all.\n"
     out, _ = place.run("list", "--all", "--folder", str(tmp_path))
@@ -389,8 +389,7 @@ def test_what_is_sound_is_said_of_each_session(chat: Place) -> None:
     chat.run("fork", "chat", "second")
     out, err = chat.run("verify")
     assert out == (
-        "ok, 2 turns: second, /project\nok, 2 turns: chat, /project\n"
-        "2 sessions verified: all are what was written.\n"
+        "ok, 2 turns: second, /project\nok, 2 turns: chat, /project\n2 sessions verified: none is broken.\n"
     )
     assert err == ""
     assert chat.json("verify")["sound"] is True

@@ -211,8 +211,8 @@ def test_removing_a_member_takes_the_right_comma(text: str, after: str) -> None:
             "pattern",
             '"my key"',
             (
-                '"api_key_env" is no name of an environment variable: take letters, digits and `_`, the '
-                "first no digit. The key itself stands in that variable, not here."
+                '"api_key_env" is not a valid name of an environment variable: use letters, digits and `_`, '
+                "and begin with no digit. Put the key itself into that variable, not here."
             ),
             None,
         ),
@@ -220,27 +220,21 @@ def test_removing_a_member_takes_the_right_comma(text: str, after: str) -> None:
             '{"provider": {"base_url": "example.org"}}',
             "pattern",
             '"example.org"',
-            '"base_url" is no address: take http:// or https:// and a host, no spaces.',
+            '"base_url" is not a valid address: write http:// or https://, then a host, without spaces.',
             None,
         ),
         (
             '{"context": {"instruction_files": ["a/b"]}}',
             "pattern",
             '"a/b"',
-            (
-                'Item 1 of "instruction_files" is no name of a file: take no directories, neither `/` nor a '
-                "backslash."
-            ),
+            'Item 1 of "instruction_files" is not a valid file name: use a name without `/` and backslashes.',
             None,
         ),
         (
             '{"agents": {"a": {"tools": ["a b"]}}}',
             "pattern",
             '"a b"',
-            (
-                'Item 1 of "tools" is no name or pattern: take visible ASCII characters, at least one, and '
-                "no spaces."
-            ),
+            'Item 1 of "tools" is not a valid name or pattern: use visible ASCII characters without spaces.',
             None,
         ),
     ],
@@ -382,7 +376,7 @@ def test_a_pattern_of_the_schemas_is_told_in_words() -> None:
         if isinstance(node.get("pattern"), str):
             (problem,) = conform(parse(PATH, '"/ "'), (), {"type": "string", "pattern": node["pattern"]})
             assert node["pattern"] not in problem.message
-            assert problem.message.startswith("The file is no ")
+            assert problem.message.startswith("The file is not a valid ")
 
 
 # --- the checker and the models agree ---

@@ -46,13 +46,15 @@ _WORDS = {
     "object": "an object",
 }
 _FORMS = {
-    r"^[!-~]+$": "is no name or pattern: take visible ASCII characters, at least one, and no spaces.",
-    r"^[^/\\]+$": "is no name of a file: take no directories, neither `/` nor a backslash.",
+    r"^[!-~]+$": "is not a valid name or pattern: use visible ASCII characters without spaces.",
+    r"^[^/\\]+$": "is not a valid file name: use a name without `/` and backslashes.",
     r"^[A-Za-z_][A-Za-z0-9_]*$": (
-        "is no name of an environment variable: take letters, digits and `_`, the first no digit. The key "
-        "itself stands in that variable, not here."
+        "is not a valid name of an environment variable: use letters, digits and `_`, and begin with no "
+        "digit. Put the key itself into that variable, not here."
     ),
-    r"^https?://[^/?#\s]+[^\s]*$": "is no address: take http:// or https:// and a host, no spaces.",
+    r"^https?://[^/?#\s]+[^\s]*$": (
+        "is not a valid address: write http:// or https://, then a host, without spaces."
+    ),
 }
 """What is said of a text that a pattern of the schemas does not fit."""
 _LARGE = 10**15

@@ -206,11 +206,11 @@ reason and what would change that.
 _LIMITS = """
 ## Limits
 
-What a folder can cost is limited, whatever its files are. A name or a pattern has at most {name}
-characters. A list has at most so many items, all layers together; the first item past the limit is reported
-as `config.too-many`:
+The cost of a folder is limited, whatever its files contain. A name or a pattern has at most {name}
+characters. The lists below have a maximum length, counted over all layers; the first item past it is
+reported as `config.too-many`:
 
-| List | Items | Past the limit |
+| List | Maximum | Past the limit |
 |---|---|---|
 {limits}
 
@@ -220,15 +220,15 @@ The first {agents:,} agents count. Those after them may do nothing, and neither 
 
 Patterns are compared as a whole list, one step for each character of a name and each {word} characters of the
 list. Two lists are compared with each other (what a workspace allows with what the global file allows, an
-agent's tools with its parent's) for at most {steps:,} steps. What is not compared by then is not taken to
-be allowed; the tools of an agent are matched one by one, too, when they are offered.
+agent's tools with its parent's) for at most {steps:,} steps. Whatever is not compared by then
+counts as not allowed. The tools of an agent are also matched one by one when they are offered.
 
-What a load costs grows with the length of the files, not faster: 0.1 s for a MiB of instructions or ordinary
+The cost of a load grows linearly with the length of the files: 0.1 s for a MiB of instructions or ordinary
 settings, 1 s for a MiB of nothing but servers, agents or mistakes, less than 0.2 s for any file of up to
 64 KiB (measured on one core of a server of 2 cores).
 
-A load in the daemon has {seconds:g} s. One that takes longer is given up: the folder keeps what was read
-before, and the error `layer.overdue` says at which file it was. It is loaded again when a file changes.
+A load in the daemon may take {seconds:g} s. Then it is given up: the folder keeps what was read before, and
+the error `layer.overdue` names the file that the load had reached. It is loaded again when a file changes.
 Folders do not wait for each other: each has at most one thread that loads it, and long loads take turns.
 """
 

@@ -206,7 +206,7 @@ class Verified(msgspec.Struct, frozen=True):
 class Verification(msgspec.Struct, frozen=True):
     """What came of verifying a whole ledger. `damage` is what SQLite's own check says of the file.
 
-    `unchained` turns were written before there was a chain: only their messages have sums.
+    `unchained` turns were written before there was a chain: only their messages have checksums.
     """
 
     sessions: tuple[Verified, ...]

@@ -1,7 +1,7 @@
 """Check every configuration file that a folder's assistant and its agents read. For people, scripts and CI.
 
-Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict. Of
-the lines around a problem every value is covered but the reported one, and that too where it may be a secret.
+Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict. The
+lines around a problem show the reported value only; other values, and all that may be secret, are covered.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     snapshot = looked.snapshot
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
-            f"{options.path} is no file that the folder {folder} reads: nothing was checked. "
+            f"{options.path} is not a file that the folder {folder} reads, so nothing was checked. "
             "Name a folder, or one of the files that `nexus show --layers` lists."
         )
     for note in looked.notes:

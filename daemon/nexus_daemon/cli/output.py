@@ -2,11 +2,11 @@
 
 1. `line`, `page`, `console` and `complain` are for people. No control character of a file's text or name
    reaches the terminal or the log, and in a pipe no line is a workflow command of GitHub Actions.
-2. `data` is for programs: exact in a pipe or a file, as by `page` on a terminal.
+2. `data` is for programs: exact in a pipe or a file, the same as `page` on a terminal.
 3. `json_text` is JSON: equal in value wherever it goes, with escapes for control characters.
 4. `commands` is for GitHub Actions, whose workflow commands it prints as they are.
-5. While `guarded`, all that is written to standard error is as by `page`: what argparse, logging and the
-   interpreter say, too.
+5. While `guarded`, everything on standard error is made visible as `page` does it, including what argparse,
+   logging and the interpreter write.
 """
 
 import io
@@ -46,7 +46,7 @@ def data(text: str) -> None:
 
 
 def json_lines(text: str) -> None:
-    """As `data` for JSON, which stays JSON on a terminal."""
+    """The same as `data` for JSON, which stays JSON on a terminal."""
     sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
 
 

@@ -35,40 +35,43 @@ All words must occur; upper and lower case and accents make no difference.
   '"disk full"'   side by side, in this order
   'work*'         words that begin so
   'disk -full'    messages with the one and without the other
-In scripts that put no spaces between words, a word is found wherever it stands.
-Searched are texts, tool calls with their arguments, and tool results, also those that a compaction replaced.
+In scripts without spaces between words, a word is found anywhere in the text.
+The search covers texts, tool calls with their arguments, and tool results, including those that a compaction
+replaced.
 """
 
 IMPORT = """\
-Read are, as JSON lines or as a list, plain or gzipped:
+It reads, as JSON lines or as a list, plain or gzipped:
   exports of nexus sessions export --format jsonl
-  session files of Claude Code (~/.claude/projects/*/*.jsonl), also what stands before their compactions
+  session files of Claude Code (~/.claude/projects/*/*.jsonl), with the messages before their compactions
   messages or bodies of requests in the form of OpenAI or of Anthropic
   tau-bench's records, one session each
-A conversation that the folder has already from a file of this name is not imported again; one that went on
-since is continued, if name, system prompt and model are the same, or Claude Code's id of the session is.
-Tokens are counted for the model of the conversation, else for the folder's.
-Whatever a line holds, it is imported exactly or left out, with its file, line and reason; only half a
-surrogate pair in another program's file becomes U+FFFD. Not read are: more than 64 MiB of another program's
-file, or 1 GiB of an export, unpacked; what unpacks to more than 250 times its size, past 16 MiB; lines of an
-export over 64 MiB; files with more than 10 million values of JSON.
+A conversation that the folder already has from a file of this name is not imported again. If the file has
+newer turns, the session is continued, provided that name, system prompt and model are the same, or Claude
+Code's session id is.
+Tokens are counted for the model of the conversation, else for the folder's model.
+Each line is imported exactly, or left out with a message that names file, line and reason. One exception:
+half a surrogate pair in another program's file becomes U+FFFD.
+
+Limits, of the unpacked file: 64 MiB for files of other programs; 1 GiB for exports, and 64 MiB for each of
+their lines; 10 million JSON values. Beyond 16 MiB, a file must not unpack to more than 250 times its size.
 """
 
 VERIFY = """\
-Each turn has a sum of all that it holds and of the turn before it. All of them are walked, in the sessions of
-all folders, and the file is checked. Exit code 1 where something is not what was written.
+Each turn has a checksum over its content and the turn before it. This command checks every turn in the
+sessions of all folders, and the database file itself. Exit code 1 if anything was changed or lost.
 
-Beside the ledger a small file, ledger.db.witness, says which write was acknowledged last. A ledger that lacks
-it is set aside when it is opened: it was cut, replaced, or restored from an older copy. To restore a backup:
+A small file beside the ledger, ledger.db.witness, records the last acknowledged write. A ledger without that
+write was cut, replaced or restored from an older copy; it is set aside when opened. To restore a backup:
   cp ledger-today.db ~/.local/state/nexus/restored.db
   nexus sessions verify --accept ~/.local/state/nexus/restored.db
-which moves that file to the ledger's place, and the ledger that was there aside.
+The second command moves that file to the ledger's place, and sets aside the ledger that was there.
 """
 
 BACKUP = """\
-Copies the ledger as it is at one moment into one file, while others go on to write. The copy is verified
-before it gets its name, only you can read it, and a file that exists is not overwritten. Exit code 1, too,
-where the ledger was set aside when it was opened: what is copied then is the one that was begun instead.
+Copies the ledger as it is at one moment into one file, even while other programs write to it. The copy is
+verified before it gets its name, only you can read it, and an existing file is never overwritten. The exit
+code is also 1 where the ledger was set aside when it was opened: the copy is then of the new one.
 """
 
 SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."
@@ -91,7 +94,7 @@ ACTIONS = {
     "fork": _Action("changing", "begin a session that shares the turns of another"),
     "rename": _Action("changing", "give a session another name"),
     "delete": _Action("changing", "remove sessions for good"),
-    "verify": _Action("verifying", "check that every turn is what was written", VERIFY),
+    "verify": _Action("verifying", "check that no turn was changed or lost", VERIFY),
     "backup": _Action("verifying", "copy the ledger while it is in use", BACKUP),
     "salvage": _Action("changing", "recover what a broken ledger still holds", SALVAGE),
 }
@@ -192,7 +195,7 @@ def _verify(command: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="FILE",
-        help="first take the ledger as it is for complete, or move FILE, such as a backup, to its place",
+        help="first accept the ledger as complete, or put FILE, such as a backup, in its place",
     )
     _json(command)
 
@@ -244,5 +247,5 @@ def _json(command: argparse.ArgumentParser) -> None:
 
 def _number(given: str) -> int:
     if not (given.isascii() and given.isdecimal() and int(given)):
-        raise argparse.ArgumentTypeError(f"{given} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{given} is not a whole number of at least 1")
     return int(given)

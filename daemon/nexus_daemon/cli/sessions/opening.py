@@ -51,7 +51,7 @@ def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
     if broken is not None and writes:
         raise LedgerError(
             f"Nothing was done: {broken} could not be read without errors, and it may name another ledger "
-            "(ledger.path). Mend it first; nexus check says what is wrong.",
+            "(ledger.path). Fix it first; nexus check shows what is wrong.",
             code="ledger-io",
         )
     if snapshot.effective.get("/ledger/url") is not None:
@@ -82,7 +82,7 @@ def workspace_of(path: str) -> str:
     try:
         return opening.workspace_of(str(absolute(path)))
     except ValueError:
-        raise LedgerError(f"{path!r} can be no folder.", code="unknown-session") from None
+        raise LedgerError(f"{path!r} cannot be a folder.", code="unknown-session") from None
 
 
 def there(ledger: Ledger, workspace: str, name: str) -> Session:

@@ -44,7 +44,7 @@ def run_list(options: argparse.Namespace) -> int:
         found = ledger.sessions(None if options.all else workspace)
         # a folder that is gone may have sessions still
         if not (found or options.all or files.is_dir(str(absolute(options.folder)))):
-            say(f"{options.folder} is no folder.")
+            say(f"{options.folder} is not a folder.")
             return 2
         if options.json:
             output.json_value({"sessions": [_listed(session) for session in found]})

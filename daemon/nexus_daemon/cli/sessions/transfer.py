@@ -37,25 +37,25 @@ LONG = 200
 
 
 def run_export(options: argparse.Namespace) -> int:
-    output = None if options.output == "-" else options.output
-    form = options.format or ("markdown" if (output or "").lower().endswith(MARKDOWN) else "jsonl")
+    path = None if options.output == "-" else options.output
+    form = options.format or ("markdown" if (path or "").lower().endswith(MARKDOWN) else "jsonl")
     workspace = workspace_of(options.folder)
     with ledger_for(folder(options.folder)) as ledger:
         session = there(ledger, workspace, options.session)
         turns = ledger.turns(workspace, session.name)
         write = jsonl.lines if form == "jsonl" else markdown.pieces
-        if output is None:
+        if path is None:
             _print(write(session.name, turns), form)
             return 0
         try:
-            _write(output, write(session.name, turns), force=options.force)
+            _write(path, write(session.name, turns), force=options.force)
         except FileExistsError:
-            say(f"{output} exists already; give another name, or --force to overwrite it.")
+            say(f"{path} exists already; give another name, or --force to overwrite it.")
             return 1
         except OSError as error:
-            say(f"{output} cannot be written: {error.strerror or error}.")
+            say(f"{path} cannot be written: {error.strerror or error}.")
             return 1
-    say(f"{counted(session.head.seq, 'turn')} of {session.name!r} written to {output}.")
+    say(f"{counted(session.head.seq, 'turn')} of {session.name!r} written to {path}.")
     return 0
 
 
@@ -95,7 +95,7 @@ def _fill(path: str, pieces: Iterator[str]) -> None:
 def run_import(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     if not files.is_dir(str(absolute(options.folder))):
-        say(f"{options.folder} is no folder.")
+        say(f"{options.folder} is not a folder.")
         return 2
     snapshot = folder(options.folder)
     failed = False

@@ -14,9 +14,9 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.accept is not None:
         replacement = str(absolute(options.accept)) if options.accept else None
         location, aside = accept(snapshot, replacement)
-        say(f"{location} is taken for complete from now on.")
+        say(f"{location} is now accepted as complete.")
         if aside is not None:
-            say(f"The ledger that was there is {aside}.")
+            say(f"The ledger that was there before is now {aside}.")
     with ledger_for(snapshot) as ledger:
         verification = ledger.verify()
         sound = verification.sound and not (ledger.persists and ledger.notice)
@@ -50,12 +50,12 @@ def _print(verification: Verification) -> None:
         output.line(f"{_outcome(session)}: {session.session}, {session.workspace}")
     broken = sum(session.broken is not None for session in verification.sessions)
     total = counted(len(verification.sessions), "session")
-    output.line(f"{total} verified: {f'{broken:,} broken' if broken else 'all are what was written'}.")
+    output.line(f"{total} verified: {f'{broken:,} broken' if broken else 'none is broken'}.")
     if verification.unchained:
         turns = counted(verification.unchained, "turn")
-        output.line(f"{turns} of an earlier version of Nexus: of these only the messages have sums.")
+        output.line(f"{turns} from an earlier version of Nexus: only their messages have checksums.")
     if not verification.sound:
-        say("nexus sessions salvage brings over what can be read of a session that is broken.")
+        say("nexus sessions salvage recovers what can still be read of a broken session.")
 
 
 def _outcome(session: Verified) -> str:
