@@ -63,7 +63,9 @@ _COVER = "********"
 
 # what a line of prose says of itself: `token: …`, `export PGPASSWORD=…`, `--token …`, an address, a default
 _OPTION = re.compile(r"(?<!\S)['\"`]?--?([A-Za-z][\w-]{0,60})['\"`]?[ \t]+(?!-)(\"[^\"]*\"?|'[^']*'?|\S+)")
-_ASSIGNED = re.compile(r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:=>?|:)['\"`*]{0,3}[ \t]{0,9}(\S.*)")
+_ASSIGNED = re.compile(
+    r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:[?:+]?=>?|[:|])['\"`*]{0,3}[ \t]{0,9}(\S.*)"
+)
 _ADDRESS = re.compile(
     r"(?i)\b[a-z][a-z0-9+.-]{0,30}://(?:([^\s\"'`)>]{1,400})@)?[^?#\s\"'`)>]{0,2000}([?#][^\s\"'`)>]+)?"
 )

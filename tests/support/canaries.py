@@ -159,6 +159,8 @@ _PROSE: Mapping[str, str] = {
     "variable": "export PGPASSWORD=§",
     "camel case": "accessToken: §",
     "cookie": "Cookie: sid=§; path=/",
+    "row of a table": "| Token | § |",
+    "variable of a makefile": "TOKEN ?= §",
     "header": "curl -H 'Authorization: Bearer §' x",
     "password of an address": "See https://ana:§@h.org/x.",
     "query of an address": "See https://h.org/x?tenant=§.",
