@@ -98,6 +98,80 @@ def test_out_of_reach(tmp_path: Path) -> None:
     )
 
 
+OUT_OF_REACH = 'is out of reach: "ancestor_depth" in "context" is 1. Set it to 2'
+
+
+def test_what_a_greater_depth_alone_would_not_read(tmp_path: Path) -> None:
+    text = f"""
+    //- /home/mono/AGENTS.md
+    Root
+    //- /home/mono/CLAUDE.md
+    C
+    //- /home/mono/.github/copilot-instructions.md
+    C
+    //- /home/mono/.cursorrules
+    R
+    //- /home/mono/a/b/.nexus3/config.json
+    {DEPTH_1}
+    """
+    check(
+        tmp_path,
+        text,
+        ("/home/mono/AGENTS.md", f"{OUT_OF_REACH} to read it"),
+        ("/home/mono/CLAUDE.md", f"{OUT_OF_REACH}, and write @CLAUDE.md in AGENTS.md to read it, too"),
+        (
+            "/home/mono/.github/copilot-instructions.md",
+            f"{OUT_OF_REACH}, and write @.github/copilot-instructions.md in AGENTS.md to read it, too",
+        ),
+        (
+            "/home/mono/.cursorrules",
+            "is an instruction file of Cursor. Move its text to a file that is read, such as AGENTS.md",
+        ),
+        folder="/home/mono/a/b",
+    )
+
+
+@pytest.mark.parametrize(
+    ("open_to_all", "reason"),
+    [
+        ("/home/mono", "is in a directory that is not read: it is writable for everyone and not sticky"),
+        (
+            "/home/mono/a",
+            "is above {}, which is not read: that is writable for everyone and not sticky",
+        ),
+    ],
+)
+def test_beyond_a_directory_that_is_not_trusted(tmp_path: Path, open_to_all: str, reason: str) -> None:
+    fixture = write_fixture("//- /home/mono/.git/HEAD\nx\n//- /home/mono/AGENTS.md\nR\n", tmp_path)
+    Path(fixture.path("/home/mono/a/b")).mkdir(parents=True)
+    directory = Path(fixture.path(open_to_all))
+    directory.chmod(0o777)
+    unread = load_folder(fixture, "/home/mono/a/b").layers.unread
+    expected = [("/home/mono/AGENTS.md", reason.format(directory))]
+    assert [(relative(fixture, entry.path), entry.reason) for entry in unread] == expected
+
+
+def test_names_of_the_settings_that_no_file_is_looked_for_by(tmp_path: Path) -> None:
+    settings = '{"context": {"instruction_files": ["AGENTS.md", "*", "..", ".git", "*.md"]}}'
+    check(tmp_path, f"//- /home/mono/.nexus3/config.json\n{settings}\n//- /home/mono/AGENTS.md\nA\n")
+
+
+def test_a_name_of_the_settings_is_looked_for_in_no_directory_of_another_program(tmp_path: Path) -> None:
+    settings = '{"context": {"instruction_files": ["copilot-instructions.md", "AGENTS.md"]}}'
+    check(
+        tmp_path,
+        f"//- /home/mono/app/.nexus3/config.json\n{settings}\n//- /home/mono/app/AGENTS.md\nA\n"
+        "//- /home/mono/app/.github/copilot-instructions.md\nC\n",
+        (
+            "/home/mono/app/.github/copilot-instructions.md",
+            (
+                "is an instruction file of GitHub Copilot. "
+                "Write @.github/copilot-instructions.md in AGENTS.md to read it, too"
+            ),
+        ),
+    )
+
+
 def test_a_file_that_the_settings_do_not_name(tmp_path: Path) -> None:
     check(
         tmp_path,

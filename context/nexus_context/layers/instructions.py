@@ -24,7 +24,7 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
     """The file names to look for; a name that leads elsewhere is reported and left out."""
     names = []
     for index, name in enumerate(effective.get("/context/instruction_files")):
-        if not name.startswith(".") and not any(character in name for character in "/\\\0"):
+        if is_instruction_name(name):
             names.append(name)
             continue
         message = f"{name!r} is no instruction file. Write the name of a file in the layer's directory."
@@ -41,11 +41,16 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
     return names
 
 
+def is_instruction_name(name: str) -> bool:
+    """Whether an instruction file may have this name."""
+    return not name.startswith(".") and not any(character in name for character in "/\\\0")
+
+
 def find_instructions(
     reading: Reading, place: Place, names: list[str], effective: Effective
 ) -> list[LayerFile]:
     """The instruction file and the README of a place; nothing if only a file could make it a layer."""
-    chosen = next((path for path in _candidates(place, names) if reading.is_there(place, path)), None)
+    chosen = next((path for path in candidates(place, names) if reading.is_there(place, path)), None)
     files = []
     if chosen is not None:
         files.append(_file(reading, "instructions", chosen))
@@ -62,7 +67,7 @@ def find_instructions(
     return files
 
 
-def _candidates(place: Place, names: list[str]) -> Iterator[str]:
+def candidates(place: Place, names: list[str]) -> Iterator[str]:
     """Paths where a place's instruction file can be, the most important first."""
     for name in names:
         directories = [place.config_directory] if place.config_directory is not None else []

@@ -72,11 +72,12 @@ class Reach(msgspec.Struct, frozen=True):
     """Where instruction files are looked for.
 
     `directories` are those of the opened folder, then those above it up to its repository's root, each with
-    how many directories it lies above the folder. `depth` of those above are read.
+    how many directories it lies above the folder. `depth` of those above are read, but none from `stop` on.
     """
 
     directories: tuple[tuple[str, int], ...] = ()
     depth: int = 0
+    stop: Skipped | None = None
 
 
 class Checked(msgspec.Struct, frozen=True):

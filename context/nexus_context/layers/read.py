@@ -226,6 +226,7 @@ def _places(
             *sorted(((each, _height(root, each)) for each in higher), key=itemgetter(1)),
         ),
         depth,
+        walk.stop,
     )
     reading.skipped.extend(walk.skipped)
     reading.problems.extend(walk.problems)

@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from nexus_context.files import list_directory
+from nexus_context.layers.instructions import candidates, is_instruction_name
 from nexus_context.layers.model import Layers, Skipped
 from nexus_context.layers.reading import Reading
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, Place, within
 
 MOST = 50
 
@@ -48,7 +49,7 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
     listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
     listed.update(skipped.path for skipped in reading.skipped)
     read = {reading.real_path(path) for path in (*listed, *in_prompt)}
-    names = layers.effective.get("/context/instruction_files") or ()
+    names = [*filter(is_instruction_name, layers.effective.get("/context/instruction_files") or ())]
     unread = (
         Skipped(path, _reason(reading, layers, height, directory, name, names))
         for directory, height in layers.reach.directories
@@ -60,12 +61,11 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
 
 def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names and paths of the known files that are there."""
-    own = [name for name in names if os.sep not in name]
-    plain = [*SHARED, *own, *(os.path.join(CONFIG_DIRECTORY, name) for name in own)]
+    plain = [*SHARED, *names, *(os.path.join(CONFIG_DIRECTORY, name) for name in names)]
     for pattern in dict.fromkeys([*plain, *KNOWN]):
         path = os.path.join(directory, *pattern.split("/"))
         parent, name = os.path.split(path)
-        if "*" not in name:
+        if pattern not in KNOWN or "*" not in name:
             reading.watch.add(path)
             if reading.is_anywhere(path):
                 yield pattern, path
@@ -80,15 +80,19 @@ def _reason(
     reading: Reading, layers: Layers, height: int, directory: str, name: str, names: Sequence[str]
 ) -> str:
     """Why a file is not read, and what would change that."""
-    if height > layers.reach.depth:
-        stop = next((skipped for skipped in reading.skipped if skipped.path == directory), None)
-        if stop is not None:
-            return f"is in a directory that is not read: it {stop.reason}"
-        depth = layers.reach.depth
-        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height} to read it'
+    depth, stop, program = layers.reach.depth, layers.reach.stop, _program(name)
+    if stop is not None and stop.path == directory:
+        return f"is in a directory that is not read: it {stop.reason}"
+    if stop is not None and within(stop.path, directory):
+        return f"is above {stop.path}, which is not read: that {stop.reason}"
     chosen = _chosen(layers, directory)
-    program = _program(name)
-    if program is not None and os.path.basename(name) not in names:
+    if height > depth and not _is_to_move(name):
+        there = Place("", directory, os.path.join(directory, CONFIG_DIRECTORY))
+        chosen = next(filter(reading.is_anywhere, candidates(there, list(names))), None)
+        remedy = "" if chosen == os.path.join(directory, name) else _remedy(directory, name, chosen)
+        more = f", and {remedy[0].lower()}{remedy[1:]}" if remedy else " to read it"
+        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}'
+    if program is not None and name not in names:
         whose = f"is an instruction file of {program}"
     elif chosen is not None:
         first = ", ".join(names)
@@ -100,15 +104,20 @@ def _reason(
 
 
 def _remedy(directory: str, name: str, chosen: str | None) -> str:
-    first, _, rest = name.partition("/")
-    if first.startswith(".") and (not rest or first not in ASSISTANT_DIRECTORIES):
+    if _is_to_move(name):
         return "Move its text to a file that is read, such as AGENTS.md"
     if chosen is None:
-        if rest:
+        if "/" in name:
             return f"Write @{name} in an AGENTS.md in {directory} to read it"
         return f'Add "{name}" to "instruction_files" in "context" to read it'
     path = os.path.relpath(os.path.join(directory, name), os.path.dirname(chosen))
     return f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+
+
+def _is_to_move(name: str) -> bool:
+    """Whether no setting and no import can bring a file into the prompt."""
+    first, _, rest = name.partition("/")
+    return first.startswith(".") and (not rest or first not in ASSISTANT_DIRECTORIES)
 
 
 def _chosen(layers: Layers, directory: str) -> str | None:

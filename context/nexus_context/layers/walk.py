@@ -100,7 +100,8 @@ def user_home(environ: Mapping[str, str]) -> str:
 class Walk:
     """The way up from a directory: first within the opened folder, then above that.
 
-    What is not read is in `skipped`, and in `problems` if the user should fix it.
+    What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory that
+    the walk ended below before it was as deep as it was to be.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Walk:
     ) -> None:
         self.skipped: list[Skipped] = []
         self.problems: list[Problem] = []
+        self.stop: Skipped | None = None
         self._home = home
         self._user_home = user_home
         self._overlays = overlays
@@ -139,7 +141,8 @@ class Walk:
                 break
             reason = _stop(current, parent, self._user_home, self._real_path)
             if reason is not None:
-                self.skipped.append(Skipped(parent, reason))
+                self.stop = Skipped(parent, reason)
+                self.skipped.append(self.stop)
                 break
             current = parent
             if self._is_new(parent, f"the ancestor {parent}"):
