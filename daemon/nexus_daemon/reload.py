@@ -158,7 +158,7 @@ class Reload:
                 self._reasons |= reasons
                 self._build()
                 return
-            self.stopped = stopped
+            self.stopped = stopped.with_traceback(None)  # whose frames hold all that was read
             self._overdue(stopped)
         except Exception:  # a bug in one rebuild must not end the folder
             self._changed = None  # the next one has to make up for this one

@@ -338,6 +338,7 @@ def test_a_build_out_of_time_keeps_the_last_state_and_says_so(monkeypatch: pytes
             await asyncio.wait_for(reload.settled(), 10)
             assert (reload.snapshot, reload.stopped) == ("first", told[0])
             assert (told[0].path, told[0].superseded, told[0].seconds) == ("/big", False, 0.02)
+            assert told[0].__traceback__ is None  # through it all that the load has read would stay
             reload.request("config", "/b")
             await asyncio.wait_for(reload.settled(), 10)
             assert (reload.snapshot, reload.stopped) == ("third", None)
