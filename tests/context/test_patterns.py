@@ -59,6 +59,12 @@ def test_what_is_covered_is_matched(wide: list[str], narrow: str, name: str) -> 
         assert any(fnmatchcase(name, one) for one in wide)
 
 
+@pytest.mark.parametrize("wide", ["a\0*", "a\0\0*"])
+def test_what_a_star_stands_for_is_not_covered_by_a_character(wide: str) -> None:
+    assert not Patterns([wide]).cover("a*")
+    assert Patterns([wide]).cover("a\0\0b")
+
+
 @settings(max_examples=1000)
 @given(st.lists(PATTERN, max_size=5), PATTERN)
 def test_a_list_meets_what_one_of_it_meets(patterns: list[str], other: str) -> None:

@@ -68,7 +68,8 @@ class Patterns:
             return False
         # a `*` in the narrow pattern has to meet a `*` in the wide one, which any character stands for
         covering = self._wild.patterns(self._wild.run(pattern.replace("*", "\0\0")))
-        asks = "?[" if "*" in pattern else "["  # `?` could meet a `*`, which may stand for nothing
+        # what asks for one character could meet that `*`, which may stand for nothing or for others
+        asks = "?[\0" if "*" in pattern else "["
         return any(not any(character in one for character in asks) for one in covering)
 
     def meet(self, pattern: str) -> bool:
