@@ -100,8 +100,8 @@ def user_home(environ: Mapping[str, str]) -> str:
 class Walk:
     """The way up from a directory: first within the opened folder, then above that.
 
-    What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory that
-    the walk ended below before it was as deep as it was to be.
+    What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory
+    that the walk ended below before it was as deep as it was to be.
     """
 
     def __init__(
