@@ -8,7 +8,7 @@ import pytest
 from nexus_context.assembly.memory import LEAST
 from support.asking import write
 from support.desk import Desk, tell_story
-from support.talk import Talk
+from support.talk import Talk, tell
 
 NEXUS = "/a/NEXUS.md"
 COPILOT = "/a/.github/copilot-instructions.md"
@@ -91,6 +91,37 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, path: str) -> None:
         label = path.removeprefix("/a/")
         context = await check(desk, talk, 1, [{"uri": desk.uri(path)}], {label: "unreadable"})
         assert labels(context) == []
+
+    tell_story(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("/a/AGENTS.md", "../secret.md"),
+        ("/a/deep/AGENTS.md", "../../secret.md"),
+        ("/a/.github/copilot-instructions.md", "../.env"),
+        ("/a/CLAUDE.md", ".git/config"),
+    ],
+)
+@pytest.mark.parametrize("brought", ["", "by the editor", "by the client"])
+def test_what_the_folder_must_not_read_is_not_sent(
+    tmp_path: Path, link: str, target: str, brought: str
+) -> None:
+    async def story(desk: Desk) -> None:
+        for path in ("/secret.md", "/a/.env", "/a/.git/config"):
+            write(desk, path, "Secret.\n")
+        at = Path(desk.tree.path(link))
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.symlink_to(target)
+        talk = await desk.client()
+        if brought == "by the editor":
+            opened = {"uri": desk.uri(link), "languageId": "markdown", "version": 1, "text": "Secret.\n"}
+            talk.send(tell("textDocument/didOpen", {"textDocument": opened}))
+        attachment = {"uri": desk.uri(link)} | ({"text": "Secret."} if brought == "by the client" else {})
+        label = link.removeprefix("/a/")
+        context = await check(desk, talk, 1, [attachment], {label: "unreadable"})
+        assert "Secret." not in str(context)
 
     tell_story(tmp_path, story)
 

@@ -4,7 +4,8 @@
 2. The others stand in the last user message before what is remembered, each with a row of its own. The
    conversation never holds them, so that each request has them once.
 3. Unsaved text counts: the client's own, else that of an open document, else the file on disk.
-4. What cannot be read is reported and left out.
+4. What cannot be read is reported and left out. So is a file of the folder, or of a directory above it in its
+   repository, that the prompt must not have either: a link in a repository must not send its user's secrets.
 """
 
 import os
@@ -12,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from nexus_context.errors import Span
-from nexus_context.files import PROMPT_LIMIT, read_text, real_path
+from nexus_context.files import PROMPT_LIMIT, RealFiles, read_text, real_path
+from nexus_context.layers.reading import forbidden_link
+from nexus_context.layers.walk import within
 from nexus_context.memory.item import BASE, Item
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
@@ -45,7 +48,7 @@ def read_attachments(
         label = attachment.uri if path is None else _label(snapshot.folder, path)
         status: Status = "in-prompt"
         if path is None or _real_path(path) not in present:
-            text = _text(attachment, path, overlays)
+            text = _text(snapshot, attachment, path, overlays)
             if text is None:
                 status = "unreadable"
             elif text.strip() not in prompt.text:  # nor is an empty one worth sending
@@ -75,12 +78,38 @@ def _label(folder: str, path: str) -> str:
     return os.path.relpath(path, folder) if inside else path
 
 
-def _text(attachment: protocol.Attachment, path: str | None, overlays: Mapping[str, str]) -> str | None:
+def _text(
+    snapshot: Snapshot, attachment: protocol.Attachment, path: str | None, overlays: Mapping[str, str]
+) -> str | None:
+    if path is None:
+        return attachment.text
+    tree, real = _tree(snapshot, path), _real_path(path)
+    if tree is not None and _refused(snapshot, path, real, tree):
+        return None
     if attachment.text is not None:
         return attachment.text
-    if path is None:
-        return None
-    return overlays[path] if path in overlays else read_text(path, limit=PROMPT_LIMIT).text
+    if path in overlays:
+        return overlays[path]
+    if tree is None:
+        return read_text(path, limit=PROMPT_LIMIT).text
+    files = RealFiles()  # what is read is the file that was decided about
+    try:
+        return files.read(path, real, limit=PROMPT_LIMIT).text
+    finally:
+        files.close()
+
+
+def _tree(snapshot: Snapshot, path: str) -> str | None:
+    """The directory that a file of a workspace must be in: the folder, or one above it in its repository."""
+    directories = (snapshot.layers.root, *(directory for directory, _ in snapshot.layers.reach.directories))
+    return next((directory for directory in directories if within(path, directory)), None)
+
+
+def _refused(snapshot: Snapshot, path: str, real: str, tree: str) -> bool:
+    """Whether the prompt must not have a file."""
+    if any(skipped.path == path for skipped in snapshot.layers.skipped):
+        return True
+    return forbidden_link(path, real, tree, _real_path(tree)) is not None
 
 
 def _real_path(path: str) -> str:
