@@ -295,6 +295,7 @@ class Daemon:
         for client in self.clients:
             if snapshot is not None:
                 client.swap(folder, snapshot)
+        self.announce(folder, "disk")
         if snapshot is None:
             text = (
                 f"the folder {folder.path} could not be loaded within {stopped.seconds:g} s: nothing is "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context import snapshot as snapshots
-from nexus_context.deadline import Turns
+from nexus_context.deadline import LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import DEFAULTS
 from nexus_context.layers.walk import CONFIG_DIRECTORY
@@ -77,8 +77,6 @@ class Folder:
     def snapshot(self) -> Snapshot | None:
         """The snapshot, with what was found wrong where the files of the knowledge base were looked for."""
         made, more = self.reload.snapshot, self.knowledge.problems
-        if made is not None and self.reload.stopped is not None:
-            made = snapshots.overdue(made, self.reload.stopped)
         if made is None or not more:
             return made
         return msgspec.structs.replace(made, problems=(*made.problems, *more))
@@ -230,7 +228,7 @@ class FolderTable:
                 self._swapper(folder),
                 self._executor,
                 self._turns,
-                lambda _: self._on_overdue(folder),
+                partial(self._overdue, folder),
             )
             folder.knowledge = Knowledge(
                 path,
@@ -377,6 +375,12 @@ class FolderTable:
             return lambda deadline: load(deadline=deadline)
 
         return prepare
+
+    def _overdue(self, folder: Folder, stopped: LoadStopped) -> None:
+        """The last snapshot stays, and says so: it has a revision of its own, which no later one has."""
+        if folder.reload.snapshot is not None:
+            folder.reload.snapshot = snapshots.overdue(folder.reload.snapshot, stopped)
+        self._on_overdue(folder)
 
     def _swapper(self, folder: Folder) -> Callable[[Snapshot | None, Snapshot, frozenset[str]], None]:
         def swap(old: Snapshot | None, new: Snapshot, reasons: frozenset[str]) -> None:

@@ -14,7 +14,7 @@ from nexus_context import snapshot as snapshots
 from nexus_context.deadline import Deadline
 from nexus_daemon import reload as reloading
 from support.desk import TIMEOUT_S, Desk, Story, published, tell_story, until
-from support.talk import call
+from support.talk import Talk, call
 
 HOSTILE = 20
 ANSWER_S = 5.0  # on a machine that is busy with other things, too; as a rule a tenth of it
@@ -84,9 +84,13 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
     async def story(desk: Desk) -> None:
         nonlocal hostile
         talk = await desk.client("/a")
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        revisions = [(await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision]
         hostile = True
         monkeypatch.setattr(reloading, "LOAD_S", 0.05)
-        desk.daemon.folders.changed(None)
+        for _ in range(2):  # the second time there is nothing new to say
+            desk.daemon.folders.changed(None)
+            revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         path = desk.uri("/a/big")
         late: Any = await until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
         (shown,) = late["params"]["diagnostics"]
@@ -94,10 +98,19 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         assert "given up here after 0.05 s" in shown["message"]
         talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/a")}))
         assert "A." in (await desk.reply(talk, 1))["result"]["text"]
+        await until(lambda: told(talk, revisions[1]))
         hostile = False
         desk.daemon.folders.changed(None)
-        await asyncio.wait_for(desk.daemon.folders.at(desk.uri("/a")).current(), TIMEOUT_S)
+        revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         assert desk.shown(talk, "/a/big") == []
+        first = revisions[0]  # what is kept by revision must never be taken for what another one had
+        assert revisions == [first, first + 1, first + 1, first + 2]
+        await until(lambda: told(talk, revisions[-1]))
+
+    def told(talk: Talk, revision: int) -> list[Any]:
+        """Where the client was told that the context has this revision."""
+        news = (one for one in talk.writer.messages() if one.get("method") == "nexus/context/didChange")
+        return [one for one in news if one["params"]["revision"] == revision]
 
     check(tmp_path, story)
 
