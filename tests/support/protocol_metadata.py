@@ -108,7 +108,7 @@ METADATA = [
         "array of object",
         "null",
         "what became of each of the request's `attachments`: `uri`, `label` (that of its row), `status`: "
-        "`sent`, `shortened`, `in-prompt`, `no-room` or `unreadable`",
+        "`sent`, `shortened`, `in-prompt`, `no-room` or `unreadable` (so is what the folder must not read)",
     ),
     Field(
         "memory",
