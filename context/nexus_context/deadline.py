@@ -21,6 +21,7 @@ LOAD_S = 30.0
 PATIENCE_S = 1.0
 QUICK_S = 0.05  # of a thread's own computing
 TURN_S = 0.05
+HELD_S = 0.5  # ten turns
 
 
 class LoadStopped(BaseException):
@@ -37,30 +38,48 @@ class LoadStopped(BaseException):
 
 
 class Turns:
-    """Lets one thread at a time go on, in the order in which they asked."""
+    """Lets one load at a time go on, in the order in which they asked.
+
+    A load that keeps its turn for HELD_S waits for something, such as a disk that does not answer: the next
+    one takes the turn over.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[threading.Event] = deque()
-        self._taken = False
+        self._waiting: deque[tuple[object, threading.Event]] = deque()
+        self._owner: object | None = None
+        self._since = 0.0
 
-    def take(self) -> None:
+    def take(self, owner: object) -> None:
         """Wait for a turn."""
+        turn = threading.Event()
         with self._lock:
-            if not self._taken:
-                self._taken = True
+            if self._owner is None:
+                self._pass_to(owner)
                 return
-            turn = threading.Event()
-            self._waiting.append(turn)
-        turn.wait()
+            self._waiting.append((owner, turn))
+        while not turn.wait(HELD_S):
+            with self._lock:
+                is_next = not turn.is_set() and self._waiting[0][0] is owner
+                if is_next and time.monotonic() - self._since >= HELD_S:
+                    self._waiting.popleft()
+                    self._pass_to(owner)
+                    return
 
-    def give(self) -> None:
-        """End one's turn: the next one that waits has it."""
+    def give(self, owner: object) -> None:
+        """End an owner's turn, if it still has it: the next one that waits has it."""
         with self._lock:
-            if self._waiting:
-                self._waiting.popleft().set()
-            else:
-                self._taken = False
+            if self._owner is not owner:
+                return
+            if not self._waiting:
+                self._owner = None
+                return
+            following, turn = self._waiting.popleft()
+            self._pass_to(following)
+            turn.set()
+
+    def _pass_to(self, owner: object) -> None:
+        self._owner, self._since = owner, time.monotonic()
 
 
 class Deadline:
@@ -87,7 +106,7 @@ class Deadline:
 
     def __exit__(self, *_: object) -> None:
         if self._turns is not None and self._turn_ends is not None:
-            self._turns.give()
+            self._turns.give(self)
             self._turn_ends = None
 
     def supersede(self) -> None:
@@ -114,8 +133,8 @@ class Deadline:
         elif now < self._turn_ends:
             return
         else:
-            turns.give()
-        turns.take()
+            turns.give(self)
+        turns.take(self)
         began = self._clock()
         self._started += began - now
         self._turn_ends = began + TURN_S

@@ -93,6 +93,7 @@ def test_long_loads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four threads that compute: one at a time goes on, all come to their end, and waiting is no work."""
     monkeypatch.setattr(deadline, "QUICK_S", 0.0)
     monkeypatch.setattr(deadline, "TURN_S", 0.0)
+    monkeypatch.setattr(deadline, "HELD_S", 60.0)  # a busy machine
     turns, order, working = Turns(), list[int](), [0]
     began = threading.Barrier(4)
 
@@ -118,13 +119,13 @@ def test_long_loads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_waits_for_a_turn_does_not_run_out_of_time() -> None:
     now = [0.0]
     turns = Turns()
-    turns.take()
+    turns.take("another")
     with pytest.MonkeyPatch.context() as patch, Deadline(10, turns, clock=lambda: now[0]) as end:
         patch.setattr(deadline, "QUICK_S", -1.0)
 
         def pass_by() -> None:
             now[0] += 100
-            turns.give()
+            turns.give("another")
 
         timer = threading.Timer(0.05, pass_by)
         timer.start()
@@ -138,10 +139,25 @@ def test_who_waits_for_a_turn_does_not_run_out_of_time() -> None:
 
 def test_a_quick_load_waits_for_nobody() -> None:
     turns = Turns()
-    turns.take()  # and never gives it back
+    turns.take("another")  # and never gives it back
     with Deadline(10, turns) as end:
         for _ in range(100):
             end.check("/a")
+
+
+def test_a_load_that_hangs_loses_its_turn() -> None:
+    turns = Turns()
+    turns.take("hung")
+    waiting = [threading.Thread(target=turns.take, args=(name,), daemon=True) for name in ("a", "b")]
+    for thread in waiting:
+        thread.start()
+        thread.join(0.05)  # so that they stand in this order
+    waiting[0].join(10)
+    assert not waiting[0].is_alive()
+    turns.give("hung")  # at last: the turn is no longer its own
+    turns.give("a")
+    waiting[1].join(10)
+    assert not waiting[1].is_alive()
 
 
 def test_who_contains_failures_does_not_contain_this() -> None:
