@@ -179,7 +179,7 @@ STEPS = [
     ("layers.skills._unmatched", ""),
     ("layers.servers.shadow_hints", ""),
     ("layers.walk.Walk.above", "ancestor"),
-    ("layers.walk.Walk.opened", " ".join(EVERYTHING)),
+    ("layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
     ("prompt.size.measure", ""),
     ("prompt.contents.credentials", ""),
     ("snapshot.gather", RENDERED),
