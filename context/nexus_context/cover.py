@@ -26,6 +26,7 @@ from nexus_context.lines import LineIndex
 from nexus_context.redact import is_secret_place, redact, redact_prose, says_secret
 
 NEAR = 320
+LOOKED_BACK = 20_000  # characters before a line of broken JSON that tell whether it is inside a list
 """Characters beside the shown part of a long line of prose that are searched for secrets, too."""
 
 MOST_SHOWN = 1_000
@@ -74,20 +75,36 @@ class CoveredText:
         start = self._index.offset(number, 0)
         low = max(low - NEAR, 0)
         if self._json:
-            shown = redact(self._json_line(text, start)[low : high + NEAR])
+            shown = redact(self._json_line(text, number, start)[low : high + NEAR])
         elif number <= self._front_end:
             shown = redact(self._field_line(text, number, start)[low : high + NEAR])
         else:
             shown = redact_prose(text[low : high + NEAR])
         return " " * low + shown
 
-    def _json_line(self, line: str, start: int) -> str:
-        covered = _covered_json(line, self._valid)
+    def _json_line(self, line: str, number: int, start: int) -> str:
+        covered = _covered_json(line, self._valid, "" if self._valid else self._open_brackets(number))
         for span in self._reported:
             first, last = span.start - start, span.end - start
             if first >= 0 and last <= len(line):
                 covered = covered[:first] + line[first:last] + covered[last:]
         return covered
+
+    def _open_brackets(self, number: int) -> str:
+        """The brackets that are open where a line begins, as far as LOOKED_BACK characters before it tell."""
+        lines, size = [], 0
+        while number > 0 and size <= LOOKED_BACK:
+            number -= 1
+            lines.append(self._index.line(number))
+            size += len(lines[-1])
+        brackets: list[str] = []
+        for line in reversed(lines if size <= LOOKED_BACK else lines[:-1]):
+            end = 0
+            for first, last in _tokens(line):
+                _follow(brackets, line[end:first])
+                end = last
+            _follow(brackets, line[end:])
+        return "".join(brackets)
 
     def _field_line(self, line: str, number: int, start: int) -> str:
         if _FENCE.fullmatch(line):
@@ -120,26 +137,34 @@ class CoveredText:
 
 
 @functools.lru_cache(maxsize=4)
-def _covered_json(line: str, valid: bool) -> str:
-    """A line of JSON with every value covered; remembered, since many problems can be in one long line."""
+def _covered_json(line: str, valid: bool, open_brackets: str) -> str:
+    """A line of JSON with every value covered; remembered, since many problems can be in one long line.
+
+    `open_brackets` are those that are open where it begins.
+    """
     tokens = list(_tokens(line))
     strings = [line[first:last] for first, last in tokens if line[first] == '"']
     closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
-    parts, end, brackets = [], 0, []
+    parts, end, brackets = [], 0, list(open_brackets)
     for first, last in tokens:
         token = line[first:last]
         before = line[end:first].rstrip()
-        for char in before:
-            if char in "{[":
-                brackets.append(char)
-            elif char in "}]" and brackets:
-                brackets.pop()
+        _follow(brackets, before)
         can_be_key = token[0] == '"' and before[-1:] != ":" and brackets[-1:] != ["["]
         is_key = can_be_key and _COLON.match(line, last) is not None
         shown = is_key and (valid or (closes and mend.is_plain(token[1:-1])))
         parts += [line[end:first], token if shown else _covered_token(token)]
         end = last
     return "".join([*parts, line[end:]])
+
+
+def _follow(brackets: list[str], text: str) -> None:
+    """Keep the open brackets up to date with what stands between two tokens."""
+    for char in text:
+        if char in "{[":
+            brackets.append(char)
+        elif char in "}]" and brackets:
+            brackets.pop()
 
 
 def _covered_token(token: str) -> str:

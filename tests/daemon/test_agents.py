@@ -277,7 +277,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "wider patterns": ({"parent": "hand", "permissions": ["net.*"]}, "agent-permissions", 'within "fs.*"'),
     "no permission": ({"permissions": {"may": 1}}, "agent-permissions", "level, allow or deny"),
     "other tools": ({"parent": "hand", "tools": ["net.*"]}, "agent-tools", "Choose among those"),
-    "no name of a tool": ({"tools": ["fs.*", ""]}, "agent-tools", "'new': Item 2 of \"tools\" is no name"),
+    "no name of a tool": (
+        {"tools": ["fs.*", ""]},
+        "agent-tools",
+        "'new': Item 2 of \"tools\" is not a valid name",
+    ),
     "no parameter": ({"parameters": {"heat": 1}}, "bad-parameter", "heat"),
 }
 

@@ -100,6 +100,7 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         assert "A." in (await desk.reply(talk, 1))["result"]["text"]
         await until(lambda: told(talk, revisions[1]))
         hostile = False
+        monkeypatch.setattr(reloading, "LOAD_S", 30.0)
         desk.daemon.folders.changed(None)
         revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         assert desk.shown(talk, "/a/big") == []
