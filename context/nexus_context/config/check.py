@@ -15,6 +15,8 @@ A test says that this checker and the pydantic models accept and reject the same
 import functools
 import json
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -369,15 +371,18 @@ def nothing_in(document: JsonDocument) -> bool:
 
 def beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
     """The problems without those at a syntax error, where the value was only guessed."""
-    broken = [
+    broken = sorted(
         problem.span
         for problem in document.problems
         if problem.severity == Severity.ERROR and problem.code not in JSONC
-    ]
+    )
     if not broken:
         return problems
-    return [
-        problem
-        for problem in problems
-        if not any(span.start <= problem.span.end and problem.span.start <= span.end for span in broken)
-    ]
+    starts = [span.start for span in broken]
+    ends = list(accumulate((span.end for span in broken), max))  # the farthest so far
+
+    def is_beside(span: Span) -> bool:
+        before = bisect_right(starts, span.end)
+        return before > 0 and ends[before - 1] >= span.start
+
+    return [problem for problem in problems if not is_beside(problem.span)]

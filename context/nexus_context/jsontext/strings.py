@@ -9,6 +9,7 @@
    the whole text hopeless.
 """
 
+import functools
 import json
 import re
 from itertools import islice
@@ -134,10 +135,7 @@ def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
 def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     """Read a string in other quotation marks, from the opening one at `start`."""
     closing = QUOTES[text[start]]
-    # an apostrophe inside a word does not close
-    inside = rf"[^{closing}\\\r\n]*+"
-    pattern = rf"{inside}(?:(?:\\[^\r\n]|{closing}(?=\w)){inside}){{0,{_APOSTROPHES}}}{closing}"
-    found = re.compile(pattern).match(text, start + 1)
+    found = _up_to(closing).match(text, start + 1)
     if found:
         end = found.end()
         content = text[start + 1 : end - 1]
@@ -150,6 +148,13 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
     fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
     return Lexeme(start, end, _guess(content), (Complaint(start, end, "quotes", message, fix),))
+
+
+@functools.cache
+def _up_to(closing: str) -> re.Pattern[str]:
+    """A string's content and its closing mark; an apostrophe inside a word does not close."""
+    inside = rf"[^{closing}\\\r\n]*+"
+    return re.compile(rf"{inside}(?:(?:\\[^\r\n]|{closing}(?=\w)){inside}){{0,{_APOSTROPHES}}}{closing}")
 
 
 def _hopeless(text: str, start: int, at: int, complaints: tuple[Complaint, ...]) -> Lexeme:
