@@ -198,9 +198,9 @@ ignored there, with a warning that names the global file:
 
 `context.ancestor_depth` must be known before directories above are read, so it is ignored in their files.
 
-`nexus show --layers`, `nexus/context/layers` and code lenses name each known instruction file between the
-folder and the root of its repository that is not read (of Copilot, Cursor, Gemini and others, too), with the
-reason and what would change that.
+`nexus show --layers`, `nexus/context/layers` and code lenses name the known instruction files between the
+folder and the root of its repository that are not read (of Copilot, Cursor, Gemini and others, too), with the
+reason and what would change that: the nearest 50.
 """
 
 _LIMITS = """
