@@ -116,9 +116,12 @@ def test_places_are_those_of_the_editor(tmp_path: Path, encoding: str, start: in
     check(tmp_path, text, [top, (f"0:{start}-{start + 5}", "2 tokens imported")], encoding=encoding)
 
 
-def test_an_estimate_says_so(tmp_path: Path) -> None:
-    expected = [("0:0-0", "N · P of 2k · sent with every request"), ("0:0-3", "≈ 6 tokens")]
-    check(tmp_path, "//- /a/NEXUS.md\n# A$0\nB.\n", expected, model="claude-sonnet-4-5")
+@pytest.mark.parametrize("longer", range(12))
+def test_an_estimate_says_so_and_is_the_same_wherever_the_file_lies(tmp_path: Path, longer: int) -> None:
+    """The prompt has the file's path before its text: one more token there changes no heading's figure."""
+    expected = [("0:0-0", "N · P of 2k · sent with every request"), ("0:0-3", "≈ 5 tokens")]
+    text = "//- /a/NEXUS.md\n# A$0\nB.\n"
+    check(tmp_path / ("d" + " 7" * longer), text, expected, model="claude-sonnet-4-5")
 
 
 def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:

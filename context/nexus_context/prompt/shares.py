@@ -5,7 +5,8 @@
 2. An import's part is the text of the file that it brings, with what that imports. Which imports those are
    is known from the load: most words with an `@` are none.
 3. What of the file is not in the prompt has no part.
-4. Tokens are differences of cumulative counts of the whole prompt, as for its fragments.
+4. A part's tokens are rounded down where they are an estimate: they do not depend on what stands before it,
+   and parts never sum to more than what they are parts of.
 """
 
 import re
@@ -24,7 +25,7 @@ from nexus_context.prompt.imports import Import
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.render import Prompt, places_of
 from nexus_context.prompt.texts import Piece, cut, trimmed, unix_lines
-from nexus_context.tokens import TokenCounter, count_spans
+from nexus_context.tokens import TokenCounter, part_tokens, span_units
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)[^\r\n]*", re.MULTILINE)
 
@@ -80,8 +81,8 @@ def counted_shares(
     """The first shares of a file of that text, each with the tokens of what it brings."""
     found = shares(where, path, text)[:most]
     cuts = sorted({0, len(prompt.text), *(end for share in found for end in share.span)})
-    sums = dict(zip(cuts, accumulate(_tokens(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
-    return [(share, sums[share.span.end] - sums[share.span.start]) for share in found]
+    sums = dict(zip(cuts, accumulate(_units(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
+    return [(share, part_tokens(counter, sums[share.span.end] - sums[share.span.start])) for share in found]
 
 
 def shares(where: Placed, path: str, text: str) -> list[Share]:
@@ -91,9 +92,9 @@ def shares(where: Placed, path: str, text: str) -> list[Share]:
 
 
 @lru_cache(maxsize=16)
-def _tokens(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int, ...]:
+def _units(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int, ...]:
     """Remembered: an editor asks again and again, mostly for texts that have not changed."""
-    return count_spans(counter, text, cuts)
+    return span_units(counter, text, cuts)
 
 
 def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:

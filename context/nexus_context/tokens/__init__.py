@@ -1,6 +1,6 @@
 """Token counts, exact and offline where the tokenizer is public, and the limits of models."""
 
-from nexus_context.tokens.attribution import count_spans
+from nexus_context.tokens.attribution import count_spans, part_tokens, span_units
 from nexus_context.tokens.counter import (
     ScaledCounter,
     SimpleTokenCounter,
@@ -24,5 +24,7 @@ __all__ = [
     "is_loaded",
     "load_encoding",
     "loaded_encodings",
+    "part_tokens",
     "resolve",
+    "span_units",
 ]

@@ -13,15 +13,34 @@ def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[
 
     `cuts` are offsets in code points, ascending, from 0 to `len(text)`; ValueError otherwise. A span that
     begins and ends at segment cuts has its own exact count. Elsewhere a token that straddles a cut goes to
-    one side whole.
+    one side whole. Of an estimate a span's count depends by one on what stands before it.
     """
+    marks = _marks(counter, text, cuts)
+    if isinstance(counter, AdditiveCounter):
+        marks = [counter.tokens(units) for units in marks]
+    return tuple(b - a for a, b in pairwise(marks))
+
+
+def span_units(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[int, ...]:
+    """As `count_spans`, before rounding: `part_tokens` makes tokens of a sum of these."""
+    return tuple(b - a for a, b in pairwise(_marks(counter, text, cuts)))
+
+
+def part_tokens(counter: TokenCounter, units: int) -> int:
+    """Tokens of a part of a text, by its units: the same wherever it stands.
+
+    Rounded down, so that parts never sum to more than what they are parts of.
+    """
+    return counter.part_tokens(units) if isinstance(counter, AdditiveCounter) else units
+
+
+def _marks(counter: TokenCounter, text: str, cuts: Sequence[int]) -> list[int]:
+    """Units before each cut; of a counter of unknown make they are tokens."""
     if not cuts or cuts[0] != 0 or cuts[-1] != len(text) or any(a > b for a, b in pairwise(cuts)):
         raise ValueError(f"cuts must ascend from 0 to {len(text)}, the length of the text")
     if isinstance(counter, AdditiveCounter):
-        marks = [counter.tokens(units) for units in _cumulative(counter, text, cuts)]
-    else:
-        marks = _scaled(counter.count, text, cuts, counter.count(text))  # a counter of unknown make
-    return tuple(b - a for a, b in pairwise(marks))
+        return list(_cumulative(counter, text, cuts))
+    return _scaled(counter.count, text, cuts, counter.count(text))
 
 
 def _cumulative(counter: AdditiveCounter, text: str, cuts: Sequence[int]) -> Iterator[int]:

@@ -98,6 +98,10 @@ class AdditiveCounter:
         """Tokens of a sum of units; `tokens(0) == 0`."""
         raise NotImplementedError
 
+    def part_tokens(self, units: int) -> int:
+        """Tokens of a part of a text, rounded down: parts never sum to more than their whole."""
+        raise NotImplementedError
+
     def count(self, text: str) -> int:
         """Tokens of `text`."""
         return self.tokens(self.units(text))
@@ -145,6 +149,10 @@ class TiktokenCounter(AdditiveCounter):
         """`units`, which are tokens."""
         return units
 
+    def part_tokens(self, units: int) -> int:
+        """`units`, which are tokens."""
+        return units
+
     def _encode_length(self, text: str) -> int:
         # Not encode_ordinary: it panics with a BaseException where encode raises ValueError.
         return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
@@ -172,6 +180,10 @@ class ScaledCounter(AdditiveCounter):
         """The base counter's tokens times the factor, rounded up."""
         return -(-self.base.tokens(units) * self._percent // 100)
 
+    def part_tokens(self, units: int) -> int:
+        """The base counter's tokens times the factor, rounded down."""
+        return self.base.part_tokens(units) * self._percent // 100
+
 
 class SimpleTokenCounter(AdditiveCounter):
     """An estimate by characters: 4 a token, 2.5 for Cyrillic, 1.5 for CJK; needs no vocabulary."""
@@ -186,6 +198,10 @@ class SimpleTokenCounter(AdditiveCounter):
     def tokens(self, units: int) -> int:
         """Tokens, rounded up."""
         return math.ceil(units / estimates.UNITS_PER_TOKEN)
+
+    def part_tokens(self, units: int) -> int:
+        """Tokens, rounded down."""
+        return units // estimates.UNITS_PER_TOKEN
 
 
 _DIRECT = 2048  # code points; shorter text is counted outright: a message is counted once in its life

@@ -2,9 +2,8 @@
 
 1. The first line says the file's tokens, their share of the window, and when they are sent, or why not. They
    are the file's own, without what it imports: the figures of `nexus/context/layers`.
-2. A heading says what its part of the prompt takes, with its imports, an import what it brings: differences
-   of cumulative counts of the whole prompt, as in `nexus/context/preview`. Of a skill's text, and of a file
-   that is not sent, the text alone is counted.
+2. A heading says what its part of the prompt takes, with its imports, an import what it brings
+   (`prompt.shares`). Of a skill's text, and of a file that is not sent, the text alone is counted.
 3. Estimates begin with `≈`. Lenses are for reading: their commands have a title and do nothing.
 
 Counting a long text the first time takes long: for worker threads.
