@@ -9,6 +9,7 @@ from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Policy
 from nexus_context.errors import RequestError, Span
+from nexus_context.prompt.token_attribution import PromptPart
 from nexus_context.tokens import ModelLimits, TokenCounter
 
 Category = Literal["system", "tools", "history", "memory", "event"]
@@ -64,6 +65,14 @@ class UsageRow(msgspec.Struct, frozen=True):
     span: Span | None = None
 
 
+class UsagePart(msgspec.Struct, frozen=True):
+    """The tokens of one kind of text in the system prompt (`prompt.token_attribution`)."""
+
+    part: PromptPart
+    tokens: int
+    exact: bool
+
+
 class Used(msgspec.Struct, frozen=True, rename="camel"):
     """Tokens by category."""
 
@@ -95,7 +104,8 @@ class TokenUsage(msgspec.Struct, frozen=True):
     `limit` is the model's window or the configured maximum, `reserved` is kept free for the answer and
     for tool results, `max_input` is the most that the model takes as input. `available` is the smaller of
     limit - reserved and max_input, never below 0. `limit_known`: the limit is the model's or the
-    configuration's, not a guess for a model that nobody knows.
+    configuration's, not a guess for a model that nobody knows. `parts` are the system prompt's tokens again,
+    by kind of text; none where the prompt's sources are not known. Σ parts.tokens = Σ tokens of system rows.
     """
 
     model: str
@@ -106,6 +116,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
     counter: str
     exact: bool
     rows: tuple[UsageRow, ...]
+    parts: tuple[UsagePart, ...] = ()
 
     @property
     def available(self) -> int:
@@ -154,6 +165,7 @@ def usage(
     *,
     max_tokens: int | None,
     reserved: int,
+    parts: Iterable[UsagePart] = (),
 ) -> TokenUsage:
     """Rows and limits as one value. `max_tokens` narrows the window of a known model, it never widens it."""
     limit = limits.context_window
@@ -169,6 +181,7 @@ def usage(
         counter.name,
         counter.exact,
         tuple(rows),
+        tuple(parts),
     )
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.assembly.costs import fragment_tokens
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
@@ -15,6 +14,7 @@ from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
 from nexus_context.prefix import Break, Prefix, compare
 from nexus_context.prompt.render import Prompt
+from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.tokens import resolve
 from support.fixture import write_fixture
 from support.folders import load_folder

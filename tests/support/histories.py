@@ -53,6 +53,9 @@ class Letters(AdditiveCounter):
     def tokens(self, units: int) -> int:
         return -(-units // 4)
 
+    def part_tokens(self, units: int) -> int:
+        return units // 4
+
 
 def histories(kinds: Sequence[str] = BROKEN, *, most: int = 24) -> st.SearchStrategy[list[Message]]:
     """Histories of up to `most` steps, of which each is one to nine messages."""

@@ -1,6 +1,5 @@
 """What everything of a request but its conversation costs, and what is left for that."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -10,7 +9,7 @@ import msgspec
 from nexus_context import tools as tool_sets
 from nexus_context.assembly.event import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
-from nexus_context.budget import TokenUsage, UsageRow, history_rows, usage
+from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.truncation import Strategy
@@ -20,6 +19,7 @@ from nexus_context.errors import Span
 from nexus_context.layers.model import GLOBAL
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Fragment, Prompt
+from nexus_context.prompt.token_attribution import RowKey, fragment_tokens, row_key, tokens_by_part
 from nexus_context.snapshot import Snapshot, active_skills, prompt_for
 from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count_spans, counter_for, resolve
 from nexus_context.tokens.estimates import is_image
@@ -123,13 +123,6 @@ def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
     return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
 
 
-@functools.lru_cache(maxsize=32)
-def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each fragment; they sum to those of the text. Asked for with each request, so remembered."""
-    cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
-    return tuple(count_spans(counter, prompt.text, cuts)) if prompt.fragments else ()
-
-
 def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> dict[str, Any]:
     """What the model's tools may do: the level, patterns of what is allowed and denied, and what is approved.
 
@@ -185,10 +178,10 @@ def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
 
 
 def _prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) -> list[UsageRow]:
-    tokens: dict[tuple[str, str | None, str, str | None], int] = {}
-    sources: dict[tuple[str, str | None, str, str | None], list[Fragment]] = {}
+    tokens: dict[RowKey, int] = {}
+    sources: dict[RowKey, list[Fragment]] = {}
     for fragment, count in zip(prompt.fragments, counts, strict=True):
-        key = (fragment.section, fragment.layer, fragment.title, fragment.path if fragment.layer else None)
+        key = row_key(fragment)
         tokens[key] = tokens.get(key, 0) + count
         sources.setdefault(key, []).append(fragment)
     return [
@@ -246,4 +239,8 @@ def _usage(snapshot: Snapshot, fixed: Fixed, rows: Sequence[UsageRow], options: 
     reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
     limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens
     reserved = reserve + get("/context/reserve_tool_tokens")
-    return usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved)
+    parts = [
+        UsagePart(part, tokens, fixed.counter.exact)
+        for part, tokens in tokens_by_part(fixed.prompt, fixed.counter).items()
+    ]
+    return usage(fixed.model, fixed.counter, rows, max_tokens=limit, reserved=reserved, parts=parts)

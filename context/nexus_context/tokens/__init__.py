@@ -1,6 +1,6 @@
 """Token counts, exact and offline where the tokenizer is public, and the limits of models."""
 
-from nexus_context.tokens.attribution import count_spans, part_tokens, span_units
+from nexus_context.tokens.attribution import count_spans, part_tokens, span_units, whole_tokens
 from nexus_context.tokens.counter import (
     ScaledCounter,
     SimpleTokenCounter,
@@ -27,4 +27,5 @@ __all__ = [
     "part_tokens",
     "resolve",
     "span_units",
+    "whole_tokens",
 ]

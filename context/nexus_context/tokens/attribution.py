@@ -34,6 +34,11 @@ def part_tokens(counter: TokenCounter, units: int) -> int:
     return counter.part_tokens(units) if isinstance(counter, AdditiveCounter) else units
 
 
+def whole_tokens(counter: TokenCounter, units: int) -> int:
+    """Tokens of a whole text, by its units: `counter.count` of it."""
+    return counter.tokens(units) if isinstance(counter, AdditiveCounter) else units
+
+
 def _marks(counter: TokenCounter, text: str, cuts: Sequence[int]) -> list[int]:
     """Units before each cut; of a counter of unknown make they are tokens."""
     if not cuts or cuts[0] != 0 or cuts[-1] != len(text) or any(a > b for a, b in pairwise(cuts)):

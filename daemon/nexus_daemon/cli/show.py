@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context import assembly
-from nexus_context.assembly.costs import fragment_tokens
 from nexus_context.assembly.git import GitState, find
 from nexus_context.assembly.git import read as read_git
 from nexus_context.config import mend
@@ -22,6 +21,7 @@ from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Prompt
+from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line

@@ -9,10 +9,10 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.agents import MAIN, ROLES, AgentPool, Around
-from nexus_context.assembly.costs import fragment_tokens
 from nexus_context.errors import RequestError
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
+from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute

@@ -12,10 +12,10 @@ Counting a long text the first time takes long: for worker threads.
 from typing import TYPE_CHECKING, Any
 
 from nexus_context import assembly
-from nexus_context.assembly.costs import fragment_tokens
 from nexus_context.budget import usage
 from nexus_context.errors import Span
 from nexus_context.prompt.shares import alone, counted_shares, placed
+from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.tokens import TokenCounter
 from nexus_daemon.convert import Locator
 

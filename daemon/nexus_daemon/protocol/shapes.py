@@ -98,6 +98,18 @@ class UsageRow(Sparse, frozen=True):
     source: Location | None = None  # the part of a file that it comes from
 
 
+class UsagePart(Wire, frozen=True):
+    """One kind of text in the system prompt, and what it costs."""
+
+    # `instructions`: what stands in instruction files, bootstrap files, READMEs and custom sections of all
+    # layers and agents, and what a request adds; `skills`: the list of skills and the text of active ones;
+    # `tools`: MCP servers and tools where the prompt lists them (their definitions are rows of the category
+    # `tools`); `nexus`: Nexus's own text, such as the environment, headings, paths and the defaults it ships
+    part: str
+    tokens: int  # its tokens
+    exact: bool  # false: an estimate
+
+
 class CacheBreak(Sparse, frozen=True):
     """The first thing that is not as it was in the request before: from there on all has to be read again."""
 
@@ -130,6 +142,9 @@ class TokenUsage(Sparse, frozen=True):
     over: bool  # total > available
     counter: Counter  # who counted
     rows: list[UsageRow]  # in the order in which they are sent
+    # the system prompt by kind of text, each kind once, in this order: `instructions`, `skills`, `tools`,
+    # `nexus`. Σ parts.tokens = Σ tokens of the rows of the category `system`, exactly
+    parts: list[UsagePart] = []
     wanted_percent: float | None = None  # as `percent`, had nothing been cut
     removed_messages: int | None = None  # that are not sent any more, where there are any
     # why it is time to compact, where it is: `token_limit`, `message_count` or `tool_count`

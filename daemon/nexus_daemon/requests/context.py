@@ -11,9 +11,9 @@ from nexus_context.layers import Layers
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
+from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.redact import shown_setting
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_context.tokens import count_spans
 from nexus_daemon import protocol
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import wire
@@ -35,8 +35,7 @@ def prompt_now(snapshot: Snapshot) -> Prompt:
 def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
     prompt = prompt_now(snapshot)
     _, counter = assembly.model_of(snapshot, None)
-    cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
-    counts = count_spans(counter, prompt.text, cuts)
+    counts = fragment_tokens(prompt, counter)
     return protocol.Preview(
         revision=snapshot.revision,
         text=prompt.text,

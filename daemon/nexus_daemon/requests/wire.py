@@ -45,6 +45,7 @@ def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
         over=value.over,
         counter=protocol.Counter(value.counter, value.exact),
         rows=[_row(row, locate) for row in value.rows],
+        parts=[protocol.UsagePart(part.part, part.tokens, part.exact) for part in value.parts],
     )
 
 

@@ -13,7 +13,14 @@ export interface UsageRow {
   source?: Location;
 }
 
-/** What a context costs, in tokens. The rows sum to `total`. */
+/** The system prompt by kind of text: the user's instructions, skills, MCP servers and tools, Nexus's own text. */
+export interface UsagePart {
+  part: "instructions" | "skills" | "tools" | "nexus";
+  tokens: number;
+  exact: boolean;
+}
+
+/** What a context costs, in tokens. The rows sum to `total`, the parts to the rows of the category `system`. */
 export interface TokenUsage {
   model: string;
   limit: number;
@@ -27,6 +34,8 @@ export interface TokenUsage {
   over: boolean;
   counter: Counter;
   rows: UsageRow[];
+  /** Each kind of text once; absent from older servers. */
+  parts?: UsagePart[];
   /** As `percent`, had nothing been cut; of a conversation's usage. */
   wantedPercent?: number;
   /** Messages that are not sent any more, where there are any. */
