@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
-from nexus_context.prompt.shares import placed, shares
+from nexus_context.prompt.shares import Placed, Share, counted_shares, placed, shares
+from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
 from nexus_daemon.convert import Locator
 from nexus_daemon.features.code_lens import code_lenses, shown
 from nexus_daemon.requests import context
@@ -31,22 +33,27 @@ def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
     found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, encoding))
     assert all(one["command"]["command"] == "" for one in found)
     told = [(place(one["range"]), one["command"]["title"]) for one in found]
-    tokens = tokens_of(snapshot, path)
+    tokens, imported = tokens_of(snapshot, path)
     if told and tokens is not None:  # they depend on the length of the file's path
         counter = model_of(snapshot, None)[1]
         first, rest = told[0][1].split(" · ", 1)
-        assert first == shown(tokens, counter)
+        assert first == shown(tokens + imported, counter) + (
+            f", {imported} of them imported" if imported else ""
+        )
         percent, of = rest.split(" of ", 1)
-        assert percent == f"{tokens / 20:.1f} %"
-        told[0] = (told[0][0], f"N · P of {of}")
+        assert percent == f"{(tokens + imported) / 20:.1f} %"
+        told[0] = (told[0][0], f"N{f', {imported} imported' if imported else ''} · P of {of}")
     return told
 
 
-def tokens_of(snapshot: Snapshot, path: str) -> int | None:
-    """What `nexus/context/layers` says of a file."""
+def tokens_of(snapshot: Snapshot, path: str) -> tuple[int | None, int]:
+    """What `nexus/context/layers` says of a file, and of what it imports."""
     layers = context.layers(snapshot, Locator(snapshot.layers, "utf-8")).layers
     uri = Locator(snapshot.layers, "utf-8").uri(path)
-    return next((file.tokens for layer in layers for file in layer.files if file.uri == uri), None)
+    file = next((file for layer in layers for file in layer.files if file.uri == uri), None)
+    if file is None:
+        return None, 0
+    return file.tokens, sum(one.tokens or 0 for one in file.imports or ())
 
 
 def place(where: dict[str, dict[str, int]]) -> str:
@@ -90,7 +97,7 @@ More.
 
 def test_a_file_its_headings_and_its_imports(tmp_path: Path) -> None:
     expected = [
-        ("0:0-0", "N · P of 2k · sent with every request"),
+        ("0:0-0", "N, 12 imported · P of 2k · sent with every request"),
         ("0:0-7", "40 tokens"),
         ("2:0-8", "34 tokens"),
         ("3:0-9", "7 tokens imported"),
@@ -112,7 +119,7 @@ def test_line_ends_do_not_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("encoding", "start"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
 def test_places_are_those_of_the_editor(tmp_path: Path, encoding: str, start: int) -> None:
     text = "//- /a/NEXUS.md\n😀 @x.md is it.$0\n//- /a/x.md\nX.\n"
-    top = ("0:0-0", "N · P of 2k · sent with every request")
+    top = ("0:0-0", "N, 2 imported · P of 2k · sent with every request")
     check(tmp_path, text, [top, (f"0:{start}-{start + 5}", "2 tokens imported")], encoding=encoding)
 
 
@@ -183,10 +190,14 @@ def test_skills_and_what_is_not_sent(
 WORDS = st.text("ab \n#@`-é😀\r", max_size=40)
 
 
+O200K = TiktokenCounter("o200k_base")
+COUNTERS = O200K, ScaledCounter(O200K, 1.18), SimpleTokenCounter()
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["# A", "## B", "### C", "@x.md", "see @y.md", "```", ""]), WORDS)))
 def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, str]]) -> None:
-    """However broken the text: no part has more tokens than the prompt, siblings do not overlap."""
+    """However broken the text: siblings do not overlap, and no part has more tokens than what it is in."""
     text = "".join(f"{line}\n{words}\n" for line, words in lines)
     with TemporaryDirectory() as made:
         root = Path(made)
@@ -201,6 +212,8 @@ def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, 
             assert not text.strip()
             return
         parts = shares(where, str(root / "a" / "NEXUS.md"), text)
+        for counter in COUNTERS:
+            check_sums(snapshot, where, str(root / "a" / "NEXUS.md"), text, counter)
     brought = {"@x.md": "X x.", "@y.md": "# Y\ny"}
     for part in parts:
         written, sent = (
@@ -211,3 +224,18 @@ def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, 
     headings = [part.span for part in parts if part.kind == "heading"]
     for one, other in pairwise(sorted(headings, key=lambda span: (span.start, -span.end))):
         assert other.start >= one.end or other.end <= one.end
+
+
+def check_sums(snapshot: Snapshot, where: Placed, path: str, text: str, counter: TokenCounter) -> None:
+    """A file has at least the tokens of its outermost parts together, a part those of the parts in it."""
+    by_path = tokens_by_path(snapshot.prompt, counter)
+    whole = by_path[path] + sum(by_path.get(each, 0) for each in where.through)
+    open_parts: list[tuple[Share | None, int]] = [(None, whole)]  # tokens that are left for parts within
+    counted = counted_shares(snapshot.prompt, where, path, text, counter, most=500)
+    for share, tokens in sorted(counted, key=lambda one: (one[0].span.start, -one[0].span.end)):
+        while (outer := open_parts[-1][0]) is not None and share.span.start >= outer.span.end:
+            open_parts.pop()
+        outer, left = open_parts[-1]
+        assert 0 <= tokens <= left
+        open_parts[-1] = outer, left - tokens
+        open_parts.append((share, tokens))

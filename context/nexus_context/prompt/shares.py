@@ -5,15 +5,16 @@
 2. An import's part is the text of the file that it brings, with what that imports. Which imports those are
    is known from the load: most words with an `@` are none.
 3. What of the file is not in the prompt has no part.
-4. A part's tokens are rounded down where they are an estimate: they do not depend on what stands before it,
-   and parts never sum to more than what they are parts of.
+4. A part's tokens are the file's own, rounded down by themselves, and those of what it imports, as in
+   `token_attribution`: parts never sum to more than the heading and the file that they are in.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
+from operator import mul
 from typing import Literal
 
 import msgspec
@@ -25,6 +26,7 @@ from nexus_context.prompt.imports import Import
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.render import Prompt, places_of
 from nexus_context.prompt.texts import Piece, cut, trimmed, unix_lines
+from nexus_context.prompt.token_attribution import fragment_tokens, fragment_units
 from nexus_context.tokens import TokenCounter, part_tokens, span_units
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)[^\r\n]*", re.MULTILINE)
@@ -80,15 +82,46 @@ def counted_shares(
 ) -> list[tuple[Share, int]]:
     """The first shares of a file of that text, each with the tokens of what it brings."""
     found = shares(where, path, text)[:most]
-    cuts = sorted({0, len(prompt.text), *(end for share in found for end in share.span)})
-    sums = dict(zip(cuts, accumulate(_units(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
-    return [(share, part_tokens(counter, sums[share.span.end] - sums[share.span.start])) for share in found]
+    own, imported = _sums(prompt, path, counter, {end for share in found for end in share.span})
+    return [
+        (share, part_tokens(counter, own[end] - own[start]) + imported[end] - imported[start])
+        for share in found
+        for start, end in (share.span,)
+    ]
 
 
 def shares(where: Placed, path: str, text: str) -> list[Share]:
     """What the headings and imports of a file of that text bring, in the order of the text."""
     found = [*_headings(where, path, text), *_imports(where)]
     return sorted(found, key=lambda share: (share.source, share.kind))
+
+
+def _sums(
+    prompt: Prompt, path: str, counter: TokenCounter, places: Collection[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Before each place of a prompt: units of a file's own text, and tokens of what is of other files.
+
+    A prompt without fragments is the file's own text.
+    """
+    cuts = sorted({0, len(prompt.text), *places})
+    fine = dict(zip(cuts, accumulate(_units(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
+    if not prompt.fragments:
+        return fine, dict.fromkeys(cuts, 0)
+    fragments, units = prompt.fragments, fragment_units(prompt, counter)
+    is_own = [fragment.path == path for fragment in fragments]
+    ends = [fragment.span.end for fragment in fragments]
+    units_before = list(accumulate(units, initial=0))
+    own_before = list(accumulate(map(mul, units, is_own), initial=0))
+    tokens = zip(fragment_tokens(prompt, counter), is_own, strict=True)
+    imported_before = list(accumulate((0 if own else count for count, own in tokens), initial=0))
+    own, imported = {}, {}
+    for place in cuts:
+        index = bisect_right(ends, place)  # the fragment that the cut is in
+        inside = 0
+        if index < len(fragments) and is_own[index]:
+            inside = min(max(fine[place] - units_before[index], 0), units[index])
+        own[place], imported[place] = own_before[index] + inside, imported_before[index]
+    return own, imported
 
 
 @lru_cache(maxsize=16)

@@ -1,9 +1,10 @@
 """What a file of instructions costs in the prompt, as LSP code lenses: the file, its headings, its imports.
 
-1. The first line says the file's tokens, their share of the window, and when they are sent, or why not. They
-   are the file's own, without what it imports: the figures of `nexus/context/layers`.
-2. A heading says what its part of the prompt takes, with its imports, an import what it brings
-   (`prompt.shares`). Of a skill's text, and of a file that is not sent, the text alone is counted.
+1. The first line says what the file brings into the prompt, how much of that it imports, its share of
+   the window, and when it is sent, or why not. The figures are those of `nexus/context/layers`, summed up.
+2. A heading says what its part of the prompt takes, with its imports, an import what it brings: together
+   never more than the file (`prompt.shares`). Of a skill's text, and of a file that is not sent, the text
+   alone is counted.
 3. Estimates begin with `≈`. Lenses are for reading: their commands have a title and do nothing.
 
 Counting a long text the first time takes long: for worker threads.
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from nexus_context import assembly
 from nexus_context.budget import usage
 from nexus_context.errors import Span
-from nexus_context.prompt.shares import alone, counted_shares, placed
-from nexus_context.prompt.token_attribution import fragment_tokens
+from nexus_context.prompt.shares import Placed, alone, counted_shares, placed
+from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
 from nexus_daemon.convert import Locator
 
@@ -66,23 +67,26 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
     if why is not None:
         top = f"{shown(total, counter)} · not sent: {why}"
     else:
-        top = _of_sent(snapshot, path, counter)
+        top = _of_sent(snapshot, path, found, counter)
         top += f" · {shown(total, counter)} when it is activated" if skill is not None else ""
     imports = {"heading": "", "import": " imported"}
     return [(_TOP, top), *((share.source, f"{tokens}{imports[share.kind]}") for share, tokens in parts)]
 
 
-def _of_sent(snapshot: "Snapshot", path: str, counter: TokenCounter) -> str:
-    """What a file itself takes of each request."""
-    prompt = snapshot.prompt
-    counts = zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True)
-    tokens = sum(count for one, count in counts if one.path == path and one.layer is not None)
+def _of_sent(snapshot: "Snapshot", path: str, where: Placed | None, counter: TokenCounter) -> str:
+    """What a file takes of each request, with what it imports."""
+    by_path = tokens_by_path(snapshot.prompt, counter)
+    imported = sum(by_path.get(each, 0) for each in where.through) if where is not None else 0
+    tokens = by_path.get(path, 0) + imported
     limits = assembly.model_of(snapshot, None)[0]
     spent = usage(limits, counter, (), max_tokens=snapshot.effective.get("/context/max_tokens"), reserved=0)
     share = 100 * tokens / spent.limit if spent.limit else 100
     percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
     known = "" if spent.limit_known else "≈ "
-    return f"{shown(tokens, counter)} · {percent} of {known}{_short(spent.limit)} · sent with every request"
+    figure = (
+        f"{shown(tokens, counter)}, {imported:,} of them imported" if imported else shown(tokens, counter)
+    )
+    return f"{figure} · {percent} of {known}{_short(spent.limit)} · sent with every request"
 
 
 def _why_not(snapshot: "Snapshot", path: str) -> str | None:
