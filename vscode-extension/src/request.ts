@@ -57,7 +57,9 @@ function leftOut({ metadata }: AssembledContext): string[] {
           `- ${exactly(metadata.truncation.removedMessages)} messages of the conversation, ${exactly(metadata.truncation.removedTokens)} tokens (${metadata.truncation.strategy})`,
         ]
       : []),
-    ...(metadata.memory?.dropped ?? []).map((label) => `- ${label}: no room`),
+    ...(metadata.memory?.dropped ?? []).map(
+      (label) => `- ${label}: does not fit into what the conversation leaves free`,
+    ),
     ...(metadata.unsent ?? []).map((what) => `- ${what}: the model does not take it`),
   ];
   return lines.length > 0 ? ["## Left out", "", ...lines, ""] : [];

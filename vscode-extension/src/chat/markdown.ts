@@ -60,7 +60,7 @@ function linkOf(source: NonNullable<UsageRow["source"]>): string {
 /** What a reader is told of an instruction file that VS Code attached and that is not sent whole. */
 const ATTACHMENT_NOTES: Readonly<Record<string, string>> = {
   shortened: "VS Code attached this instruction file; it is too long, and is sent shortened.",
-  "no-room": "VS Code attached this instruction file; there is no room for it, and it is not sent.",
+  "no-room": "VS Code attached this instruction file; it does not fit beside the conversation, and is not sent.",
   unreadable: "VS Code attached this instruction file; it cannot be read, and is not sent.",
 };
 

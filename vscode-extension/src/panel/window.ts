@@ -220,12 +220,7 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
       ...compact,
     });
   } else if (usage.removedMessages) {
-    const cut = plural(usage.removedMessages, "message");
-    remarks.push({
-      tone: "warning",
-      text: `${cut} of this conversation will not be sent: there is no room.`,
-      ...compact,
-    });
+    remarks.push({ tone: "warning", text: cutText(usage, usage.removedMessages), ...compact });
   } else if (level === "full" || level === "warning") {
     remarks.push({ tone: "warning", text: `${percent(usage.percent)} of what the model takes is used.`, ...compact });
   }
@@ -237,6 +232,12 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
     });
   }
   return [...remarks, ...layerRemarks(given.layers)];
+}
+
+/** What is not sent, and why so much is free beside it: a cut makes room for more than the next turn. */
+function cutText(usage: TokenUsage, removed: number): string {
+  const cut = `${plural(removed, "message")} of this conversation will not be sent: together with the others ${removed === 1 ? "it is" : "they are"} more than the model takes.`;
+  return usage.remaining > 0 ? `${cut} The cut leaves ${plural(usage.remaining, "token")} for the next turns.` : cut;
 }
 
 function layerRemarks(layers: Layers | undefined): Remark[] {

@@ -342,7 +342,9 @@ describe("attachments", () => {
     });
     expect(desk.daemon.said("main")[0]).toEqual({ role: "user", content: "hi", meta: { client: "vscode" } });
     expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`, `${FOLDER}/.github/copilot-instructions.md`]);
-    expect(answer.text).toContain("long.instructions.md: VS Code attached this instruction file; there is no room");
+    expect(answer.text).toContain(
+      "long.instructions.md: VS Code attached this instruction file; it does not fit beside the conversation, and is not sent.",
+    );
     expect(answer.text).not.toContain("copilot");
   });
 

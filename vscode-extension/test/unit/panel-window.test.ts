@@ -83,10 +83,23 @@ describe("the window", () => {
     expect(shown.spoken).toMatch(/Over the limit\.$/);
   });
 
-  it("says what of the conversation has no room", () => {
-    const usage = usageOf([row("history", 100_000)], { removedMessages: 12 });
-    expect(model({ usage }).remarks.map(({ text, action }) => [text, action?.id])).toEqual([
-      ["12 messages of this conversation will not be sent: there is no room.", "compact"],
+  it("says what of the conversation is not sent, and why tokens are free all the same", () => {
+    const cut = (tokens: number, removedMessages: number) =>
+      model({ usage: usageOf([row("history", tokens)], { removedMessages }) }).remarks.map(({ text, action }) => [
+        text,
+        action?.id,
+      ]);
+    expect(cut(100_000, 12)).toEqual([
+      [
+        "12 messages of this conversation will not be sent: together with the others they are more than the model takes. The cut leaves 84,000 tokens for the next turns.",
+        "compact",
+      ],
+    ]);
+    expect(cut(184_000, 1)).toEqual([
+      [
+        "1 message of this conversation will not be sent: together with the others it is more than the model takes.",
+        "compact",
+      ],
     ]);
   });
 
