@@ -123,7 +123,7 @@ Read me.
 
 ## Capabilities
 
-MCP servers enabled: a|b
+MCP servers configured (Nexus starts none): a|b
 MCP servers disabled: pg
 
 ---
@@ -146,7 +146,7 @@ Permission level: trusted
 
 | Server | Type | Origin | Status |
 |--------|------|--------|--------|
-| a\\|b | stdio | global | enabled |
+| a\\|b | stdio | global | configured |
 | pg | http | local | disabled |"""
     fixture, snapshot = check(tmp_path, text, "/home/company/app", expected)
     assert [

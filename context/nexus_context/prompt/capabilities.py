@@ -28,7 +28,7 @@ def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[P
         "skills": _listed(skills),
         "tool_count": [Piece(str(len(facts.tools)))] if facts.tools else None,
         "tools": _listed([name for name, _ in facts.tools]),
-        "enabled": _listed([server.name for server in servers if server.enabled]),
+        "configured_servers": _listed([server.name for server in servers if server.enabled]),
         "disabled": _listed([server.name for server in servers if not server.enabled]),
         "configured": _listed([one.variable for one in found if one.configured]),
         "broken": _listed([one.variable for one in found if not one.configured]),

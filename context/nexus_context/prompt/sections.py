@@ -20,6 +20,9 @@ from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.texts import Piece
 
+SHIPPED = "(shipped)"
+"""In place of the path of a file that comes with Nexus: where it is installed says nothing to a model."""
+
 
 class Facts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
@@ -115,7 +118,7 @@ def active(effective: Effective, facts: Facts) -> list[Part]:
 
 
 def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
-    """The table of the servers that count; nothing without one."""
+    """The table of the servers that count, which Nexus does not start; nothing without one."""
     rows: list[Piece] = []
     for server in servers:
         if server.shadowed_by is not None:
@@ -124,7 +127,7 @@ def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
             name=_cell(server.name),
             type=server.type,
             origin=_cell(server.origin),
-            status="enabled" if server.enabled else "disabled",
+            status="configured" if server.enabled else "disabled",
         )
         rows.append(Piece(f"\n{row}" if rows else row, server.path, server.span))
     if not rows:
@@ -166,8 +169,9 @@ def bootstrap_file(block: Block) -> list[Part]:
 
 
 def sourced(block: Block) -> list[Piece]:
-    """The text of a file after a line that says where it stands."""
-    path = [Piece(_shown(block.path), block.path)]
+    """The text of a file after a line that says where it stands, or that it comes with Nexus."""
+    shown = SHIPPED if block.layer.name == DEFAULTS else _shown(block.path)
+    path = [Piece(shown, block.path)]
     filled = texts.fill("source", {"path": path, "content": block.pieces})
     return texts.retraced(filled, "source", block.path)
 
@@ -185,12 +189,18 @@ def _heading(layer: Layer, path: str) -> tuple[list[Piece], str]:
 
 
 def by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Piece]) -> list[Part]:
-    """Parts of the file's own text and of what it imports, which has the imported file in its title."""
+    """Parts of the file's own text and of what it imports, which has the imported file in its title.
+
+    The last part is the file's own, empty where an import ends it: a separator behind it is not the import's.
+    """
     parts = []
     for origin, run in groupby(pieces, key=lambda piece: piece.path):
         foreign = origin is not None and origin != path and not origin.startswith(str(texts.DIRECTORY))
         shown = f"{title}: {os.path.basename(str(origin))}" if foreign else title
         parts.append(Part(section, layer, shown, list(run)))
+    if pieces and pieces[-1].path != path:
+        end = max((piece.source.end for piece in pieces if piece.path == path), default=0)
+        parts.append(Part(section, layer, title, [Piece("", path, Span(end, end))]))
     return parts
 
 
