@@ -65,14 +65,15 @@ def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] =
     table.add_column("file", overflow="fold")
     table.add_column("status")
     table.add_column("tokens", justify="right")
+    mark = "" if result.counter.exact else "≈"
     for layer in result.layers:
         name = visible_line(layer.name)
         for file in layer.files:
-            count = "" if file.tokens is None else f"{file.tokens:,}"
+            count = "" if file.tokens is None else f"{mark}{file.tokens:,}"
             table.add_row(name, shown(_path(file.uri)), file.status, count)
             name = ""
             for imported in file.imports or ():
-                count = "" if imported.tokens is None else f"{imported.tokens:,}"
+                count = "" if imported.tokens is None else f"{mark}{imported.tokens:,}"
                 path = shown(_path(imported.uri))
                 table.add_row("", f"{'  ' * imported.depth}@{path}", "imported", count)
     out = console()

@@ -7,6 +7,7 @@ import msgspec
 from nexus_context.conversation.message import Message
 from nexus_daemon.protocol.agents import ViewAs
 from nexus_daemon.protocol.shapes import (
+    Counter,
     FolderParams,
     Freshness,
     Location,
@@ -132,7 +133,9 @@ class Fragment(Wire, frozen=True):
     """A run of the prompt's text and where it came from."""
 
     section: str  # the section of the prompt
-    layer: str | None  # the layer that wrote it; null for text of Nexus itself
+    # the layer that wrote it, as `nexus/context/layers` names it for the same agent; null for text of Nexus
+    # itself, and for what an agent above brings from a directory that is no layer of this one's
+    layer: str | None
     title: str  # what it is, for people
     range: Range  # its place in the prompt's text
     source: Location | None  # its place in a file; an empty range where the text itself is not there
@@ -179,6 +182,7 @@ class Layer(Wire, frozen=True):
     name: str  # `defaults`, `global`, `ancestor:<directory>` or `local`
     path: str  # the directory of its configuration
     files: list[LayerFile]  # the files that it may have
+    tokens: int  # of its files, with what they import and define, in the prompt of whose layers these are
 
 
 class SkippedLayer(Wire, frozen=True):
@@ -195,6 +199,7 @@ class LayersResult(Sparse, frozen=True):
     layers: list[Layer]  # lowest first; a later one wins
     skipped: list[SkippedLayer]  # what was not read
     problems: list[Problem]  # what is wrong in the files
+    counter: Counter  # who counted the tokens
     # how changes of the files on disk are noticed; absent where they were read once, as by `nexus show`
     freshness: Freshness | None = None
 

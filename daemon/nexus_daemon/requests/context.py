@@ -9,9 +9,10 @@ from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
 from nexus_context.manager import ContextManager
+from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
-from nexus_context.prompt.token_attribution import fragment_tokens
+from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
 from nexus_context.redact import shown_setting
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_daemon import protocol
@@ -36,13 +37,14 @@ def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
     prompt = prompt_now(snapshot)
     _, counter = assembly.model_of(snapshot, None)
     counts = fragment_tokens(prompt, counter)
+    layer_of = _layers_by_path(snapshot)
     return protocol.Preview(
         revision=snapshot.revision,
         text=prompt.text,
         fragments=[
             protocol.Fragment(
                 section=fragment.section,
-                layer=fragment.layer,
+                layer=fragment.layer and layer_of.get(fragment.path or "", fragment.layer),
                 title=fragment.title,
                 range=locate.range_in(prompt.text, fragment.span),
                 source=locate.location(fragment.path, fragment.source) if fragment.path else None,
@@ -57,10 +59,10 @@ def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
 
 def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     _, counter = assembly.model_of(snapshot, None)
-    tokens: dict[str, int] = {}
-    for row in assembly.system_rows(prompt_now(snapshot), counter):
-        if row.path is not None:
-            tokens[row.path] = tokens.get(row.path, 0) + row.tokens
+    tokens = tokens_by_path(prompt_now(snapshot), counter)
+    by_layer: dict[str | None, int] = {}
+    for path, layer_name in _layers_by_path(snapshot).items():
+        by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)
     tree = _Tree(snapshot, locate, tokens)
     return protocol.LayersResult(
         revision=snapshot.revision,
@@ -78,12 +80,33 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
                     )
                     for file in layer.files
                 ],
+                by_layer.get(layer.name, 0),
             )
             for layer in snapshot.layers.layers
         ],
         skipped=[protocol.SkippedLayer(skipped.path, skipped.reason) for skipped in snapshot.layers.not_read],
         problems=wire.problems(locate, snapshot.problems),
+        counter=protocol.Counter(counter.name, counter.exact),
     )
+
+
+def _layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
+    """The layer of each file that is in the prompt; None: an agent above has it, from no layer of these.
+
+    What an agent above calls its project may be an ancestor here.
+    """
+    layers = snapshot.layers.layers
+    by_path: dict[str, str | None] = {file.path: layer.name for layer in layers for file in layer.files}
+    by_directory = {layer.config_directory: layer.name for layer in layers}
+    contents = snapshot.contents
+    for block in (*contents.bootstrap, *contents.blocks, *blocks_of(contents.above)):
+        name = by_path.get(block.path, by_directory.get(block.layer.config_directory))
+        for path in (block.path, *paths_of([block])):
+            by_path.setdefault(path, name)
+    for section in contents.sections:
+        for path in (section.path, *paths_of([section])):
+            by_path.setdefault(path, by_path.get(section.path))
+    return by_path
 
 
 class _Tree:

@@ -2,13 +2,13 @@
  * The layers of a folder as a tree: what each contributes, what was left out and why, the MCP servers.
  *
  * 1. Lowest layer first, as the daemon lists them; a later one wins.
- * 2. A layer's tokens are those of its fragments in the prompt, what its files import among them.
+ * 2. A layer's tokens are the daemon's: those of its files in the prompt that is shown, with what they import.
  * 3. Files that are missing show only where a layer has no other; the tooltip names them.
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
  */
 import type { Fragment, Layer, LayerFile, Layers, McpServer, Problem } from "../protocol";
 import type { Icon, Node } from "./node";
-import { count, nameOf, pathOf, plain, plural } from "./wording";
+import { count, nameOf, pathOf, plain, plural, tokensOf } from "./wording";
 
 const OPEN = "nexus.panel.openSource";
 const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
@@ -68,7 +68,7 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
   const imports = importNodes(layer, given);
   const tokens = layerTokens(layer, given);
   const title = layerTitle(layer.name);
-  const says = present.length ? (tokens ? plural(tokens, "token") : "no tokens") : "nothing there";
+  const says = present.length ? (tokens ? cost(tokens, given) : "no tokens") : "nothing there";
   const absent = present.length && missing.length ? missing.map((file) => nameOf(file.uri)).join(", ") : "";
   return {
     id: `layer:${layer.name}`,
@@ -85,7 +85,13 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
   };
 }
 
+/** `≈ 1,234 tokens`, the mark where the daemon estimates. */
+function cost(tokens: number, given: LayersGiven): string {
+  return tokensOf(tokens, given.layers.counter?.exact ?? true);
+}
+
 function layerTokens(layer: Layer, given: LayersGiven): number {
+  if (layer.tokens !== undefined) return layer.tokens;
   if (!given.fragments) return layer.files.reduce((total, file) => total + (file.tokens ?? 0), 0);
   return given.fragments.reduce((total, part) => total + (part.layer === layer.name ? part.tokens : 0), 0);
 }
@@ -96,7 +102,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
   const worst = problems.reduce((least, problem) => Math.min(least, problem.severity), 4);
   const wrong = problems.filter((problem) => problem.severity <= 2).length;
   const parts = [
-    ...(file.tokens === undefined ? [] : [plural(file.tokens, "token")]),
+    ...(file.tokens === undefined ? [] : [cost(file.tokens, given)]),
     ...(status ? [file.status] : []),
     ...(wrong ? [plural(wrong, "problem")] : []),
   ];
@@ -107,7 +113,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     ...(parts.length ? { description: parts.join(" · ") } : {}),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
-      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.tokens === undefined ? "" : `, ${plural(file.tokens, "token")}`}`,
+      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
       ...problems
         .slice(0, 5)
         .map((problem) => `$(${problem.severity === 1 ? "error" : "warning"}) ${plain(problem.message)}`),
@@ -139,12 +145,12 @@ function importNodes(layer: Layer, given: LayersGiven): Node[] {
     if (part.layer !== layer.name || !part.source || own.has(part.source.uri)) continue;
     tokens.set(part.source.uri, (tokens.get(part.source.uri) ?? 0) + part.tokens);
   }
-  return [...tokens].map(([uri, cost]) => ({
+  return [...tokens].map(([uri, own]) => ({
     id: `import:${layer.name}:${uri}`,
     label: nameOf(uri),
-    description: `${plural(cost, "token")} · imported`,
-    tooltip: `**${plain(pathOf(uri, given.folder))}**\n\nimported, ${plural(cost, "token")}`,
-    spoken: `${nameOf(uri)}, imported, ${plural(cost, "token")}`,
+    description: `${cost(own, given)} · imported`,
+    tooltip: `**${plain(pathOf(uri, given.folder))}**\n\nimported, ${cost(own, given)}`,
+    spoken: `${nameOf(uri)}, imported, ${cost(own, given)}`,
     icon: { name: "references" },
     context: "file.imported",
     command: OPEN,

@@ -192,6 +192,8 @@ export interface Layer {
   name: string;
   path: string;
   files: LayerFile[];
+  /** Of its files with what they import, in the prompt of the agent that was asked for; absent from older servers. */
+  tokens?: number;
 }
 
 export interface Layers {
@@ -199,6 +201,8 @@ export interface Layers {
   layers: Layer[];
   skipped: { path: string; reason: string }[];
   problems: Problem[];
+  /** Absent from older servers. */
+  counter?: Counter;
   freshness?: Freshness;
 }
 

@@ -179,6 +179,24 @@ MCP servers | 2 of 3 on
     expect(new Set(ids(nodes)).size).toBe(ids(nodes).length);
   });
 
+  it("an estimate says so, and a layer has the daemon's figure", () => {
+    const [first] = example("nexus/context/layers").layers.filter((layer) => layer.name === "local");
+    const layers = {
+      revision: 1,
+      layers: [{ ...first, name: "local", path: "/w/.nexus3", files: first?.files ?? [], tokens: 220 }],
+      skipped: [],
+      problems: [],
+      counter: { name: "o200k_base × 1.18", exact: false },
+    };
+    expect(drawn(layerNodes({ ...given(), layers, servers: [] }))).toBe(`\
+This folder | ≈ 220 tokens
+  NEXUS.md | ≈ 140 tokens
+  config.json | stale
+  mcp.json
+  threats.md | ≈ 47 tokens · imported
+`);
+  });
+
   it("a broken file is marked, and leads to its first mistake", () => {
     const file = [...walk(layerNodes(given()))].map(([node]) => node).find((node) => node.context === "file.stale");
     expect(file?.icon).toEqual({ name: "warning", colour: "list.warningForeground" });
