@@ -32,6 +32,7 @@ types: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.instructions
 	$(BIN)/python -m benchmarks.conversation
 	$(BIN)/python -m benchmarks.ledger
 	$(BIN)/python -m benchmarks.agents

@@ -211,6 +211,11 @@ class Client:
             if accept(last):
                 return Published(received.at, last)
 
+    def received(self) -> tuple[float, dict[str, Json]]:
+        """The next message that the server sends, and the perf_counter of its last byte."""
+        received, message = self._next()
+        return received.at, message
+
     def close(self) -> None:
         """Shuts the server down politely, else kills it. Never raises."""
         try:

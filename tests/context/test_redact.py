@@ -1,11 +1,13 @@
 """Secrets: what counts as one, and that none is shown."""
 
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_context import redact as module
 from nexus_context.redact import redact, secrets_in, secrets_in_text, shown_setting, without_secrets
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -81,3 +83,30 @@ def test_covering_keeps_the_length_and_the_line_ends(text: str) -> None:
     assert len(covered) == len(text) + len(TOKEN) + 2
     assert TOKEN not in covered
     assert TOKEN not in str(without_secrets({"a": [text, TOKEN]}))
+
+
+WORDS = ["ghp_", "sk-a1", "A" * 20, "1b" * 12, "Bearer ", "BAſIC\n", "basıc ", "https", "://", "u", ":", "@"]
+WORDS += [
+    "p@ss",
+    "?token=",
+    "&",
+    " ",
+    "\n",
+    "-",
+    "é",
+    "İ",
+    "a" * 40,
+    "-----BEGIN PRIVATE KEY-----",
+    "eyJ",
+    ".",
+]
+WRITTEN = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
+
+
+@settings(max_examples=400)
+@given(WRITTEN)
+def test_what_is_looked_for_by_marks_is_what_the_patterns_find(text: str) -> None:
+    password = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}" + module._PASSWORD.pattern)
+    patterns = (module._TOKEN, module._SCHEME, password, module._QUERY)
+    whole = [match.span(match.lastindex or 0) for each in patterns for match in each.finditer(text)]
+    assert [match.span(match.lastindex or 0) for match in module._candidates(text)] == whole

@@ -7,7 +7,7 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nexus_context.errors import Span
 
@@ -19,7 +19,9 @@ _FENCE = re.compile(
 _CLOSING = {
     mark: re.compile(rf"{_BEGINS}[ \t>]*+({mark}{{3,}}+)[^\S\r\n]*+(?:\r\n|\r|\n|\Z)") for mark in ("`", "~")
 }
-_BLANK_LINE = re.compile(rf"{_BEGINS}[^\S\r\n]*+{_ENDS}")
+_BLANK_LINE = re.compile(r"(?:\n|\r(?!\n))[^\S\r\n]*+[\r\n]")  # with the line end before it
+_MARKS = re.compile("```|~~~")
+_LINE_END = re.compile(r"[\r\n]")
 _BACKTICKS = re.compile(r"`+")
 
 
@@ -39,7 +41,7 @@ def code_ranges(text: str) -> list[Span]:
 
 def _fences(text: str) -> Iterator[Span]:
     """Each from the line that opens it to the end of the one that closes it."""
-    opening = _FENCE.search(text)
+    opening = _opening(text, 0)
     while opening is not None:
         mark = opening[1] or opening[2]
         closings = _CLOSING[mark[0]].finditer(text, opening.end())
@@ -48,21 +50,43 @@ def _fences(text: str) -> Iterator[Span]:
             yield Span(opening.start(), len(text))
             return
         yield Span(opening.start(), closing.end())
-        opening = _FENCE.search(text, closing.end())
+        opening = _opening(text, closing.end())
+
+
+def _opening(text: str, start: int) -> re.Match[str] | None:
+    """`_FENCE.search(text, start)`: only lines with such marks are looked at; `start` begins a line."""
+    while True:
+        marks = _MARKS.search(text, start)
+        if marks is None:
+            return None
+        place = marks.start()
+        line = max(text.rfind("\n", start, place), text.rfind("\r", start, place), start - 1) + 1
+        opening = _FENCE.match(text, line)
+        if opening is not None:
+            return opening
+        line_end = _LINE_END.search(text, place)
+        if line_end is None:
+            return None
+        start = line_end.end()
 
 
 def _spans_between(text: str, start: int, end: int) -> Iterator[Span]:
     """The code spans of the paragraphs between two fences."""
     if text.find("`", start, end) < 0:
         return
-    for blank in _BLANK_LINE.finditer(text, start, end):
-        yield from _spans(text, Span(start, blank.start()))
-        start = blank.start()
-    yield from _spans(text, Span(start, end))
+    runs: list[tuple[int, int]] = []
+    for match in _BACKTICKS.finditer(text, start, end):
+        before, begin = runs[-1][1] if runs else start, match.start()
+        one_line = text.find("\n", before, begin) < 0 and text.find("\r", before, begin) < 0
+        if not one_line and _BLANK_LINE.search(text, before, begin) is not None:
+            yield from _spans(runs)
+            runs = []
+        runs.append(match.span())
+    yield from _spans(runs)
 
 
-def _spans(text: str, paragraph: Span) -> list[Span]:
-    runs = [match.span() for match in _BACKTICKS.finditer(text, *paragraph)]
+def _spans(runs: Sequence[tuple[int, int]]) -> list[Span]:
+    """The code spans of one paragraph, by its runs of backticks."""
     following = [0] * len(runs)  # the next run of the same length; 0: there is none
     of_length: dict[int, int] = {}
     for index in range(len(runs) - 1, -1, -1):
