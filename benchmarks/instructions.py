@@ -18,7 +18,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +105,8 @@ def _edits(client: Client, folder: Path, text: str, edits: int) -> dict[str, lis
         change = {"range": {"start": place, "end": place}, "text": f"word{version}\n"}
         busy = _cpu_ms(client.process.pid)
         start = client.send(changed(uri, version, change))
-        told = _told(client, lambda usage, before=total: usage["total"] != before)
-        total = told[1]["total"]
-        times["usage told"].append(1000 * (told[0] - start))
+        at, total = _told(client, total)
+        times["usage told"].append(1000 * (at - start))
         for name in ("layers", "preview"):
             data, number = _asked(client, f"nexus/context/{name}", where)
             times[name].append(1000 * (client.exchange(data, number).at - start))
@@ -127,14 +125,14 @@ def _asked(client: Client, method: str, params: dict[str, Any]) -> tuple[bytes, 
     return request(number, method, params), number
 
 
-def _told(client: Client, accept: Callable[[dict[str, Any]], bool]) -> tuple[float, dict[str, Any]]:
-    """When the next usage that `accept` likes was told, and that usage."""
+def _told(client: Client, before: int) -> tuple[float, int]:
+    """When the next usage with another total was told, and that total."""
     while True:
         at, message = client.received()
         if message.get("method") == "nexus/context/didChange":
-            usage: dict[str, Any] = message["params"]["usage"]
-            if accept(usage):
-                return at, usage
+            total = int(message["params"]["usage"]["total"])
+            if total != before:
+                return at, total
 
 
 if __name__ == "__main__":

@@ -158,10 +158,13 @@ class Daemon:
             raise cancelled
         return future.result()
 
-    async def book(self, snapshot: Snapshot, folder: Folder | None = None) -> Book:
+    async def book(
+        self, snapshot: Snapshot, folder: Folder | None = None, *, since: float | None = None
+    ) -> Book:
         """The sessions of a folder, or the ledger as a whole; the first who asks has it opened.
 
-        The settings in force then say which ledger; another takes effect when the daemon starts anew.
+        `since`: when the request came, if that is not now (`Records.submit`). The settings in force then say
+        which ledger; another takes effect when the daemon starts anew.
         """
         if folder is not None and folder.book is not None:
             return folder.book
@@ -171,7 +174,7 @@ class Daemon:
         get = snapshot.effective.get
         path = None if folder is None else folder.path
         open_book = partial(self.records.open, path, path=get("/ledger/path"), url=get("/ledger/url"))
-        book = await self._result(self.records.submit(open_book))
+        book = await self._result(self.records.submit(open_book, since=since))
         if folder is not None:
             folder.book = book
         if self._looking is None:

@@ -1,7 +1,8 @@
 """The ledger behind all sessions: opened when one is first needed, written by one thread.
 
 1. Nothing of it is imported or opened before somebody asks for a session.
-2. Whatever is written is written in one thread, one thing after the other. Readers wait for nobody.
+2. Whatever is written is written in one thread, one thing after the other. Readers wait for nobody. Where
+   another program keeps the ledger locked, all who wait are told at once, not one after the other.
 3. What was written is told in the order in which it was, also where the request for it was cancelled. What
    other processes wrote is looked for while somebody listens, and told as theirs.
 4. Whether messages wait for `main` is looked for after each turn is written, so that the next need not look
@@ -41,6 +42,9 @@ T = TypeVar("T")
 _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
 
 
+LOCKED_S = 1.0  # for which a ledger that was found locked counts as locked for those who waited meanwhile
+
+
 class Change(msgspec.Struct, frozen=True):
     """What became of a session. `by` is who asked for it; None: another process wrote it."""
 
@@ -76,18 +80,38 @@ class Records:
         self._version: int | None = None
         self._quiet: dict[tuple[str, str], int] = {}
         self._making = threading.Lock()
+        self._locked: tuple[float, RequestError] | None = None  # when the ledger was last found locked
 
-    def submit(self, job: Callable[[], T]) -> "Future[T]":
-        """Have the writer's thread do a job."""
+    def submit(self, job: Callable[[], T], *, since: float | None = None) -> "Future[T]":
+        """Have the writer's thread do a job, unless another one found the ledger locked since this was asked.
+
+        `since` is when that was, by the monotonic clock; now if it is not given.
+        """
+        submitted = time.monotonic() if since is None else since
+
+        def run() -> T:
+            if self._locked is not None and self._locked[0] >= max(submitted, time.monotonic() - LOCKED_S):
+                error = self._locked[1]
+                raise type(error)(str(error), code=error.code)
+            try:
+                return job()
+            except RequestError as error:
+                if error.code == "ledger-busy":
+                    self._locked = time.monotonic(), error.with_traceback(None)
+                raise
+
+        return self._submit(run)
+
+    def _submit(self, job: Callable[[], T]) -> "Future[T]":
         try:
             return self._writer.submit(job)
         except RuntimeError:
             raise _ended() from None
 
-    def write(self, job: Callable[[], T]) -> T:
+    def write(self, job: Callable[[], T], *, since: float | None = None) -> T:
         """Have the writer's thread do a job, and wait for it: in another thread that may block."""
         try:
-            return self.submit(job).result()
+            return self.submit(job, since=since).result()
         except CancelledError:
             raise _ended() from None
 
@@ -182,7 +206,7 @@ class Records:
     def close(self) -> "Future[None] | None":
         """Close the ledger after what is being written; nothing is begun any more. None: it is closed."""
         ledger, self.ledger = self.ledger, None
-        ended = None if ledger is None else self.submit(ledger.close)
+        ended = None if ledger is None else self._submit(ledger.close)
         self._writer.shutdown(wait=False)
         return ended
 
@@ -199,17 +223,27 @@ class Records:
 class Book:
     """The sessions of one folder in the ledger. Everything here may block: for worker threads.
 
-    `by` is who asks for what is written. All that can go wrong is a LedgerError, and nothing is half-written.
+    `by` is who asks for what is written, `since` when (`Records.submit`). All that can go wrong is a
+    LedgerError, and nothing is half-written.
     """
 
-    def __init__(self, records: Records, ledger: "Ledger", workspace: str, *, by: object = None) -> None:
+    def __init__(
+        self,
+        records: Records,
+        ledger: "Ledger",
+        workspace: str,
+        *,
+        by: object = None,
+        since: float | None = None,
+    ) -> None:
         self.ledger = ledger
         self.workspace = workspace
         self._records = records
         self._by = by
+        self._since = since
 
-    def asked_by(self, client: object) -> "Book":
-        return Book(self._records, self.ledger, self.workspace, by=client)
+    def asked_by(self, client: object, *, since: float | None = None) -> "Book":
+        return Book(self._records, self.ledger, self.workspace, by=client, since=since)
 
     @property
     def levels(self) -> "Levels":
@@ -228,7 +262,7 @@ class Book:
             self._look_for_messages()
             return done
 
-        return self._records.write(job)
+        return self._records.write(job, since=self._since)
 
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
         def job() -> "Appended":
@@ -236,7 +270,7 @@ class Book:
             self._wrote(session, "compacted", done.head, before=done.before, turn=done.turn)
             return done
 
-        return self._records.write(job)
+        return self._records.write(job, since=self._since)
 
     def undo(self, session: str, compaction: str | None) -> "Appended":
         def job() -> "Appended":
@@ -244,7 +278,7 @@ class Book:
             self._wrote(session, "undone", done.head, before=done.before, turn=done.turn)
             return done
 
-        return self._records.write(job)
+        return self._records.write(job, since=self._since)
 
     def create(self, session: str, agent: str | None) -> "Session":
         return self._made(lambda: self.ledger.create(self.workspace, session, agent=agent), "created")
@@ -263,7 +297,7 @@ class Book:
             self.ledger.delete(self.workspace, session)
             self._wrote(session, "deleted", None)
 
-        self._records.write(job)
+        self._records.write(job, since=self._since)
 
     def send(self, message: "DirectMessage") -> None:
         """Keep a direct message for its agent."""
@@ -272,15 +306,15 @@ class Book:
             self.ledger.send(message)
             self._records.messaged(message.workspace, message.target)
 
-        self._records.write(job)
+        self._records.write(job, since=self._since)
 
     def start_agent(self, agent: "NewAgent") -> int:
         """Keep a live agent; its number."""
-        return self._records.write(lambda: self.ledger.start_agent(self.workspace, agent))
+        return self._records.write(lambda: self.ledger.start_agent(self.workspace, agent), since=self._since)
 
     def end_agent(self, name: str) -> None:
         """An agent, and all below it, live no more; their conversations stay."""
-        self._records.write(lambda: self.ledger.end_agent(self.workspace, name))
+        self._records.write(lambda: self.ledger.end_agent(self.workspace, name), since=self._since)
 
     def delivered(self, ids: Iterable[str]) -> None:
         """These direct messages wait no more."""
@@ -289,7 +323,7 @@ class Book:
             self.ledger.delivered(ids)
             self._look_for_messages()
 
-        self._records.write(job)
+        self._records.write(job, since=self._since)
 
     def waits(self, agent: str) -> bool:
         """Whether a direct message waits for an agent."""
@@ -310,7 +344,7 @@ class Book:
             self._wrote(made.name, reason, made.head, former=former)
             return made
 
-        return self._records.write(job)
+        return self._records.write(job, since=self._since)
 
     def _wrote(
         self,

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.ledger import open_ledger, opening
+from nexus_context.ledger import connections, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION
 from nexus_context.ledger.rows import message_of, row_of
@@ -372,15 +372,32 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path) -> None:
         assert append(ledger, large).head.seq == 2
 
 
-def test_a_ledger_that_another_holds_for_too_long_is_busy(path: Path) -> None:
+def test_a_ledger_that_another_holds_for_too_long_is_busy(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HELD", 0.2)
     with ledger_in(path) as ledger:
         holder = apsw.Connection(str(path))
         holder.execute("BEGIN IMMEDIATE")
-        writer(ledger).set_busy_timeout(10)
-        assert "Another program" in refused("ledger-busy", append, ledger, "u2")
+        assert refused("ledger-busy", append, ledger, "u2") == (
+            f"Another program keeps the ledger {path} locked; nothing was written. Try again in a moment. "
+            "If it stays locked, close what else has the file open (an SQLite browser, a backup, a nexus "
+            "that hangs)."
+        )
         assert history(ledger) == "u1 a1"
         holder.close()
         append(ledger, "u2")
+
+
+def test_who_waits_for_others_that_write_goes_on_waiting(path: Path) -> None:
+    log = Path(f"{path}-wal")
+    log.write_bytes(b"")
+    patience = connections.Patience(str(path), held=0.0)
+    for size in range(1, 4):
+        log.write_bytes(b"x" * size)  # somebody wrote since
+        assert patience(size)
+    assert not patience(4)
+    assert connections.HELD + 0.5 < 3  # with the start of a command: the goal is 3 s
 
 
 def test_a_closed_ledger_says_so(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 1. A transaction that writes is BEGIN IMMEDIATE, and is all there or not at all. Writers take turns.
 2. A reader sees one moment, whatever is written meanwhile.
-3. Whoever finds the database held by another process waits in short random steps, WAIT seconds at most.
+3. Whoever finds the database held by another process waits in short random steps: HELD seconds while nothing
+   is written, for then it hangs or was left locked, and WAIT seconds at most while others take their turns.
 4. A file that was moved away or removed while it was open is not written any more: the one at its place is.
 5. After each commit the witness hears of it, before anybody else does.
 """
@@ -25,8 +26,11 @@ from nexus_context.ledger.migrations import VERSION, version_of
 File = tuple[int, int]
 """Which file it is, whatever its name: device and inode."""
 
+HELD = 2.0
+"""Seconds for which the database may be held while nothing is written to it: people wait for an answer."""
+
 WAIT = 30.0
-"""Seconds that a writer waits for other processes."""
+"""Seconds that a writer waits for other processes at most."""
 
 _STEP = 0.005  # seconds, the longest of the waits between two tries
 _SOON = 1.0  # seconds to wait for readers to let the file beside the database be emptied
@@ -42,7 +46,44 @@ _SETTINGS = (
 )
 
 
-def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE, wait: float = WAIT) -> apsw.Connection:
+class Patience:
+    """A busy handler by rule 3: short random sleeps, so that many writers do not try in step."""
+
+    def __init__(self, path: str, *, held: float | None = None) -> None:
+        self._log = f"{path}-wal"
+        self._held = HELD if held is None else held
+        self._until = self._end = 0.0
+        self._before: tuple[int, int] | None = None
+        self._begin()
+
+    def __call__(self, tried: int) -> bool:
+        """Whether to try again, after a sleep; `tried` counts the times, from 0."""
+        if tried == 0:
+            self._begin()
+        now = time.monotonic()
+        if now >= self._until:
+            written = self._written()
+            if written == self._before or now >= self._end:
+                return False
+            self._before, self._until = written, min(now + self._held, self._end)
+        time.sleep(random.uniform(0.0005, _STEP))  # noqa: S311  # no secret
+        return True
+
+    def _begin(self) -> None:
+        now = time.monotonic()
+        self._until, self._end = now + self._held, now + WAIT
+        self._before = self._written()
+
+    def _written(self) -> tuple[int, int] | None:
+        """Another value after somebody wrote."""
+        try:
+            log = os.stat(self._log)
+        except OSError:
+            return None
+        return log.st_mtime_ns, log.st_size
+
+
+def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
     """A connection to the database of that path, with the settings of all.
 
     LostError for an empty file beside a log: SQLite would remove the log.
@@ -51,7 +92,7 @@ def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE, wait: float =
         raise witness.LostError("its file is empty or gone")
     connection = apsw.Connection(path, flags=flags)
     try:
-        connection.set_busy_handler(_patience(wait))
+        connection.set_busy_handler(Patience(path))
         configure(connection)
     except BaseException:
         leave(connection)
@@ -166,10 +207,10 @@ class Connections:
             if self.path is None or self._closed:
                 return
             connection = self._writing_one()
-            connection.set_busy_handler(_patience(_SOON))
+            connection.set_busy_handler(Patience(self.path, held=_SOON))
             with suppress(apsw.Error):  # what was written is safe; the next checkpoint does it
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            connection.set_busy_handler(_patience(WAIT))
+            connection.set_busy_handler(Patience(self.path))
             self._touch()
 
     def close(self) -> None:
@@ -331,20 +372,3 @@ def _ended(connection: apsw.Connection) -> bool:
         with suppress(apsw.Error):
             connection.execute("ROLLBACK")
     return bool(connection.txn_state() == apsw.SQLITE_TXN_NONE)
-
-
-def _patience(wait: float) -> Callable[[int], bool]:
-    """A busy handler: short random sleeps, so that many writers do not try in step."""
-    until = 0.0
-
-    def again(tried: int) -> bool:
-        nonlocal until
-        now = time.monotonic()
-        if tried == 0:
-            until = now + wait
-        if now >= until:
-            return False
-        time.sleep(random.uniform(0.0005, _STEP))  # noqa: S311  # no secret
-        return True
-
-    return again

@@ -36,7 +36,8 @@ def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> L
         return _no_room(path, outcome)
     if isinstance(error, apsw.BusyError | apsw.LockedError | apsw.ProtocolError):
         return LedgerError(
-            f"Another program holds the ledger {path} too long; {outcome}. Try again, or end that program.",
+            f"Another program keeps the ledger {path} locked; {outcome}. Try again in a moment. If it stays "
+            "locked, close what else has the file open (an SQLite browser, a backup, a nexus that hangs).",
             code="ledger-busy",
         )
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):

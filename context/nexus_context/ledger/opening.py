@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import apsw
 
 from nexus_context.ledger import migrations, part_index, soundness, verification, witness
-from nexus_context.ledger.connections import WAIT, Connections, File, configure, connect, identity, leave
+from nexus_context.ledger.connections import Connections, File, Patience, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.failures import failure, is_corrupt, refused
 from nexus_context.ledger.sqlite import SqliteLedger
@@ -247,16 +247,15 @@ def _make(path: str) -> None:
 
 def _connected(path: str, claim: witness.Claim | None) -> apsw.Connection:
     """Open, tried again where SQLite does not wait by itself: two that begin a ledger at once."""
-    until = time.monotonic() + WAIT
+    patience = Patience(path)
     while True:
         connection = connect(path)
         try:
             _begin(path, connection, claim)
         except apsw.BusyError:
             leave(connection)
-            if time.monotonic() > until:
+            if not patience(1):
                 raise
-            time.sleep(0.01)
         except BaseException:
             leave(connection)
             raise

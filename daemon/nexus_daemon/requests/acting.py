@@ -11,6 +11,7 @@
 """
 
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -91,9 +92,10 @@ async def using(
     `agent` is who it is for; without one a conversation of an agent is that agent's. `turn`: for a model.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
+    since = time.monotonic()
     async with folder.conversations.using(params.session) as conversation:
         snapshot = await folder.current()
-        book = (await client.daemon.book(snapshot, folder)).asked_by(client)
+        book = (await client.daemon.book(snapshot, folder, since=since)).asked_by(client, since=since)
         if agent:
             asked = await find(client, folder, agent)
         else:
