@@ -173,6 +173,9 @@ class World:
         head = found.head
         assert (head.turn, head.seq, head.messages) == (last, len(turns), len(every))
         assert head.tokens == sum(counted.tokens for _, counted in every)
+        session = ledger.find(FOLDER, name)
+        assert session is not None
+        assert session.sent_tokens == sum(held.tokens for held in found.messages)
         assert ledger.head(FOLDER, name) == head
         read = list(ledger.turns(FOLDER, name))
         assert [(one.id, one.seq, one.type) for one in read] == [

@@ -269,3 +269,33 @@ def test_an_append_says_that_nothing_is_kept(tmp_path: Path, monkeypatch: pytest
         assert done["persists"] is False
 
     tell_story(tmp_path, story)
+
+
+def test_the_list_has_the_tokens_that_would_be_sent_now(tmp_path: Path) -> None:
+    """Fewer after a compaction, as before after its undoing: the history of `nexus/context/usage`."""
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+
+        async def tokens(number: int) -> int:
+            (session,) = (await desk.ask(talk, number, "nexus/session/list"))["sessions"]
+            spent = await desk.ask(talk, number + 1, "nexus/context/usage")
+            history: int = sum(row["tokens"] for row in spent["rows"] if row["category"] == "history")
+            assert session["tokens"] == history
+            return history
+
+        said = [{"role": role, "content": "The vault opens. " * 300} for role in ("user", "assistant")] * 6
+        await desk.ask(talk, 1, "nexus/session/append", messages=said)
+        before = await tokens(10)
+        receipt = (await desk.ask(talk, 20, "nexus/session/compact"))["receipt"]
+        assert await tokens(30) == receipt["tokensAfter"] < before
+        await desk.ask(talk, 40, "nexus/session/append", messages=[user("b")])
+        later = await tokens(50)
+        assert later > receipt["tokensAfter"]
+        await desk.ask(talk, 60, "nexus/session/undoCompaction")
+        assert await tokens(70) == before + later - receipt["tokensAfter"]
+        await desk.ask(talk, 80, "nexus/session/fork", to="other")
+        listed = (await desk.ask(talk, 90, "nexus/session/list"))["sessions"]
+        assert len({session["tokens"] for session in listed}) == 1
+
+    tell_story(tmp_path, story)

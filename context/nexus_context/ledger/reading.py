@@ -42,7 +42,6 @@ _MASK = PER_THREAD - 1
 _QUERIES = SELECTED + " AND summary = 0 ORDER BY id"
 _BACKWARDS = _QUERIES + " DESC"
 
-_SUMMARIES = "SELECT count(*), ifnull(sum(tokens), 0) FROM compaction WHERE turn >= ? AND turn < ?"
 _SPAN = "SELECT min(first), max(first + messages) FROM turn WHERE id >= ? AND id < ?"
 _TURNS = """
 SELECT turn.id, turn.type, turn.messages, turn.created, turn.tokens, turn.model, turn.role,
@@ -85,7 +84,7 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     elif tokens is not None:
         lead = _opening(connection, parts, known.head, max(tokens, LONGEST_OPENING))
     else:
-        summaries, cost = _summaries(connection, parts, 0)
+        summaries, cost = sessions.summaries(connection, parts, 0)
         lead = _Lead([], 0, known.messages - summaries, known.tokens - cost)
     rest = message_ranges(parts, lead.position)
     if tokens is None:
@@ -147,7 +146,7 @@ def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in
     for start, end in value_of(kept):
         ranges += message_ranges(parts, start, end)
     held = _held(connection, SELECTED + " ORDER BY id", ranges)
-    summaries, cost = _summaries(connection, parts, in_force & _MASK)
+    summaries, cost = sessions.summaries(connection, parts, in_force & _MASK)
     count = head.messages - first - 1 - summaries
     return _Lead(held, first + 1, count, head.tokens - before - own - cost, name)
 
@@ -163,18 +162,9 @@ def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most
         rows.append(each)
         total += each[3]
     held = _all_held(connection, rows)
-    summaries, cost = _summaries(connection, parts, 0)
+    summaries, cost = sessions.summaries(connection, parts, 0)
     count = head.messages - summaries - len(held)
     return _Lead(held, position, count, head.tokens - cost - sum(one.tokens for one in held))
-
-
-def _summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
-    """How many compactions there are after a turn, and the tokens of their summaries."""
-    count = tokens = 0
-    for ids in turn_ranges(parts, after):
-        found = row(connection, _SUMMARIES, *ids)
-        count, tokens = count + found[0], tokens + found[1]
-    return count, tokens
 
 
 def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list[Held]:

@@ -30,7 +30,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One session. `turns`, `messages` and `tokens` are of the thread it is at, shared ones included."""
+    """One session; its head is that of the thread it is at, and counts turns shared with others."""
 
     workspace: str  # absolute real path of the folder
     name: str
@@ -39,6 +39,7 @@ class Session(msgspec.Struct, frozen=True):
     updated: str
     agent: str | None = None
     forked_from: str | None = None  # name of the session that it was forked from
+    sent_tokens: int = 0  # of what the next request would send of it, had it room: without what is compacted
 
 
 class Counted(msgspec.Struct, frozen=True, gc=False):

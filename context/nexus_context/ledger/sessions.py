@@ -15,8 +15,18 @@ import apsw
 
 from nexus_context.ledger import direct
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_name, turn_ranges
+from nexus_context.ledger.lineage import (
+    PER_THREAD,
+    SHIFT,
+    Segment,
+    message_ranges,
+    segments,
+    split_name,
+    turn_name,
+    turn_ranges,
+)
 from nexus_context.ledger.records import Head, Session
+from nexus_context.ledger.rows import value_of
 from nexus_context.ledger.sql import row, value
 
 PURGED = 200
@@ -36,13 +46,17 @@ LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread
 
 _SESSION = """
 SELECT session.workspace, session.name, session.created, session.updated, session.agent, origin.name,
-    thread.key, owner.key, thread.seq, thread.messages, thread.tokens
+    thread.key, owner.key, thread.seq, thread.messages, thread.tokens, thread.id, last.in_force, last.undone
 FROM session JOIN thread ON thread.id = session.thread
 LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread.id, thread.parent)
+LEFT JOIN turn AS last ON last.id = (owner.id << 32) + thread.seq
 LEFT JOIN session AS origin ON origin.id = session.forked_from
 """
 
 
+_SUMMARIES = "SELECT count(*), ifnull(sum(tokens), 0) FROM compaction WHERE turn >= ? AND turn < ?"
+_COMPACTION = "SELECT turn.before, kept FROM turn JOIN compaction ON turn = id WHERE id = ?"
+_TOKENS = "SELECT ifnull(sum(tokens), 0) FROM message WHERE id >= ? AND id < ?"
 _THERE = "SELECT 1 FROM session NOT INDEXED WHERE workspace = ? AND name = ?"
 _NAMED = " WHERE session.workspace = ? AND session.name = ?"
 
@@ -103,14 +117,24 @@ def one(connection: apsw.Connection, workspace: str, session: str) -> Session | 
 
 def there(connection: apsw.Connection, workspace: str, session: str) -> Session:
     """As `one`, for a session that is there."""
-    return _session(row(connection, _SESSION + _NAMED, workspace, session))
+    return _session(connection, row(connection, _SESSION + _NAMED, workspace, session))
 
 
 def listed(connection: apsw.Connection, workspace: str | None) -> list[Session]:
     """Those that changed last first."""
     sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
     values = () if workspace is None else (workspace,)
-    return [_session(each) for each in connection.execute(sql + " ORDER BY session.changed DESC", values)]
+    rows = list(connection.execute(sql + " ORDER BY session.changed DESC", values))
+    return [_session(connection, each) for each in rows]
+
+
+def summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
+    """How many compactions there are after a turn, and the tokens of their summaries."""
+    count = tokens = 0
+    for ids in turn_ranges(parts, after):
+        of_range = row(connection, _SUMMARIES, *ids)
+        count, tokens = count + of_range[0], tokens + of_range[1]
+    return count, tokens
 
 
 def agent_of(connection: apsw.Connection, known: Place) -> str | None:
@@ -310,7 +334,28 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _session(found: tuple[Any, ...]) -> Session:
-    workspace, name, created, updated, agent, origin, key, owner, seq, messages, tokens = found
+def _session(connection: apsw.Connection, found: tuple[Any, ...]) -> Session:
+    *names, agent, origin, key, owner, seq, messages, tokens, thread, in_force, undone = found
     head = Head(key, None if owner is None else turn_name(owner, seq), seq, messages, tokens)
-    return Session(workspace, name, head, created, updated, agent, origin)
+    was_compacted = in_force is not None or undone
+    sent = _sent_tokens(connection, thread, tokens, in_force) if was_compacted else tokens
+    workspace, name, created, updated = names
+    return Session(workspace, name, head, created, updated, agent, origin, sent)
+
+
+def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force: int | None) -> int:
+    """Tokens of what is not compacted away, of a thread with `tokens` in all; all of them if it is damaged.
+
+    Only what the compaction kept is read: a list costs the same however long the histories are.
+    """
+    parts = segments(connection, thread)
+    if in_force is None:  # all compactions were undone
+        return tokens - summaries(connection, parts, 0)[1]
+    try:
+        before, kept = row(connection, _COMPACTION, in_force)
+        places = [ids for start, end in value_of(kept) for ids in message_ranges(parts, start, end)]
+    except (TypeError, ValueError):  # who opens it is told; the list shows the others
+        return tokens
+    since: int = tokens - before - summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
+    kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in places)
+    return since + kept_tokens

@@ -22,13 +22,15 @@ class SessionPlace(Wire, frozen=True):
 
 
 class SessionInfo(Sparse, frozen=True):
-    """One conversation. Turns, messages and tokens are all there are, compacted ones among them."""
+    """One conversation. Turns and messages are all there are, compacted ones among them."""
 
     session: str  # its name
     thread: str  # id of its line of turns
     turns: int  # how many; compactions and what took one back are turns, too
     messages: int  # how many, those that it shares with other conversations among them
-    tokens: int  # of all of them, as they were counted when they came
+    # of what the next request would send of it, had it room, as messages were counted when they came: after a
+    # compaction the summary, what was kept and what came since; after its undoing as before
+    tokens: int
     created: str  # when, in ISO 8601
     updated: str  # when it changed last
     agent: str | None = None  # who it is for

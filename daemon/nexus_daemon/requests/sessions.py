@@ -43,7 +43,7 @@ async def session_list(client: "Client", params: protocol.FolderParams) -> proto
                 thread=one.head.thread,
                 turns=one.head.seq,
                 messages=one.head.messages,
-                tokens=one.head.tokens,
+                tokens=one.sent_tokens,
                 created=one.created,
                 updated=one.updated,
                 agent=one.agent,

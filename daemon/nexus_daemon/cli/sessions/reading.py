@@ -69,7 +69,7 @@ def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
     for name, values in (
         ("turns", [one.head.seq for one in found]),
         ("messages", [one.head.messages for one in found]),
-        ("tokens", [one.head.tokens for one in found]),
+        ("tokens", [one.sent_tokens for one in found]),
     ):
         table.add_column(name, justify="right", no_wrap=True, footer=f"{sum(values):,}")
     table.add_column("changed", no_wrap=True)
@@ -78,7 +78,7 @@ def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
         table.add_column("forked from")
     for one in found:
         head = one.head
-        numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{head.tokens:,}")
+        numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{one.sent_tokens:,}")
         place = (Text(visible_line(one.workspace)),) if folders else ()
         origin = (_cut(one.forked_from or ""),) if forks else ()
         table.add_row(_cut(one.name), *place, *numbers, local(one.updated), *origin)
@@ -99,7 +99,7 @@ def _listed(session: Session) -> dict[str, Any]:
         "thread": head.thread,
         "turns": head.seq,
         "messages": head.messages,
-        "tokens": head.tokens,
+        "tokens": session.sent_tokens,
         "created": session.created,
         "updated": session.updated,
         "agent": session.agent,
@@ -133,7 +133,7 @@ def _print_about(session: Session) -> None:
     head = session.head
     out = output.console()
     print_line(out, Text(visible_line(session.name), "bold"))
-    numbers = ((head.seq, "turn"), (head.messages, "message"), (head.tokens, "token"))
+    numbers = ((head.seq, "turn"), (head.messages, "message"), (session.sent_tokens, "token"))
     said = ", ".join(counted(count, noun) for count, noun in numbers)
     print_line(out, f"{said}; begun {local(session.created)}, changed {local(session.updated)}")
     if session.forked_from:
