@@ -55,7 +55,10 @@ class ContextConfig(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """One thing that tokens are spent on, with the place in a file that it comes from, if any."""
+    """One thing that tokens are spent on, with the place in a file that it comes from, if any.
+
+    `message`: of a row of the history, the index of the first message that it is about.
+    """
 
     category: Category
     label: str
@@ -63,6 +66,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     exact: bool
     path: str | None = None
     span: Span | None = None
+    message: int | None = None
 
 
 class UsagePart(msgspec.Struct, frozen=True):
@@ -187,20 +191,21 @@ def usage(
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
     """What is sent of a conversation: what stands in front of a cut, then the messages."""
-    rows = []
+    rows: list[tuple[str, int, int]] = []
     rest = view.tokens
     count = view.end - view.start + (view.anchor is not None)
     if not view.start:
         count += view.head
     elif view.head:
-        rows.append((f"{_messages(view.head)} from the beginning", view.pinned))
+        rows.append((f"{_messages(view.head)} from the beginning", view.pinned, 0))
     if view.note is not None:
-        rows.append((f"names and values of {_messages(view.removed)} not sent", view.note_tokens))
-    rest -= sum(tokens for _, tokens in rows)
+        label = f"names and values of {_messages(view.removed)} not sent"
+        rows.append((label, view.note_tokens, view.head))
+    rest -= sum(tokens for _, tokens, _ in rows)
     if count:
-        rows.append((_messages(count), rest))
+        rows.append((_messages(count), rest, view.start if view.anchor is None else view.anchor))
     exact = counter.exact and not view.history.images
-    return [UsageRow("history", label, tokens, exact) for label, tokens in rows]
+    return [UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows]
 
 
 def _messages(count: int) -> str:

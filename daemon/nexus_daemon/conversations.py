@@ -66,6 +66,7 @@ class Conversation:
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
         self.warned: int | None = 0  # percent at which the user was last warned; None: in another life
+        self.counted: dict[tuple[str, str, int], int] = {}  # tokens, by counter, turn and position
         self.assembled: AssemblyCache[AssembledContext] = AssemblyCache(time.monotonic)
         self._answered: OrderedDict[str, tuple[Answer, int]] = OrderedDict()
 

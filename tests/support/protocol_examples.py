@@ -177,6 +177,7 @@ class _Recorder:
         self.choose_editor()
         self.ask_with_model("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
         compaction = self.examples["requests"]["nexus/session/compact"]["result"]["compaction"]
+        self.ask("nexus/session/transcript", {**review, "limit": 3})
         self.ask("nexus/session/undoCompaction", review)
         self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})

@@ -2,7 +2,7 @@
 
 from nexus_context.assembly.costs import model_of, system_rows
 from nexus_context.assembly.request import FORMATS, AssembledContext, Format, Options, Request
-from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of
+from nexus_context.assembly.turn import Measure, assemble, measure, prefix_of, usage_of, view_of
 
 __all__ = [
     "FORMATS",
@@ -17,4 +17,5 @@ __all__ = [
     "prefix_of",
     "system_rows",
     "usage_of",
+    "view_of",
 ]

@@ -144,6 +144,12 @@ def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options
     return _prefix(fixed, view)
 
 
+def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
+    """What of the conversation a request with these options would send. Nothing is sent or cut."""
+    fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
+    return costs.fitted(snapshot, conversation, fixed, options, looking=True)[0]
+
+
 def _prefix(fixed: Fixed, view: View) -> Prefix:
     return Prefix(
         fixed.model,

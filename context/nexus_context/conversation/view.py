@@ -52,6 +52,11 @@ class View(msgspec.Struct, frozen=True):
     def truncated(self) -> bool:
         return self.removed > 0 or bool(self.shortened)
 
+    def sent_indexes(self) -> list[int]:
+        """The indexes of the messages that are sent, ascending: without the note."""
+        anchor = () if self.anchor is None else (self.anchor,)
+        return [*range(self.head), *anchor, *range(self.start, self.end)]
+
     def front(self) -> list[Message]:
         """The messages before `history[start:]`."""
         messages = self.history.messages

@@ -145,6 +145,36 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     permissions: str | None = None
 
 
+class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of an excerpt: `messages` messages from the position `first` on, of which it has `held`."""
+
+    id: str
+    seq: int
+    type: TurnType
+    created: str  # ISO 8601, UTC; for people
+    first: int
+    messages: int
+    held: tuple[Held, ...]
+    model: str | None = None
+    context: Any = None
+    compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
+    receipt: Any = None  # of a compaction
+    kept: Ranges = ()  # of a compaction
+    folded: Ranges = ()  # of a compaction: what its summary stands for
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """The messages of a thread from the position `first` up to, not including, `end`, in their turns."""
+
+    thread: str
+    current: bool  # false: the session was cleared since
+    turns: int  # of the whole thread
+    messages: int  # of the whole thread
+    first: int
+    end: int
+    page: tuple[ExcerptTurn, ...]
+
+
 class Hit(msgspec.Struct, frozen=True):
     """A message that a search found. `snippet` marks what matched with `before` and `after`."""
 

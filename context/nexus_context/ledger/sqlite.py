@@ -24,6 +24,7 @@ from nexus_context.ledger.lineage import Segment, segments
 from nexus_context.ledger.records import (
     Appended,
     DirectMessage,
+    Excerpt,
     Head,
     Held,
     History,
@@ -153,6 +154,23 @@ class SqliteLedger:
             parts = reading.whole(connection, known)
         first = 0 if last is None else max(0, known.seq - last)
         return self._turns(parts, session, first, known.seq)
+
+    def excerpt(
+        self,
+        workspace: str,
+        session: str,
+        *,
+        thread: str | None = None,
+        first: int | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> Excerpt | None:
+        from nexus_context.ledger.excerpt import excerpt
+
+        with self._connections.reading(session) as connection:
+            return excerpt(
+                connection, workspace, session, thread=thread, first=first, before=before, limit=limit
+            )
 
     def search(
         self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20

@@ -10,6 +10,7 @@ from typing import Protocol
 from nexus_context.ledger.records import (
     Appended,
     DirectMessage,
+    Excerpt,
     Head,
     Held,
     History,
@@ -124,6 +125,23 @@ class Ledger(Protocol):
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         """All turns, oldest first, or the last few; read as they are asked for."""
+        ...
+
+    def excerpt(
+        self,
+        workspace: str,
+        session: str,
+        *,
+        thread: str | None = None,
+        first: int | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> Excerpt | None:
+        """A page of everything that a session holds, to be read by people; None where there is none.
+
+        From the position `first` on, else the last before `before`, else the last: `limit` messages, fewer
+        where they are long. `thread`: one that the session was at before it was cleared. Costs what is read.
+        """
         ...
 
     def search(

@@ -92,6 +92,13 @@ from nexus_daemon.protocol.shapes import (
     Wire,
 )
 from nexus_daemon.protocol.tokens import CountParams, CountResult
+from nexus_daemon.protocol.transcript import (
+    TranscriptCall,
+    TranscriptMessage,
+    TranscriptParams,
+    TranscriptResult,
+    TranscriptTurn,
+)
 from nexus_daemon.protocol.workspace import FolderStatus, InitResult, LedgerStatus, NoParams, Status
 
 __all__ = [
@@ -176,6 +183,11 @@ __all__ = [
     "Status",
     "TokenBudget",
     "TokenUsage",
+    "TranscriptCall",
+    "TranscriptMessage",
+    "TranscriptParams",
+    "TranscriptResult",
+    "TranscriptTurn",
     "UndoParams",
     "UndoResult",
     "UsagePart",
@@ -195,6 +207,7 @@ METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/session/list": (FolderParams, ListResult),
     "nexus/session/append": (AppendParams, AppendResult),
     "nexus/session/messages": (MessagesParams, MessagesResult),
+    "nexus/session/transcript": (TranscriptParams, TranscriptResult),
     "nexus/session/fork": (ForkParams, SessionPlace),
     "nexus/session/rename": (RenameParams, SessionPlace),
     "nexus/session/clear": (SessionParams, ClearResult),

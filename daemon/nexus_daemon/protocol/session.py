@@ -139,6 +139,7 @@ class SearchHit(Wire, frozen=True):
     role: str  # who speaks
     snippet: str  # the text around the words, each marked: `«word»`
     created: str  # when, in ISO 8601
+    thread: str  # id of the line of turns that it is in: another one where the conversation was cleared
 
 
 class SearchResult(Wire, frozen=True):

@@ -96,6 +96,7 @@ class UsageRow(Sparse, frozen=True):
     tokens: int  # its tokens
     exact: bool  # false: an estimate
     source: Location | None = None  # the part of a file that it comes from
+    message: int | None = None  # of `history`: number of the first message that it is about, from 0
 
 
 class UsagePart(Wire, frozen=True):

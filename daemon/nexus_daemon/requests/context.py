@@ -8,7 +8,6 @@ from nexus_context.config import merge
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
-from nexus_context.manager import ContextManager
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
@@ -16,16 +15,17 @@ from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_pa
 from nexus_context.redact import shown_setting
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_daemon import protocol
+from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import wire
 
 
 def measure(
-    snapshot: Snapshot, conversation: ContextManager, locate: Locator, options: assembly.Options
+    snapshot: Snapshot, conversation: Conversation, locate: Locator, options: assembly.Options
 ) -> tuple[protocol.TokenUsage, float]:
     """Usage, and how full the context is before anything is cut, in percent."""
-    found = assembly.measure(snapshot, conversation, options=options, now=_now())
-    return wire.measured(found, locate), found.wanted_percent
+    found = assembly.measure(snapshot, conversation.manager, options=options, now=_now())
+    return wire.measured(found, locate, conversation.positions), found.wanted_percent
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:

@@ -47,6 +47,7 @@ from nexus_daemon.requests.sessions import (
     session_messages,
     session_rename,
     session_search,
+    session_transcript,
     session_undo_compaction,
 )
 from nexus_daemon.scaffold import scaffold
@@ -80,6 +81,7 @@ __all__ = [
     "session_messages",
     "session_rename",
     "session_search",
+    "session_transcript",
     "session_undo_compaction",
     "status",
     "tokens_count",

@@ -13,7 +13,7 @@ from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
 from nexus_daemon.following import Given
-from nexus_daemon.requests import summaries
+from nexus_daemon.requests import summaries, transcript
 from nexus_daemon.requests import used as jobs
 from nexus_daemon.requests.acting import using
 
@@ -112,6 +112,26 @@ async def session_messages(client: "Client", params: protocol.MessagesParams) ->
             raise RequestError(f"`limit` is {limit}: it must be at least 1.", code="bad-option")
         encoded, before = await client.daemon.work(jobs.page, used, limit, params.before)
     return protocol.MessagesResult(session=params.session, messages=encoded, before=before)
+
+
+async def session_transcript(
+    client: "Client", params: protocol.TranscriptParams
+) -> protocol.TranscriptResult:
+    """A page of all that was said in a conversation, to be read by people, and which of it is still sent.
+
+    In contrast to `nexus/session/messages`, compacted messages, summaries and what was taken back are there,
+    turn by turn, with the tokens of each message as the folder's model counts them. Only the messages of the
+    page are read and counted: a conversation of any length is shown at once. Control characters are made
+    visible and secrets covered; `nexus/session/export` has them as they are. A conversation that does not
+    exist has no turns, and an empty `thread`.
+    """
+    if not 1 <= params.limit <= transcript.MOST_MESSAGES:
+        raise RequestError(
+            f"`limit` is {params.limit}: it must be from 1 to {transcript.MOST_MESSAGES:,}.",
+            code="bad-option",
+        )
+    async with using(client, params) as used:
+        return await client.daemon.work(transcript.page, used, params)
 
 
 async def session_fork(client: "Client", params: protocol.ForkParams) -> protocol.SessionPlace:
@@ -226,6 +246,7 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
         role=hit.role,
         snippet=hit.snippet,
         created=hit.created,
+        thread=hit.turn.rpartition("-")[0],
     )
 
 

@@ -29,4 +29,5 @@ def usage_now(
     limits, _ = assembly.model_of(snapshot, options.model)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     measured = assembly.measure(snapshot, conversation.manager, options=options, counter=counter)
-    return caching.with_cache(wire.measured(measured, locate), snapshot, conversation, locate)
+    usage = wire.measured(measured, locate, conversation.positions)
+    return caching.with_cache(usage, snapshot, conversation, locate)

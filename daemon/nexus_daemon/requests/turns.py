@@ -111,6 +111,7 @@ def assemble(
         remembered.with_files(locate, found.items),
         metadata=context.metadata | known,
         parent_turn=conversation.last_turn,
+        positions=conversation.positions,
     )
     return result, compacted
 

@@ -166,7 +166,7 @@ def _usage(used: Used) -> protocol.TokenUsage:
 def _measured(used: Used) -> Measured:
     conversation = used.conversation
     options = following.standing(used.snapshot, conversation)
-    spent, wanted = context.measure(used.snapshot, conversation.manager, used.locate, options)
+    spent, wanted = context.measure(used.snapshot, conversation, used.locate, options)
     return Measured(len(conversation.manager), spent, wanted)
 
 

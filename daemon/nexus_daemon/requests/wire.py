@@ -1,6 +1,6 @@
 """Values of the library → results of the protocol, with ranges in the client's position encoding."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,8 @@ def freshness(value: Freshness) -> protocol.Freshness:
     )
 
 
-def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
+def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
+    """The usage; `positions` are those of the conversation's messages."""
     return protocol.TokenUsage(
         model=value.model,
         limit=value.limit,
@@ -44,7 +45,7 @@ def usage(value: "budget.TokenUsage", locate: Locator) -> protocol.TokenUsage:
         percent=value.percent,
         over=value.over,
         counter=protocol.Counter(value.counter, value.exact),
-        rows=[_row(row, locate) for row in value.rows],
+        rows=[_row(row, locate, positions) for row in value.rows],
         parts=[protocol.UsagePart(part.part, part.tokens, part.exact) for part in value.parts],
     )
 
@@ -57,10 +58,10 @@ def _measure(context: "AssembledContext") -> "Measure":
     return Measure(context.usage, known["wantedPercent"], removed, known.get("compactionReason"))
 
 
-def measured(found: "Measure", locate: Locator) -> protocol.TokenUsage:
+def measured(found: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
     """The usage of a conversation, with what becomes of it."""
     return msgspec.structs.replace(
-        usage(found.usage, locate),
+        usage(found.usage, locate, positions),
         wanted_percent=found.wanted_percent,
         removed_messages=found.removed_messages or None,
         compaction_reason=found.compaction_reason,
@@ -76,8 +77,12 @@ def assembled(
     *,
     metadata: dict[str, Any],
     parent_turn: str | None,
+    positions: Sequence[int] = (),
 ) -> protocol.Assembled:
-    """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here."""
+    """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here.
+
+    `positions` are those of the conversation's messages.
+    """
     event = (params.event or {}).get("id")
     standing = snapshot.contents.standing
     return protocol.Assembled(
@@ -92,7 +97,7 @@ def assembled(
         parameters={n: protocol.ParameterValue(p.value, p.origin) for n, p in context.parameters.items()},
         model=context.model,
         provider=context.provider,
-        usage=measured(_measure(context), locate),
+        usage=measured(_measure(context), locate, positions),
         token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",
@@ -133,6 +138,8 @@ def _fix(path: str, fix: errors.Fix, locate: Locator) -> protocol.Fix:
     return protocol.Fix(fix.title, edits)
 
 
-def _row(row: "budget.UsageRow", locate: Locator) -> protocol.UsageRow:
+def _row(row: "budget.UsageRow", locate: Locator, positions: Sequence[int]) -> protocol.UsageRow:
     source = locate.location(row.path, row.span) if row.path and row.span else None
-    return protocol.UsageRow(row.category, row.label, row.tokens, row.exact, source)
+    index = row.message
+    message = positions[index] if index is not None and index < len(positions) else None
+    return protocol.UsageRow(row.category, row.label, row.tokens, row.exact, source, message)
