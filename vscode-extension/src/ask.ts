@@ -9,6 +9,12 @@ export interface Subject {
   readonly folder?: string;
   readonly session?: string;
   readonly agent?: string;
+  /** Id of a turn of the conversation. */
+  readonly turn?: string;
+  /** Id of a compaction of the conversation. */
+  readonly compaction?: string;
+  /** Number of a message of the conversation. */
+  readonly message?: number;
 }
 
 export interface Place {
@@ -42,7 +48,15 @@ export function subjectOf(argument: unknown): Subject {
     unknown
   >;
   const text = (key: string) => (typeof subject[key] === "string" ? { [key]: subject[key] as string } : {});
-  return { ...text("folder"), ...text("session"), ...text("agent") };
+  const message = typeof subject.message === "number" ? { message: subject.message } : {};
+  return {
+    ...text("folder"),
+    ...text("session"),
+    ...text("agent"),
+    ...text("turn"),
+    ...text("compaction"),
+    ...message,
+  };
 }
 
 export function makeTools(nexus: Nexus, focus: Focus): Tools {

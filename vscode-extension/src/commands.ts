@@ -10,6 +10,7 @@ import type { Focus, Nexus } from "./nexus";
 import { type Kind, show } from "./prompt";
 import type { TokenCounts } from "./protocol";
 import { sessionCommands } from "./sessions";
+import type { Transcripts } from "./transcript";
 
 /** What commands need of the server beside its answers. */
 export interface Channels {
@@ -28,13 +29,14 @@ export function registerCommands(
   nexus: Nexus,
   focus: Focus,
   channels: Channels,
+  transcripts: Pick<Transcripts, "show">,
 ): vscode.Disposable {
   const tools = makeTools(nexus, focus);
   const all: Commands = {
     ...viewCommands(tools),
     ...folderCommands(tools),
     ...serverCommands(context, nexus, channels),
-    ...sessionCommands(tools),
+    ...sessionCommands(tools, transcripts),
     ...agentCommands(tools),
   };
   const registered = Object.entries(all).map(([id, run]) => vscode.commands.registerCommand(id, guarded(run)));

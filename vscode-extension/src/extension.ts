@@ -9,6 +9,7 @@ import { registerPromptDocuments } from "./prompt";
 import type { Connect } from "./server/connection";
 import { makeServer, type Server } from "./server/start";
 import { registerStatus } from "./status";
+import { registerTranscripts } from "./transcript";
 
 let server: Server | undefined;
 
@@ -17,11 +18,13 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
   server = makeServer(context, () => require("./client.js") as { connect: Connect });
   const nexus = server.daemon;
   const focus = makeFocus(context.workspaceState);
+  const transcripts = registerTranscripts(nexus);
   context.subscriptions.push(
     server,
     focus,
     stateInContext(nexus),
-    registerCommands(context, nexus, focus, server),
+    transcripts,
+    registerCommands(context, nexus, focus, server, transcripts),
     registerPromptDocuments(context, nexus, focus),
     registerStatus(context, nexus, focus),
     registerPanel(context, nexus, focus),

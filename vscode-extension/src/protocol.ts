@@ -6,3 +6,4 @@ export type * from "./protocol/requests";
 export type * from "./protocol/server";
 export type * from "./protocol/sessions";
 export type * from "./protocol/shapes";
+export type * from "./protocol/transcript";

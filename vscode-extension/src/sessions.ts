@@ -5,13 +5,15 @@ import { exactly, plural } from "./figures";
 import { isFolder, MAIN } from "./focus";
 import type { Receipt, SearchHit, SessionInfo } from "./protocol";
 import { changeText, lossText, showReceipt } from "./receipt";
+import type { Transcripts } from "./transcript";
 
 const MOST_HITS = 50;
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
-export function sessionCommands(tools: Tools): Commands {
+export function sessionCommands(tools: Tools, transcripts: Pick<Transcripts, "show">): Commands {
   return {
+    "nexus.showTranscript": (arg) => showTranscript(tools, transcripts, subjectOf(arg)),
     "nexus.switchSession": (arg) => switchSession(tools, subjectOf(arg)),
     "nexus.newSession": (arg) => newSession(tools, subjectOf(arg)),
     "nexus.forkSession": (arg) => forkSession(tools, subjectOf(arg)),
@@ -19,10 +21,19 @@ export function sessionCommands(tools: Tools): Commands {
     "nexus.clearSession": (arg) => clearSession(tools, subjectOf(arg)),
     "nexus.deleteSession": (arg) => deleteSession(tools, subjectOf(arg)),
     "nexus.exportSession": (arg) => exportSession(tools, subjectOf(arg)),
-    "nexus.searchSessions": (arg) => searchSessions(tools, subjectOf(arg)),
+    "nexus.searchSessions": (arg) => searchSessions(tools, transcripts, subjectOf(arg)),
     "nexus.compact": (arg) => compact(tools, subjectOf(arg)),
-    "nexus.undoCompaction": async (arg) => undoCompaction(tools, ...(await meant(tools, subjectOf(arg)))),
+    "nexus.undoCompaction": async (arg) => {
+      const subject = subjectOf(arg);
+      await undoCompaction(tools, ...(await meant(tools, subject)), subject.compaction);
+    },
   };
+}
+
+async function showTranscript(tools: Tools, transcripts: Pick<Transcripts, "show">, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const target = subject.message === undefined ? {} : { position: subject.message };
+  await transcripts.show({ folder: place.workspaceFolder, session }, target);
 }
 
 async function switchSession(tools: Tools, subject: Subject): Promise<void> {
@@ -43,9 +54,12 @@ async function newSession(tools: Tools, subject: Subject): Promise<void> {
 
 async function forkSession(tools: Tools, subject: Subject): Promise<void> {
   const [place, session] = await meant(tools, subject);
-  const prompt = `It shares all turns of "${session}"; nothing is copied, and both go on by themselves.`;
+  const { turn } = subject;
+  const shared = turn === undefined ? "all turns" : `the turns up to ${turn.slice(turn.lastIndexOf("-") + 1)}`;
+  const prompt = `It shares ${shared} of "${session}"; nothing is copied, and both go on by themselves.`;
   const to = await askName(tools, place, { title: `Fork "${session}"`, prompt, value: `${session} 2` });
-  await tools.request("forking", "nexus/session/fork", { workspaceFolder: place.workspaceFolder, session, to });
+  const { workspaceFolder } = place;
+  await tools.request("forking", "nexus/session/fork", { workspaceFolder, session, to, ...(turn ? { turn } : {}) });
   focusOn(tools, place, to);
 }
 
@@ -96,7 +110,7 @@ async function exportSession(tools: Tools, subject: Subject): Promise<void> {
   await vscode.window.showTextDocument(file);
 }
 
-async function searchSessions(tools: Tools, subject: Subject): Promise<void> {
+async function searchSessions(tools: Tools, transcripts: Pick<Transcripts, "show">, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
   const query = await ask({
     title: "Search Conversations",
@@ -109,12 +123,23 @@ async function searchSessions(tools: Tools, subject: Subject): Promise<void> {
     await vscode.window.showInformationMessage(`No message of this folder's conversations has all of: ${query}`);
     return;
   }
-  const { hit } = await pick(
-    hits.map(hitItem),
-    `${plural(hits.length, "message")} for ${query}`,
-    "Whose conversation?",
-  );
+  const { hit } = await pick(hits.map(hitItem), `${plural(hits.length, "message")} for ${query}`, "Which message?");
   focusOn(tools, place, hit.session);
+  await showHit(tools, transcripts, place, hit);
+}
+
+/** The message itself, what was found selected; also where the conversation was cleared since. */
+async function showHit(
+  tools: Tools,
+  transcripts: Pick<Transcripts, "show">,
+  place: Place,
+  { session, thread, position, snippet }: SearchHit,
+): Promise<void> {
+  const { workspaceFolder } = place;
+  const params = { workspaceFolder, session, thread, before: 0, limit: 1 };
+  const { cleared } = await tools.request("opening the message", "nexus/session/transcript", params);
+  const about = { folder: workspaceFolder, session, ...(cleared ? { thread } : {}) };
+  await transcripts.show(about, { position, snippet });
 }
 
 async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefined> {

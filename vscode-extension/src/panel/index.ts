@@ -111,6 +111,7 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
     ...Object.values(trees),
     ...visibilities,
     vscode.commands.registerCommand("nexus.panel.openSource", openSource),
+    vscode.commands.registerCommand("nexus.panel.openConversation", openConversation),
     vscode.commands.registerCommand("nexus.panel.refresh", () => known.refresh()),
     vscode.commands.registerCommand("nexus.panel.stopViewingAs", () => focus.setAgent(undefined)),
     vscode.commands.registerCommand("nexus.panel.moreSessions", () => {
@@ -186,6 +187,12 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
       return agents && agentNodes({ agents, folder, viewed: place.agent });
     }
   }
+}
+
+/** The conversation of a row is looked at from now on, and can be read. */
+async function openConversation(about?: Element): Promise<void> {
+  await vscode.commands.executeCommand("nexus.switchSession", about);
+  await vscode.commands.executeCommand("nexus.showTranscript", about);
 }
 
 /** Open a file and select what a row comes from. */

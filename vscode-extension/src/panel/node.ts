@@ -13,6 +13,8 @@ export interface Subject {
   readonly session?: string;
   readonly agent?: string;
   readonly source?: Location;
+  /** Number of a message of the conversation. */
+  readonly message?: number;
 }
 
 export interface Icon {
@@ -117,6 +119,7 @@ function sameSubject(old: Subject | undefined, now: Subject | undefined): boolea
     old?.folder === now?.folder &&
     old?.session === now?.session &&
     old?.agent === now?.agent &&
+    old?.message === now?.message &&
     sameLocation(old?.source, now?.source)
   );
 }

@@ -10,6 +10,7 @@ import { type Icon, type Node, sameLocation } from "./node";
 import { CATEGORIES, count, isCategory, placeOf, plain, plural, share, tokensOf } from "./wording";
 
 const OPEN = "nexus.panel.openSource";
+const SHOW = "nexus.showTranscript";
 
 export interface RowsGiven {
   readonly usage: TokenUsage;
@@ -166,6 +167,7 @@ function sameRow(one: UsageRow, other: UsageRow): boolean {
     one.label === other.label &&
     one.tokens === other.tokens &&
     one.exact === other.exact &&
+    one.message === other.message &&
     sameLocation(one.source, other.source)
   );
 }
@@ -183,7 +185,9 @@ function newRowNode(id: string, label: string, row: UsageRow, given: Making, cat
     icon: iconOf(category as Category, row),
     context: row.source ? "row.source" : "row",
   };
-  return row.source ? { ...node, command: OPEN, subject: { source: row.source } } : node;
+  if (row.source) return { ...node, command: OPEN, subject: { source: row.source } };
+  if (row.message === undefined) return node;
+  return { ...node, command: SHOW, subject: { folder, message: row.message } };
 }
 
 /** Ids of rows: the same label twice gets a number. */

@@ -70,7 +70,7 @@ function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
       ? { name: "pass-filled", colour: "charts.green" }
       : { name: one.agent !== undefined ? "robot" : one.forkedFrom !== undefined ? "repo-forked" : "comment" },
     context: isCurrent ? "session.current" : "session.other",
-    command: "nexus.switchSession",
+    command: "nexus.panel.openConversation",
     subject: { folder: given.folder, session: one.session },
   };
 }

@@ -11,6 +11,8 @@ export interface UsageRow {
   tokens: number;
   exact: boolean;
   source?: Location;
+  /** Of a row of the history: number of the first message that it is about. */
+  message?: number;
 }
 
 /** The system prompt by kind of text: the user's instructions, skills, MCP servers and tools, Nexus's own text. */

@@ -13,6 +13,7 @@ import type {
 import type { Status, TokenCounts } from "./server";
 import type { Appended, Receipt, SearchHit, SessionInfo, SessionPlace } from "./sessions";
 import type { InFolder, InSession, Json, Message } from "./shapes";
+import type { TranscriptPage } from "./transcript";
 
 /** Method → its parameters and result. */
 export interface Requests {
@@ -46,6 +47,10 @@ export interface Requests {
   "nexus/session/messages": {
     params: InSession & { limit?: number | null; before?: number | null };
     result: { session: string; messages: Message[]; before?: number };
+  };
+  "nexus/session/transcript": {
+    params: InSession & { first?: number | null; before?: number | null; limit?: number; thread?: string | null };
+    result: TranscriptPage;
   };
   "nexus/session/fork": { params: InSession & { to: string; turn?: string | null }; result: SessionPlace };
   "nexus/session/rename": { params: InSession & { to: string }; result: SessionPlace };

@@ -52,6 +52,8 @@ export interface SearchHit {
   role: string;
   snippet: string;
   created: string;
+  /** The line of turns that it is in; a cleared conversation is at another one. */
+  thread: string;
 }
 
 export interface Appended {

@@ -36,6 +36,7 @@ const RECEIPT: Receipt = {
 let nexus: FakeNexus;
 let focus: Focus;
 let ranWith: string[][];
+let transcripts: unknown[][];
 
 beforeEach(() => {
   mock.reset();
@@ -53,12 +54,18 @@ beforeEach(() => {
     },
   });
   ranWith = [];
-  registerCommands({} as vscode.ExtensionContext, nexus, focus, {
+  transcripts = [];
+  const channels = {
     output: { show: () => undefined },
     trace: { show: () => undefined },
-    runServer: async (args) => {
+    runServer: async (args: readonly string[]) => {
       ranWith.push([...args]);
       return "created";
+    },
+  };
+  registerCommands({} as vscode.ExtensionContext, nexus, focus, channels, {
+    show: async (...what) => {
+      transcripts.push(what);
     },
   });
 });
@@ -84,6 +91,46 @@ test("what is left or refused by the user asks nothing of the daemon, and says n
   await run("nexus.searchSessions");
   expect(nexus.asked.map(([method]) => method)).toEqual(["nexus/session/list"]);
   expect(mock.messages.map((one) => one.level)).toEqual(["warning"]);
+});
+
+test("the chosen hit of a search is opened, and its conversation is looked at", async () => {
+  const hit = { session: "plan", thread: "t", position: 7, snippet: "a «word»", role: "user", seq: 2, created: "" };
+  const other = { ...hit, position: 8, snippet: "a second «word»" };
+  nexus.answers["nexus/session/search"] = { hits: [hit, other] };
+  nexus.answers["nexus/session/transcript"] = { cleared: false };
+  const second = (item: { label: string }) => item.label === "a second «word»";
+  mock.answers.push("word", second);
+  await run("nexus.searchSessions");
+  expect(focus.session).toBe("plan");
+  nexus.answers["nexus/session/transcript"] = { cleared: true };
+  mock.answers.push("word", second);
+  await run("nexus.searchSessions");
+  const target = { position: 8, snippet: "a second «word»" };
+  expect(transcripts).toEqual([
+    [{ folder: FOLDER, session: "plan" }, target],
+    [{ folder: FOLDER, session: "plan", thread: "t" }, target],
+  ]);
+});
+
+test("a conversation is read at its end, a row of its history at its message, and forked from a turn", async () => {
+  await run("nexus.showTranscript", { folder: FOLDER, session: "plan" });
+  focus.setSession("plan");
+  await run("nexus.showTranscript", { folder: FOLDER, message: 3 });
+  focus.setAgent("checker");
+  nexus.answers["nexus/agent/get"] = { session: "agent:checker" };
+  await run("nexus.showTranscript");
+  expect(transcripts).toEqual([
+    [{ folder: FOLDER, session: "plan" }, {}],
+    [{ folder: FOLDER, session: "plan" }, { position: 3 }],
+    [{ folder: FOLDER, session: "agent:checker" }, {}],
+  ]);
+  nexus.answers["nexus/session/fork"] = {};
+  mock.answers.push("plan B");
+  await run("nexus.forkSession", { folder: FOLDER, session: "main", turn: "t-2" });
+  expect(lastAsked()).toEqual([
+    "nexus/session/fork",
+    { workspaceFolder: FOLDER, session: "main", to: "plan B", turn: "t-2" },
+  ]);
 });
 
 test("one that is deleted is not looked at any more", async () => {
@@ -278,7 +325,7 @@ test("every command of the palette is there, and every one that menus name is de
   const own = [...mock.commands.keys()];
   expect(own.filter((id) => !declared.includes(id))).toEqual([]);
   const others = declared.filter((id) => !own.includes(id));
-  expect(others.filter((id) => !id.startsWith("nexus.panel.") && !id.startsWith("nexus.chat."))).toEqual([]);
+  expect(others.filter((id) => !/^nexus\.(panel|chat|transcript)\./.test(id))).toEqual([]);
   const named = [...Object.values(manifest.contributes.menus).flat(), ...manifest.contributes.keybindings];
   expect(named.map((one) => one.command).filter((id) => !declared.includes(id))).toEqual([]);
 });

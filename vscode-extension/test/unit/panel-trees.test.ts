@@ -76,6 +76,15 @@ History | 68 · < 0.1 %
     expect(drawn(after)).toBe("History | ≈ 90,000 · 48.9 %\n  1,204 messages | ≈ 90,000 · 48.9 %\n");
   });
 
+  it("of a history lead to the first message that they are about", () => {
+    const row: UsageRow = { category: "history", label: "2 messages", tokens: 9, exact: true, message: 0 };
+    const nodes = rowNodes({ usage: usageOf([row]), folder: FOLDER });
+    expect(nodes[0]?.children?.[0]).toMatchObject({
+      command: "nexus.showTranscript",
+      subject: { folder: FOLDER, message: 0 },
+    });
+  });
+
   it("put tools below the server whose name they begin with, however it is written", () => {
     const tool = (label: string): UsageRow => ({ category: "tools", label, tokens: 100, exact: true });
     const usage = usageOf(["git__log", "mcp__git__show", "files.read", "filesystem", "search"].map(tool));
