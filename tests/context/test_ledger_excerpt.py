@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import excerpt as excerpts
+from nexus_context.ledger import rows
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Excerpt, NewTurn
+from nexus_context.ledger.records import Counted, Excerpt, Held, NewTurn
 from nexus_context.ledger.store import Ledger
 from support.ledgers import (
     FOLDER,
@@ -138,6 +139,25 @@ def test_a_page_of_long_messages_is_short(
         page = ledger.excerpt(FOLDER, "main", limit=9, **where)
         assert page is not None
         assert [held.position for held in page.page[0].held] == messages
+
+
+@pytest.mark.parametrize("where", [{}, {"first": 1_000}, {"before": 1_000}])
+def test_of_a_long_conversation_only_the_page_is_read(
+    where: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    held_of = rows.held_of
+
+    def counting(found: list[Any], counters: dict[int, str]) -> list[Held]:
+        read.append(len(found))
+        return held_of(found, counters)
+
+    with new_ledger() as ledger:
+        append(ledger, " ".join(f"u{number}" for number in range(2_000)))
+        monkeypatch.setattr(excerpts, "held_of", counting)
+        page = ledger.excerpt(FOLDER, "main", limit=7, **where)
+        assert page is not None
+        assert (read, page.end - page.first) == ([7], 7)
 
 
 # ---------------------------------------------------------------- any conversation, any pages

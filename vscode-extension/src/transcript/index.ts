@@ -156,14 +156,21 @@ export function registerTranscripts(nexus: Nexus): Transcripts {
       const about = aboutOf(shown.uri);
       if (about && which(about, shown)) due.add(shown);
     }
+    schedule();
+  }
+  function schedule(): void {
     if (due.size > 0) timer ??= setTimeout(refreshDue, SETTLE_MS);
   }
+  /** What nobody looks at waits until somebody does. */
   function refreshDue(): void {
     timer = undefined;
-    const all = [...due];
-    due.clear();
-    // what fails is shown as it was; the next change asks again
-    for (const shown of all) void tell(shown, shown.pages.refresh()).catch(() => undefined);
+    for (const shown of due) {
+      const isOpen = open.get(shown.uri.toString()) === shown;
+      if (isOpen && editorsOf(shown.uri).length === 0) continue;
+      due.delete(shown);
+      // what fails is shown as it was; the next change asks again
+      if (isOpen) void tell(shown, shown.pages.refresh()).catch(() => undefined);
+    }
   }
 
   function sessionChanged(change: SessionDidChange): void {
@@ -178,6 +185,7 @@ export function registerTranscripts(nexus: Nexus): Transcripts {
     changed,
     vscode.workspace.registerTextDocumentContentProvider(SCHEME, provider),
     vscode.workspace.onDidCloseTextDocument((document) => open.delete(document.uri.toString())),
+    vscode.window.onDidChangeVisibleTextEditors(schedule),
     nexus.onDidChangeSession(sessionChanged),
     nexus.onDidChangeContext((change) => refresh((about) => isSame(about, change))),
     nexus.onDidChangeState((state) => state === "ready" && refresh(() => true)),

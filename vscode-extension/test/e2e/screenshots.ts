@@ -81,6 +81,23 @@ test("the chat", async () => {
   await bench.close();
 });
 
+test("the transcript", async () => {
+  const folder = await company("transcript");
+  const daemon = await Daemon.start(world(), folder);
+  await daemon.request("nexus/session/compact", { workspaceFolder: uriOf(folder), session: "main" });
+  await daemon.stop();
+  const bench = await open({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+  await bench.page.emulateMedia({ colorScheme: "dark" });
+  await bench.openPanel();
+  await bench.widenSideBar(340);
+  await bench.unfold("Context Window", "Conversations");
+  await bench.row("Conversations", "main").click();
+  await bench.page.locator(".part.editor .tab.active", { hasText: "main (conversation)" }).waitFor();
+  await settle(bench);
+  await keep(bench, "transcript-dark");
+  await bench.close();
+});
+
 test("diagnostics", async () => {
   const folder = await company("diagnostics");
   const file = path.join(folder, ".nexus3/config.json");

@@ -1,0 +1,202 @@
+/** What was said, to be read: a conversation from the list, a search hit, a row of the history, a long conversation. */
+import path from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Message, TranscriptPage } from "../../src/protocol.ts";
+import { Daemon, uriOf } from "./harness/daemon.ts";
+import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import type { Workbench } from "./harness/workbench.ts";
+import { copyExample } from "./harness/world.ts";
+
+const LONG = 1_200;
+
+let folder: string;
+let bench: Workbench;
+let other: Daemon;
+
+beforeAll(
+  prepared(async () => {
+    folder = path.join(copyExample(world(), "transcript"), "backend/auth-service");
+    other = await Daemon.start(world(), folder);
+    await say("plan", "Where is the lantern?", "In the cellar.\nBeside a second lantern, unlit.");
+    await say("rotate", "Rotate the key.", "Done.");
+    const numbers = Array.from({ length: LONG }, (_, index) => `Note ${index + 1} of many.`);
+    numbers[300] = "Only here: a walrus.";
+    await say("long", ...numbers);
+    bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    await bench.ready();
+    await bench.openPanel();
+  }),
+);
+afterAll(async () => {
+  await other?.stop();
+  await bench?.close();
+});
+beforeEach(photographFailure);
+
+test("a row of the list opens what was said, at its end", async () => {
+  await bench.unfold("Conversations");
+  await bench.row("Conversations", "plan").click();
+  const page = await transcript("plan");
+  const [created, model] = [page.turns[0]?.created ?? "", page.turns[0]?.model];
+  const [opening, question, answer] = page.turns[0]?.messages ?? [];
+  const sum = (opening?.tokens ?? 0) + (question?.tokens ?? 0) + (answer?.tokens ?? 0);
+  const text = [
+    `plan · 3 messages · tokens by ${page.counter.name}`,
+    "",
+    `Turn 1 · ${time(created)}${model ? ` · ${model}` : ""} · 3 messages · ${sum} tokens`,
+    "",
+    `#1 user · ${opening?.tokens} tokens`,
+    `  ${opening?.text}`,
+    "",
+    `#2 user · ${question?.tokens} tokens`,
+    "  Where is the lantern?",
+    "",
+    `#3 assistant · ${answer?.tokens} tokens`,
+    "  In the cellar.",
+    "  Beside a second lantern, unlit.",
+    "",
+  ];
+  expect(page.counter.exact).toBe(true);
+  expect(await until(shown, (lines) => lines.length === text.length)).toEqual(text);
+  expect(await cursor()).toBe("Ln 14, Col 1");
+  expect(await tab()).toBe("plan (conversation)");
+});
+
+test("a turn that comes is there by itself", async () => {
+  await say("plan", "And the key?", "On its hook.");
+  const page = await transcript("plan");
+  const [question, answer] = page.turns[1]?.messages ?? [];
+  const lines = await until(shown, (all) => all.includes("  On its hook."));
+  expect(lines.slice(-8)).toEqual([
+    expect.stringMatching(/^Turn 2 · .* · 2 messages · \d+ tokens$/),
+    "",
+    `#4 user · ${question?.tokens} tokens`,
+    "  And the key?",
+    "",
+    `#5 assistant · ${answer?.tokens} tokens`,
+    "  On its hook.",
+    "",
+  ]);
+});
+
+test("the hit that is chosen is opened, and what was found is selected", async () => {
+  await bench.command("Nexus: Search Conversations");
+  await bench.answer("Search Conversations", "lantern");
+  await until(
+    () => bench.picks().count(),
+    (count) => count === 2,
+  );
+  await bench.choose("In the cellar");
+  expect(await until(cursor, (text) => text.includes("selected"))).toBe("Ln 13, Col 26 (7 selected)");
+  expect((await shown())[12]).toBe("  Beside a second lantern, unlit.");
+  await bench.command("Nexus: Search Conversations");
+  await bench.answer("Search Conversations", "rotate");
+  await bench.choose("«Rotate» the key");
+  expect(await until(tab, (title) => title.startsWith("rotate"))).toBe("rotate (conversation)");
+  expect(await until(cursor, (text) => text.includes("selected"))).toBe("Ln 9, Col 9 (6 selected)");
+});
+
+test("a row of the history opens at its message", async () => {
+  await bench.unfold("What Costs What");
+  await until(
+    () => bench.rows("What Costs What"),
+    (rows) => rows.some((row) => row.startsWith("3 messages")),
+  );
+  await bench.openFile(".nexus3/NEXUS.md");
+  await bench.row("What Costs What", "3 messages").click();
+  expect(await until(tab, (title) => title.startsWith("rotate"))).toBe("rotate (conversation)");
+  expect(await until(cursor, (text) => text.startsWith("Ln 5,"))).toBe("Ln 5, Col 1");
+});
+
+test("of a long conversation the last page opens, and the one before when it is asked for", async () => {
+  await bench.unfold("Conversations");
+  await bench.row("Conversations", "long").click();
+  const page = await transcript("long", { limit: 200 });
+  expect(await until(shown, (lines) => lines.includes(`  Note ${LONG} of many.`))).not.toContain("  Note 1 of many.");
+  await bench.page.keyboard.press("Control+Home");
+  const lines = await until(shown, (all) => all[0]?.startsWith("long · ") ?? false);
+  expect(lines.slice(0, 6)).toEqual([
+    `long · 1,201 messages · tokens by ${page.counter.name}`,
+    "… 1,001 earlier messages not shown",
+    "",
+    expect.stringMatching(/^Turn 1, continued · /),
+    "",
+    `#1,002 user · ${page.turns[0]?.messages[0]?.tokens} tokens`,
+  ]);
+  await bench.page.locator(".codelens-decoration a", { hasText: "Show 200 messages before" }).click();
+  expect(await until(cursor, (text) => !text.startsWith("Ln 1,"))).toBe("Ln 606, Col 1");
+  await bench.page.keyboard.press("Control+Home");
+  expect((await until(shown, (all) => all[1]?.startsWith("… 801 ") ?? false))[1]).toBe(
+    "… 801 earlier messages not shown",
+  );
+});
+
+test("a hit in the middle of a long conversation opens the messages around it", async () => {
+  await bench.command("Nexus: Search Conversations");
+  await bench.answer("Search Conversations", "walrus");
+  await bench.choose("Only here");
+  const at = await until(cursor, (text) => text.includes("selected"));
+  expect(at).toBe("Ln 304, Col 22 (6 selected)");
+  expect(await until(shown, (lines) => lines.includes("  Only here: a walrus."))).toContain("  Note 300 of many.");
+});
+
+test("what a compaction replaced is marked, and a fork begins at its turn", async () => {
+  for (let turn = 1; turn <= 8; turn++) {
+    await say("folded", `Step ${turn}: what does the module do?`, `In step ${turn} it checks a token. `.repeat(60));
+  }
+  const { compaction } = await other.request("nexus/session/compact", { ...in_("folded") });
+  const page = await transcript("folded");
+  expect(page.turns.at(-1)?.compaction).toBe(compaction);
+  await bench.row("Conversations", "folded").click();
+  await until(tab, (title) => title === "folded (conversation)");
+  await bench.page.keyboard.press("Control+Home");
+  const mark = `not sent any more: #${(page.summary ?? 0) + 1} stands for it`;
+  const lines = await until(shown, (all) => all[0]?.startsWith("folded · ") ?? false);
+  expect(lines[7]).toBe(`#2 user · ${page.turns[0]?.messages[1]?.tokens} tokens · ${mark}`);
+  await bench.page.locator(".codelens-decoration a", { hasText: "Fork from Turn 1" }).click();
+  await bench.answer("Fork", "early");
+  const { sessions } = await until(
+    () => other.request("nexus/session/list", { workspaceFolder: uriOf(folder) }),
+    (all) => all.sessions.some((one) => one.session === "early"),
+  );
+  expect(sessions.find((one) => one.session === "early")).toMatchObject({ turns: 1, messages: 3 });
+});
+
+function in_(session: string): { workspaceFolder: string; session: string } {
+  return { workspaceFolder: uriOf(folder), session };
+}
+
+/** A turn: the user and the assistant say these in turns. */
+async function say(session: string, ...texts: string[]): Promise<void> {
+  const messages = texts.map((content, index): Message => ({ role: index % 2 === 0 ? "user" : "assistant", content }));
+  await other.request("nexus/session/append", { ...in_(session), messages });
+}
+
+function transcript(session: string, page: { limit?: number } = {}): Promise<TranscriptPage> {
+  return other.request("nexus/session/transcript", { ...in_(session), ...page });
+}
+
+/** The lines that the active editor shows. */
+async function shown(): Promise<string[]> {
+  const lines = await bench.page
+    .locator(".part.editor .editor-group-container.active .view-lines .view-line")
+    .evaluateAll((all) =>
+      all
+        .map((line) => ({ top: Number.parseFloat((line as HTMLElement).style.top), text: line.textContent ?? "" }))
+        .sort((one, two) => one.top - two.top)
+        .map(({ text }) => text),
+    );
+  return lines.map((line) => line.replaceAll("\u00a0", " "));
+}
+
+async function cursor(): Promise<string> {
+  return (await bench.page.locator("#status\\.editor\\.selection").innerText()).trim();
+}
+
+async function tab(): Promise<string> {
+  return (await bench.page.locator(".part.editor .tab.active .label-name").first().innerText()).trim();
+}
+
+function time(iso: string): string {
+  return new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
