@@ -1,8 +1,7 @@
 /** What the editor shows around a conversation's text: its outline, what can be folded, lenses. */
 import * as vscode from "vscode";
 import { exactly, plural } from "../figures";
-import type { TranscriptPage } from "../protocol";
-import type { About } from "./index";
+import type { OpenTranscript } from "./documents";
 import { PAGE } from "./pages";
 import type { MessagePlace, TranscriptText, TurnPlace } from "./text";
 
@@ -53,17 +52,14 @@ function symbolOf(
 }
 
 /** At each turn what can be done from there, and at either end the way to more. */
-export function lenses(
-  text: TranscriptText | undefined,
-  page: TranscriptPage | undefined,
-  about: About,
-  uri: vscode.Uri,
-): vscode.CodeLens[] {
-  if (!text || !page) return [];
+export function lenses(transcript: OpenTranscript | undefined): vscode.CodeLens[] {
+  const { text, pages, about, session, uri } = transcript ?? {};
+  const page = pages?.shown;
+  if (!text || !page || !about) return [];
   const at = (line: number, title: string, command: string, ...args: unknown[]) =>
     new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: args });
-  const { folder, session } = about;
-  const key = uri.toString();
+  const { folder } = about;
+  const key = uri?.toString();
   const more = (count: number) => plural(Math.min(PAGE, count), "message");
   const made = text.turns.flatMap(({ line, turn }) => {
     const isInForce = turn.type === "compaction" && turn.first === page.summary;

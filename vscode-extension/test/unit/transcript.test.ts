@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as vscode from "vscode";
 import type { Receipt, Requests, TranscriptMessage, TranscriptPage, TranscriptTurn } from "../../src/protocol";
-import { aboutOf, uriOf } from "../../src/transcript";
+import { aboutOf, uriOf } from "../../src/transcript/about";
 import { folding, lenses, symbols } from "../../src/transcript/editor";
 import { bounded, joined, PAGE, pages } from "../../src/transcript/pages";
 import { matchOf, placeOf, transcriptText } from "../../src/transcript/text";
@@ -224,7 +224,9 @@ describe("around the text", () => {
     const about = { folder: "file:///w", session: "main" };
     const uri = uriOf(about);
     const part = { ...WHOLE, messages: 500 };
-    const made = lenses(transcriptText({ ...part, first: 7 }), { ...part, first: 7 }, about, uri);
+    const shown = { ...part, first: 7 };
+    const shownPages = { ...pages(fakeNexus(), () => ({ workspaceFolder: "" })), shown };
+    const made = lenses({ uri, about, pages: shownPages, session: "main", text: transcriptText(shown) });
     expect(made.map(({ range, command }) => [range.start.line, command?.title])).toEqual([
       [1, "Show 7 messages before"],
       ...[3, 13, 30].map((line, index) => [line, `Fork from Turn ${index + 1}`]),
