@@ -14,6 +14,7 @@ from datetime import datetime
 
 import msgspec
 
+from nexus_context.config.choice import ModelChoice, with_choice
 from nexus_context.config.merge import Effective, replaced
 from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
@@ -39,7 +40,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One folder, as it is for one agent or for none that has a name.
 
     `revision` counts from 1; `prompt_for` renders from `environment` and `contents`, unless the prompt is
-    `given`: then it is the same for every request.
+    `given`: then it is the same for every request. `choice` is the picked model that it is counted for;
+    None: that of the settings.
     """
 
     folder: str
@@ -51,6 +53,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     contents: Contents
     agent: str | None = None
     given: bool = False
+    choice: ModelChoice | None = None
 
     @property
     def effective(self) -> Effective:
@@ -74,6 +77,7 @@ def load(
     root: str | None = None,
     load_vocabulary: bool = True,
     deadline: Deadline | None = None,
+    choice: ModelChoice | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
@@ -85,6 +89,7 @@ def load(
     is another one: then all is read that is read for it, and what is between the two. `load_vocabulary`: the
     first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s; else `contents.waits_for`
     says which one is needed. `deadline` may end the load with LoadStopped; None: it ends when it is done.
+    `choice` is the model that the user picked in the editor (`config.choice`).
     """
     alone = standing is None and previous is not None and previous.agent == agent
     if alone and previous is not None and changed is not None and len(changed) == 1:
@@ -92,7 +97,9 @@ def load(
         typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
         if typed is not None:
             return typed
-    around = Surroundings(home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline)
+    around = Surroundings(
+        home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline, choice=choice
+    )
     last = previous if alone and previous is not None and previous.folder == folder else None
     opened, reading = contained(
         folder,
@@ -119,7 +126,7 @@ def load(
     if previous is not None:
         same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
         revision = previous.revision if same else previous.revision + 1
-    return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent)
+    return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent, choice=choice)
 
 
 def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
@@ -173,6 +180,24 @@ def _ungathered(last: Snapshot | None, problem: Problem) -> Contents:
     before = last.contents if last is not None else Contents((), (), (), ())
     problems = (*(each for each in before.problems if each != problem), problem)
     return msgspec.structs.replace(before, problems=problems)
+
+
+def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
+    """The same folder for another picked model: its settings and its prompt. None: as it is.
+
+    What is wrong in the files is what it was, as is the revision. Reads no file.
+    """
+    if choice is None or choice == snapshot.choice:
+        return snapshot
+    effective = with_choice(snapshot.effective, choice)
+    if effective is snapshot.effective:
+        return msgspec.structs.replace(snapshot, choice=choice)
+    layers = msgspec.structs.replace(snapshot.layers, effective=effective)
+    prompt = snapshot.prompt
+    if not snapshot.given:
+        facts = Facts(window=_window(effective, None))
+        prompt = render(layers, snapshot.contents, environment=snapshot.environment, facts=facts)
+    return msgspec.structs.replace(snapshot, layers=layers, prompt=prompt, choice=choice)
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:

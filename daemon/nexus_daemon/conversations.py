@@ -22,8 +22,9 @@ from nexus_daemon import messages, protocol
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
-    from nexus_context.ledger.records import Head
+    from nexus_context.ledger.records import Head, SessionOptions
     from nexus_context.prefix import Prefix
+    from nexus_context.snapshot import Snapshot
 
 REMEMBERED_KEYS = 1_000
 MOST_IN_MEMORY = 100
@@ -61,7 +62,8 @@ class Conversation:
         self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
         self.last_options: Options | None = None  # of the same
-        self.picked: Options | None = None  # the last turn's model, window and tools, if the editor has them
+        self.options: SessionOptions | None = None  # that the turn under way was made with
+        self.rendered: tuple[Snapshot, Snapshot] | None = None  # the folder's, and the same for our model
         self.given_out: dict[str, tuple[str, ...]] = {}  # ids of messages, with each agent's last request
         self.futile = False  # a compaction did not bring the last turn below the threshold
         self.kept_whole = False  # the user took a compaction back, and has not asked for one since
@@ -145,6 +147,7 @@ class Conversation:
         self.last_prefix = self.last_options = None
         self.positions = []
         self.given_out = {}
+        self.options = None
         self.futile = self.kept_whole = False
         self.changed()
         self._answered.clear()

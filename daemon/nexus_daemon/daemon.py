@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from nexus_context.config.choice import leaves_model_to_editor
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
@@ -40,11 +41,23 @@ QUIET_S = 0.015  # of no news before a context's cost is told: several edits at 
 PATIENCE_S = 0.5  # after which it is told all the same
 LOOK_S = 1.0  # between two looks at what other processes wrote into the ledger
 CLOSE_S = 1.0  # that the end waits for what is being written
-REASONS = ("folder", "layers", "config", "mcp", "instructions", "disk", "compaction", "session", "tokens")
+REASONS = (
+    "folder",
+    "layers",
+    "config",
+    "model",
+    "mcp",
+    "instructions",
+    "disk",
+    "compaction",
+    "session",
+    "tokens",
+)
 """What can move a context; of several at once the first is told."""
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
+B = TypeVar("B", Book, Book | None)
 
 
 class Client(Protocol):
@@ -103,6 +116,7 @@ class Daemon:
             surroundings.environ,
             partial(self._in_loop, self._session_changed),
             partial(self._in_loop, self._messaged),
+            partial(self._in_loop, self._options_changed),
         )
         self.started = time.monotonic()
         self._news: dict[Folder, _News] = {}
@@ -170,19 +184,43 @@ class Daemon:
             return folder.book
         if folder is None and self.records.ledger is not None:
             return Book(self.records, self.records.ledger, "")
+        book = await self._opened(self.records.open, snapshot, folder, since)
+        return self._taken(book, folder)
+
+    async def _opened(
+        self,
+        open_book: Callable[..., B],
+        snapshot: Snapshot,
+        folder: Folder | None,
+        since: float | None = None,
+    ) -> B:
         self._loop = asyncio.get_running_loop()
         get = snapshot.effective.get
         path = None if folder is None else folder.path
-        open_book = partial(self.records.open, path, path=get("/ledger/path"), url=get("/ledger/url"))
-        book = await self._result(self.records.submit(open_book, since=since))
+        job = partial(open_book, path, path=get("/ledger/path"), url=get("/ledger/url"))
+        return await self._result(self.records.submit(job, since=since))
+
+    def _taken(self, book: Book, folder: Folder | None) -> Book:
+        """The book, as that of its folder from now on."""
         if folder is not None:
             folder.book = book
+            self.follow_choice(folder)
         if self._looking is None:
-            self._looking = self._loop.create_task(self._look())
+            self._looking = asyncio.get_running_loop().create_task(self._look())
             self._tell_notice()
         if folder is not None and "main" in self.records.names(book.workspace):
             self.announce(folder, "session", "main")  # what it costs was told without its messages
         return book
+
+    def follow_choice(self, folder: Folder) -> None:
+        """Count the folder for the model of the conversation that the user looks at, where that is another
+        one.
+        """
+        options = None if folder.book is None else folder.book.options(folder.focus)
+        choice = None if options is None else options.choice
+        if choice != folder.choice:
+            folder.choice = choice
+            folder.reload.request("model")
 
     def announce(self, folder: Folder, reason: str, session: str | None = None) -> None:
         """Tell every client what the folder's context costs now, once it is quiet.
@@ -288,6 +326,27 @@ class Daemon:
         if folder.agents is not None:
             folder.agents.noticed(folder.changed)
         self.watcher.start()
+        if old is None and leaves_model_to_editor(new.effective):
+            self._look_for_choice(folder, new)
+
+    def _look_for_choice(self, folder: Folder, snapshot: Snapshot) -> None:
+        """Read which model was picked for a folder, once its first diagnostics are out. No ledger is
+        begun.
+        """
+
+        async def look() -> None:
+            try:
+                book = await self._opened(self.records.find, snapshot, folder)
+            except RequestError as error:  # whoever asks for a conversation is told
+                logger.warning("%s", error)
+            else:
+                if book is not None and folder.book is None:
+                    self._taken(book, folder)
+
+        if folder.book is None:
+            opening = asyncio.get_running_loop().create_task(look())
+            self._closing.add(opening)
+            opening.add_done_callback(self._closing.discard)
 
     def _overdue(self, folder: Folder) -> None:
         """Say that a folder could not be loaded in time; what is shown of it otherwise stays."""
@@ -394,6 +453,13 @@ class Daemon:
                 client.notify("nexus/session/didChange", params)
             compacted = change.reason in ("compacted", "undone")
             self.announce(folder, "compaction" if compacted else "session", change.session)
+
+    def _options_changed(self, workspace: str) -> None:
+        """Conversations of a workspace are used with other options: count and tell its folders anew."""
+        for folder in self.folders:
+            if folder.book is not None and folder.book.workspace == workspace:
+                self.follow_choice(folder)
+                self.announce(folder, "model")
 
     def _messaged(self, workspace: str, agent: str) -> None:
         """Tell every client of the folder that a message waits for an agent."""

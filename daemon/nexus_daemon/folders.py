@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context import snapshot as snapshots
+from nexus_context.config.choice import ModelChoice
 from nexus_context.deadline import LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import DEFAULTS
@@ -52,7 +53,8 @@ class Folder:
     or document about one; `watched_by_agents` are the paths that matter to them beside the folder's own
     `watched`, and to those that are only looked at; `read_by_agents` those that matter to live ones.
     `configured` is where agents of the settings would work. `knowledge` asks nothing of the disk before it is
-    asked itself.
+    asked itself. `focus` is the conversation that the user looks at, as far as a client has said; `choice`
+    the picked model that the snapshot is made for.
     """
 
     def __init__(self, uri: str, path: str, *, name: str) -> None:
@@ -62,6 +64,8 @@ class Folder:
         self.owners: dict[object, bool] = {}
         self.conversations = Conversations()
         self.book: Book | None = None  # once a session was asked for
+        self.focus: str | None = None
+        self.choice: ModelChoice | None = None
         self.agents: Agents | None = None
         self.configured = Configured()
         self.watched: frozenset[str] = frozenset()
@@ -371,6 +375,7 @@ class FolderTable:
                 previous=previous,
                 changed=changed,
                 load_vocabulary=False,
+                choice=folder.choice,
             )
             return lambda deadline: load(deadline=deadline)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly import Options, costs
+from nexus_context.assembly import costs
 from nexus_context.budget import usage
 from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.history import NO_GAP, History
@@ -29,7 +29,7 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Head, Held, NewCompaction, NewTurn, Ranges
+from nexus_context.ledger.records import Counted, Head, Held, NewCompaction, NewTurn, Ranges, SessionOptions
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
@@ -46,8 +46,6 @@ TRIES = 5
 """Times that it is read, each time twice as much: a turn, or results that are shortened, may reach further
 back. What the user asked longer ago than that is not sent with what came of it.
 """
-EDITOR = "editor"
-"""The provider whose model the user picks in the editor."""
 MOST_READ = 1_000_000
 """Tokens that are read at most to find where a turn begins, or those of one request where they are more."""
 LEAST_READ = 8_000
@@ -64,36 +62,6 @@ class Given(msgspec.Struct, frozen=True):
     model: str | None = None
     event: Any = None
     permissions: str | None = None
-
-
-def standing(snapshot: Snapshot, conversation: Conversation) -> Options:
-    """The model, the window and what is sent besides with a conversation's requests, beyond the settings.
-
-    With `provider.name = editor` the user picks the model in the editor: the last turn says which.
-    """
-    picked = conversation.picked
-    if picked is None or snapshot.effective.get("/provider/name") != EDITOR:
-        return Options()
-    return picked
-
-
-def pick(snapshot: Snapshot, conversation: Conversation, options: Options) -> None:
-    """A turn is made with these options: what they say of model, window and tools holds until the next."""
-    if snapshot.effective.get("/provider/name") == EDITOR:
-        conversation.picked = Options(
-            model=options.model,
-            max_context_tokens=options.max_context_tokens,
-            additional_system_prompt=options.additional_system_prompt,
-            additional_tools=options.additional_tools,
-            disabled_tools=options.disabled_tools,
-            memory_tools=options.memory_tools,
-        )
-
-
-def needed_by(snapshot: Snapshot, conversation: Conversation) -> int | None:
-    """Tokens of history that the conversation's next request may look at; None: all."""
-    own = standing(snapshot, conversation)
-    return needed(snapshot, model=own.model, max_tokens=own.max_context_tokens)
 
 
 def needed(
@@ -117,10 +85,9 @@ def needed(
     return max(int(SPARE * available), LEAST_READ)
 
 
-def read_by_compaction(snapshot: Snapshot, conversation: Conversation) -> int:
+def read_by_compaction(snapshot: Snapshot) -> int:
     """Tokens of history that a compaction looks at."""
-    own = standing(snapshot, conversation)
-    spent = needed(snapshot, model=own.model, max_tokens=own.max_context_tokens, strategy=FRONT_CUTTING[0])
+    spent = needed(snapshot, strategy=FRONT_CUTTING[0])
     assert spent is not None  # noqa: S101 - this strategy never needs all
     return spent + max(spent, READ_TOKENS)  # what is kept, and what is replaced
 
@@ -137,7 +104,7 @@ def follow(
     `tokens`: so many from the end will do, by default as many as a compaction looks at; None: all.
     """
     if tokens is msgspec.UNSET:
-        tokens = read_by_compaction(snapshot, conversation)
+        tokens = read_by_compaction(snapshot)
     head = book.ledger.head(book.workspace, conversation.session)
     known = conversation.head
     if head is None:
@@ -186,6 +153,7 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
         permissions=snapshot.effective.get("/permissions/level"),
         event=given.event,
         context=conversation.record,
+        options=_new_options(conversation, book),
     )
     done = book.append(conversation.session, turn)
     answer = Answer(done.session, done.turn, done.forked)
@@ -196,6 +164,7 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
     if done.repeated or done.forked:
         return answer
     conversation.record = None
+    conversation.options = None  # they are those of the ledger now
     if (head is None and not done.before.seq) or done.before == head:
         written = messages if done.before.messages else (*opening, *messages)
         made = History.restored(
@@ -205,6 +174,12 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
     else:
         follow(conversation, book, snapshot, tokens=conversation.loaded)
     return answer
+
+
+def _new_options(conversation: Conversation, book: Book) -> SessionOptions | None:
+    """What the turn was made with, where the ledger does not have it as the conversation's."""
+    options = conversation.options
+    return None if options == book.own_options(conversation.session) else options
 
 
 def _hand_over(conversation: Conversation, book: Book) -> None:

@@ -5,7 +5,8 @@
    another program keeps the ledger locked, all who wait are told at once, not one after the other.
 3. What was written is told in the order in which it was, also where the request for it was cancelled. What
    other processes wrote is looked for while somebody listens, and told as theirs.
-4. Whether messages wait for `main` is looked for after each turn is written, so that the next need not look
+4. What conversations are used with (`session_options`) is known without reading the disk.
+5. Whether messages wait for `main` is looked for after each turn is written, so that the next need not look
    where no other process has written since.
 """
 
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import msgspec
 
 from nexus_context.errors import RequestError
+from nexus_context.files import exists
 from nexus_context.layers.agents import MAIN
+from nexus_daemon.session_options import OptionsCache
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
@@ -30,6 +33,7 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
         NewCompaction,
         NewTurn,
         Session,
+        SessionOptions,
     )
     from nexus_context.ledger.store import Ledger
     from nexus_context.memory.levels import Levels
@@ -58,7 +62,8 @@ class Change(msgspec.Struct, frozen=True):
 
 class Records:
     """The ledger of one daemon. `told` is called in the writer's thread; so is `messaged`, with the workspace
-    and the agent that a direct message was written for.
+    and the agent that a direct message was written for, and `optioned`, with a workspace of which a
+    conversation is used with other options.
 
     `_heads` are the sessions as they were told last, by workspace and name. Only the writer's thread changes
     them: so what this process writes is never taken for somebody else's.
@@ -69,8 +74,10 @@ class Records:
         environ: Mapping[str, str],
         told: Callable[[Change], None],
         messaged: Callable[[str, str], None] = lambda *_: None,
+        optioned: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.ledger: Ledger | None = None
+        self.options = OptionsCache(optioned)
         self.messaged = messaged
         self._levels: Levels | None = None
         self._environ = environ
@@ -132,7 +139,16 @@ class Records:
         workspace = "" if folder is None else workspace_of(folder)
         if folder is not None and workspace not in self._heads:
             self._heads[workspace] = {one.name: one.head for one in self.ledger.sessions(workspace)}
+            self.options.read(self.ledger, workspace)
         return Book(self, self.ledger, workspace)
+
+    def find(self, folder: str | None, *, path: str | None, url: str | None) -> "Book | None":
+        """As `open`; None where there is no ledger yet."""
+        from nexus_context.ledger.opening import place
+
+        if self.ledger is None and url is None and not exists(place(path, self._environ)):
+            return None
+        return self.open(folder, path=path, url=url)
 
     def levels(self, ledger: "Ledger") -> "Levels":
         """What is remembered of the ledger's sessions: one for all who ask. In a thread that may block."""
@@ -163,12 +179,16 @@ class Records:
         What could not be told, as the ledger could not be read, is told at the next look.
         """
         ledger = self.ledger
-        if ledger is None or (version := ledger.version()) == self._version:
+        if ledger is None:
+            return
+        self.options.save_again(ledger)
+        if (version := ledger.version()) == self._version:
             return
         from nexus_context.ledger.errors import LedgerError
 
         failed: LedgerError | None = None
         for workspace, known in list(self._heads.items()):
+            self.options.read(ledger, workspace)
             now = {one.name: one for one in ledger.sessions(workspace)}
             for change in differences(workspace, known, now):
                 try:
@@ -250,9 +270,27 @@ class Book:
         """What is remembered of all sessions."""
         return self._records.levels(self.ledger)
 
+    def options(self, session: str | None) -> "SessionOptions | None":
+        """What a conversation is used with, or goes on with where it was not used yet. No disk is read."""
+        return self._records.options.get(self.workspace, session)
+
+    def own_options(self, session: str | None) -> "SessionOptions | None":
+        """The options of a conversation itself; under None those of the last one that was used."""
+        return self._records.options.own(self.workspace, session)
+
+    def keep_options(self, session: str, options: "SessionOptions") -> "Future[None]":
+        """Use a conversation with these options from now on. They hold at once; the result is that of
+        writing.
+        """
+        exists = session in self._records.names(self.workspace)
+        self._records.options.put(self.workspace, session, options, exists=exists)
+        return self._records.submit(lambda: self._records.options.save(self.ledger, self.workspace, session))
+
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
             done = self.ledger.append(self.workspace, session, turn)
+            if turn.options is not None or done.forked:
+                self._records.options.read(self.ledger, self.workspace)
             if done.forked and not done.repeated:
                 self._wrote(done.session, "forked", done.head, turn=done.turn)
             elif not done.repeated:
@@ -295,6 +333,7 @@ class Book:
     def delete(self, session: str) -> None:
         def job() -> None:
             self.ledger.delete(self.workspace, session)
+            self._records.options.read(self.ledger, self.workspace)
             self._wrote(session, "deleted", None)
 
         self._records.write(job, since=self._since)
@@ -341,6 +380,7 @@ class Book:
     def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
         def job() -> "Session":
             made = make()
+            self._records.options.read(self.ledger, self.workspace)
             self._wrote(made.name, reason, made.head, former=former)
             return made
 

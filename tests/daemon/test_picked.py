@@ -28,8 +28,9 @@ def test_usage_is_counted_for_the_model_of_the_last_turn(tmp_path: Path) -> None
         assert await usage(desk, talk, 6) == ("gpt-4o", 9_000)
         told = await desk.ask(talk, 7, "nexus/session/append", messages=LONG[:2])
         assert (told["usage"]["model"], told["usage"]["limit"]) == ("gpt-4o", 9_000)
-        await desk.ask(talk, 8, "nexus/context/assemble", message="Go on.")
-        assert await usage(desk, talk, 9) == settings
+        turn = await desk.ask(talk, 8, "nexus/context/assemble", message="Go on.")  # which names none
+        assert (turn["usage"]["model"], turn["usage"]["limit"]) == ("gpt-4o", 9_000)
+        assert await usage(desk, talk, 9) == ("gpt-4o", 9_000)
 
     tell_story(tmp_path, story)
 

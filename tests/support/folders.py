@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from nexus_context.config.choice import ModelChoice
 from nexus_context.layers import Layers, read_layers
 from nexus_context.prompt.environment import Environment
 from nexus_context.snapshot import Snapshot, load
@@ -21,6 +22,7 @@ def load_folder(
     now: datetime | None = None,
     agent: str | None = None,
     root: str | None = None,
+    choice: ModelChoice | None = None,
 ) -> Snapshot:
     """The snapshot of a folder; overlays, and the opened folder that it is in, are named by fixture path."""
     return load(
@@ -35,6 +37,7 @@ def load_folder(
         now=now,
         agent=agent,
         root=None if root is None else fixture.path(root),
+        choice=choice,
     )
 
 

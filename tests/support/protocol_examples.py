@@ -180,6 +180,9 @@ class _Recorder:
         self.ask("nexus/session/transcript", {**review, "limit": 3})
         self.ask("nexus/session/undoCompaction", review)
         self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
+        pick = {"model": "claude-sonnet-4.5", "maxContextTokens": 128_000, "memoryTools": True}
+        self.ask("nexus/model/pick", {**review, **pick})
+        self.ask("nexus/session/focus", review)
         self.ask("nexus/workspace/init", {"workspaceFolder": self.web})
 
     def ask_agents(self, folder: Json) -> None:

@@ -101,6 +101,7 @@ CODES = {
     "ledger-newer": "the ledger is of a newer version of Nexus; it was not touched",
     "ledger-read-only": "the ledger may not be written",
     "ledger-url": "`ledger.url` is set; a ledger on a server is not possible yet",
+    "model-of-settings": "the settings name a provider of their own, so there is no model to pick",
     "no-gain": "a summary would not be smaller than what it replaces; nothing was compacted",
     "no-model": "a provider's body was asked for, and neither the request nor the settings name a model",
     "no-summary": "nobody wrote a summary; nothing was compacted",

@@ -141,6 +141,7 @@ class Bases:
             root=self._root(path),
             load_vocabulary=self.load_vocabulary,
             deadline=deadline,
+            choice=self.main.choice,
         )
 
     def _root(self, path: str) -> str:

@@ -20,6 +20,7 @@ from nexus_context.agents.agent import ROLES, Agent, Wanted
 from nexus_context.agents.permissions import Permissions
 from nexus_context.config import mend
 from nexus_context.config.check import check_value
+from nexus_context.config.choice import MAX_TOKENS, without_choice
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import NOTHING, Patterns, servers_named
@@ -165,7 +166,11 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
         "/permissions/deny": list(may.deny),
         "/tools/disabled": _joined(parent.snapshot.effective, base.effective, "/tools/disabled"),
     }
-    model = model_asked(agent) or base.effective.get("/provider/model") or parent.model
+    asked = model_asked(agent)
+    if asked is not None:  # a model that was picked for the folder is not this agent's, nor is its window
+        limit = without_choice(base.effective).get(MAX_TOKENS)
+        return {**settings, MAX_TOKENS: limit, "/provider/model": asked}
+    model = base.effective.get("/provider/model") or parent.model
     return settings if model is None else {**settings, "/provider/model": model}
 
 

@@ -331,6 +331,7 @@ class AgentPool:
             standing=(granted if insist else left)(agent, base),
             root=base.layers.root,
             load_vocabulary=self._bases.load_vocabulary,
+            choice=self.main.snapshot.choice,
         )
 
     def _renew(self, agent: Agent) -> bool:

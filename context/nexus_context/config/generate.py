@@ -204,6 +204,26 @@ reason and what would change that: the nearest 50.
 """
 
 _LIMITS = """
+## Which model counts
+
+Usage, layers, problems, code lenses and the prompt are for one model and one window. The first of these
+counts:
+
+1. what a request itself says: `model` and `maxContextTokens` of its options, `--model` of a command;
+2. where `provider.name` is another than `editor`: `provider.model`, whatever is picked in an editor;
+3. the model that the user picked for the conversation, by a turn in the chat or with *Pick Model*;
+4. the model that was picked last in the folder: a conversation that was not used yet begins with it, and the
+   folder's files are counted for it until an editor says which conversation is in focus. A fork begins with
+   the model of the conversation that it goes on from;
+5. `provider.model`: with `editor`, that is the model until one is picked, and what *Model of the settings*
+   goes back to;
+6. none: the window is taken as 128,000 tokens, and marked as a guess.
+
+`context.max_tokens` narrows the window of all of them but the first. `nexus/config/effective` shows a picked
+model as the layer `picked`. It is kept in the ledger, with the tools that the chat offers; all windows
+follow. One that the editor does not offer any more counts until another is picked. `nexus show` is for the
+model of rule 4, and names it; `nexus check` goes by the files alone, so that it is the same on every machine.
+
 ## Limits
 
 The cost of a folder is limited, whatever its files contain. A name or a pattern has at most {name}

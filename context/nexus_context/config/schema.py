@@ -35,9 +35,13 @@ class Provider(Section):
     """Who answers and who writes summaries. The address, the key and the headers have no effect yet."""
 
     name: ProviderName = Field(
-        default="editor", description="The service that runs the model; `editor` asks the editor's own model."
+        default="editor",
+        description="The service that runs the model; `editor`: the model that the user picks in the editor.",
     )
-    model: Text | None = Field(default=None, description="The model's name as its provider spells it.")
+    model: Text | None = Field(
+        default=None,
+        description="The model's name as its provider spells it; with `editor`, until one is picked.",
+    )
     base_url: Url | None = Field(
         default=None,
         description="The API's address, for `openai-compatible` servers and proxies; global file only.",

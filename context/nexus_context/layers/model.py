@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from nexus_context.config.choice import ModelChoice
 from nexus_context.config.limits import Excess
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective
@@ -90,7 +91,8 @@ class Checked(msgspec.Struct, frozen=True):
 class Merged(msgspec.Struct, frozen=True):
     """Settings merged from these layers, what exceeded a limit, and what the present texts may not set.
 
-    `unmerged` are the problems of layers that had to be left out (`containment`).
+    `unmerged` are the problems of layers that had to be left out (`containment`). `choice` is the picked
+    model that is in force.
     """
 
     layers: tuple[ConfigLayer, ...]
@@ -99,6 +101,7 @@ class Merged(msgspec.Struct, frozen=True):
     excesses: tuple[Excess, ...]
     problems: tuple[Problem, ...]
     unmerged: tuple[Problem, ...] = ()
+    choice: ModelChoice | None = None
 
 
 class Served(msgspec.Struct, frozen=True):

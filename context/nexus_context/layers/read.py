@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 
 from nexus_context import files
+from nexus_context.config.choice import ModelChoice
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective, merge
 from nexus_context.deadline import Deadline
@@ -58,7 +59,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
     absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
     folder is read for; `root` is the opened folder if that is another one, which the folder's path begins
-    with. `deadline` says when reading has to end.
+    with. `deadline` says when reading has to end. `choice` is the model that the user picked in the editor.
     """
 
     home: str
@@ -69,6 +70,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     agent: str | None = None
     root: str | None = None
     deadline: Deadline | None = None
+    choice: ModelChoice | None = None
 
 
 def read_layers(
@@ -102,8 +104,13 @@ def open_layers(
     memory = None if previous is None else previous.memory
     if memory is not None and previous is not None and previous.root != root:  # what may be read is another
         memory = memory.of_files()
-    reading = Reading(around.overlays, memory, changed, around.deadline)
-    if previous is not None and changed is not None and not changed and _as_read(previous, folder, root):
+    reading = Reading(around.overlays, memory, changed, around.deadline, around.choice)
+    if (
+        previous is not None
+        and changed is not None
+        and not changed
+        and _as_read(previous, folder, root, around.choice)
+    ):
         definitions = _definitions(previous, around.agent)
         if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
             reading.resume(previous)
@@ -161,11 +168,12 @@ def unread_layers(
     return Layers(folder, root, (), (), effective, (), (), {}, {}, {}, (), reading.memory()), reading
 
 
-def _as_read(layers: Layers, folder: str, root: str) -> bool:
+def _as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | None) -> bool:
     """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
     merged = layers.memory.merged
-    same = layers.folder == folder and layers.root == root
-    return same and merged is not None and merged.effective is layers.effective
+    if merged is None or merged.choice != choice:
+        return False
+    return layers.folder == folder and layers.root == root and merged.effective is layers.effective
 
 
 def _definitions(layers: Layers, agent: str | None) -> list[str] | None:

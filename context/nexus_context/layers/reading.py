@@ -21,8 +21,9 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from nexus_context.config.check import check_config
+from nexus_context.config.choice import ModelChoice, with_choice
 from nexus_context.config.limits import bounded
-from nexus_context.config.merge import ConfigLayer, Provenance, merge
+from nexus_context.config.merge import ConfigLayer, Effective, Provenance, merge
 from nexus_context.config.scope import restrict
 from nexus_context.containment import contained, met_bug, reported
 from nexus_context.deadline import Deadline
@@ -80,11 +81,14 @@ class Reading:
         previous: Memory | None,
         changed: Collection[str] | None = None,
         deadline: Deadline | None = None,
+        choice: ModelChoice | None = None,
     ) -> None:
         """`changed` are the only paths that can have changed since `previous`; None: any may have.
 
-        `deadline` says when the load has to end; None: when it is done.
+        `deadline` says when the load has to end; None: when it is done. `choice` is the model that the user
+        picked.
         """
+        self._choice = choice
         self._deadline = deadline
         self.overlays = overlays
         self.changed = changed
@@ -311,12 +315,13 @@ class Reading:
         """
         self.checkpoint(global_path)
         before = self.previous.merged
-        if before is not None and not before.unmerged and _same(before.layers, counting):
+        reusable = before is not None and not before.unmerged and before.choice == self._choice
+        if before is not None and reusable and _same(before.layers, counting):
             merging = _Work((before.effective, before.excesses), counting)
         else:
             merging = _of_layers(
                 counting,
-                lambda layers: bounded(merge(restrict(layers, global_path=global_path)[0])),
+                lambda layers: bounded(self._merged(restrict(layers, global_path=global_path)[0])),
                 () if before is None else before.layers,
             )
         if before is None or met_bug(before.problems) or not _same(before.present, present):
@@ -326,13 +331,16 @@ class Reading:
             problems = before.problems
         effective, excesses = merging.result
         self.merged = merged = Merged(
-            merging.layers, present, effective, excesses, problems, merging.problems
+            merging.layers, present, effective, excesses, problems, merging.problems, self._choice
         )
         self.problems.extend(dict.fromkeys((*merged.problems, *merged.unmerged)))
         for excess in excesses:  # a stale file's list may be gone from its text
             if self.documents.get(excess.document.path) is excess.document:
                 self.problems.append(excess.problem)
         return merged
+
+    def _merged(self, layers: tuple[ConfigLayer, ...]) -> Effective:
+        return with_choice(merge(layers), self._choice)
 
     def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read

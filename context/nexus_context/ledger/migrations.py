@@ -9,7 +9,7 @@ import apsw
 
 from nexus_context.files import PROMPT_LIMIT, read_text
 
-VERSION = 4
+VERSION = 5
 """The newest version that this program knows."""
 
 APPLICATION = 0x4E58554C  # "NXUL": what tells a ledger from another program's database

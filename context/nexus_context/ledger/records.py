@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.config.choice import ModelChoice
 from nexus_context.conversation.message import Message
 
 TurnType = Literal["query", "compaction", "undo"]
@@ -42,6 +43,15 @@ class Session(msgspec.Struct, frozen=True):
     sent_tokens: int = 0  # of what the next request would send of it, had it room: without what is compacted
 
 
+class SessionOptions(msgspec.Struct, frozen=True):
+    """What a session is used with: the model that the user picked, and what is sent besides the
+    conversation.
+    """
+
+    choice: ModelChoice = ModelChoice()
+    besides: Any = None  # JSON
+
+
 class Counted(msgspec.Struct, frozen=True, gc=False):
     """A message with its tokens, by the counter that the turn names."""
 
@@ -54,7 +64,8 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     `key`: the same key for the same session again appends nothing. `parent`: the turn that the writer saw
     last; if another has been appended since, the new turn goes to a fork instead. UNSET: wherever the head
-    is. `opening`: comes before the messages where the thread has none yet; only an append looks at it.
+    is. `opening`: comes before the messages where the thread has none yet; `options`: what the session is
+    used with from now on, None: as before. Only an append looks at these two.
     """
 
     messages: tuple[Counted, ...]
@@ -69,6 +80,7 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
     event: Any = None  # what caused it
     context: Any = None  # `context_json`: what was put around the user's message
     created: str | None = None  # ISO 8601, UTC: when it happened, if that is not now (an import)
+    options: SessionOptions | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):

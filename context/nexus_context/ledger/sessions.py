@@ -54,6 +54,9 @@ LEFT JOIN session AS origin ON origin.id = session.forked_from
 """
 
 
+_INHERIT = """
+INSERT INTO session_options SELECT ?, model, max_tokens, besides FROM session_options WHERE session = ?
+"""
 _SUMMARIES = "SELECT count(*), ifnull(sum(tokens), 0) FROM compaction WHERE turn >= ? AND turn < ?"
 _COMPACTION = "SELECT turn.before, kept FROM turn JOIN compaction ON turn = id WHERE id = ?"
 _TOKENS = "SELECT ifnull(sum(tokens), 0) FROM message WHERE id >= ? AND id < ?"
@@ -167,6 +170,8 @@ def begin(
     )
     number = connection.last_insert_rowid()
     connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
+    if origin is not None:
+        connection.execute(_INHERIT, (number, origin))
     return place_of(connection, number)
 
 

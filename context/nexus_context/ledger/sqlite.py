@@ -1,7 +1,7 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
-What a method does is a function of a connection: `sessions`, `writing`, `reading`, `direct`, `living`,
-`search`.
+What a method does is a function of a connection: `sessions`, `options`, `writing`, `reading`, `direct`,
+`living`, `search`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +18,7 @@ from nexus_context.ledger import (
     verification,
     writing,
 )
+from nexus_context.ledger import options as session_options
 from nexus_context.ledger.connections import Connections
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import Segment, segments
@@ -34,6 +35,7 @@ from nexus_context.ledger.records import (
     NewCompaction,
     NewTurn,
     Session,
+    SessionOptions,
     Turn,
     Verification,
 )
@@ -108,6 +110,16 @@ class SqliteLedger:
         with self._connections.writing() as connection:
             sessions.fork(connection, workspace, session, to, turn)
             return sessions.there(connection, workspace, to)
+
+    # ------------------------------------------------------------ options
+
+    def options(self, workspace: str) -> dict[str | None, SessionOptions]:
+        with self._connections.reading() as connection:
+            return session_options.listed(connection, workspace)
+
+    def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
+        with self._connections.writing() as connection:
+            session_options.keep(connection, workspace, session, options)
 
     # ------------------------------------------------------------ turns
 

@@ -20,6 +20,7 @@ from nexus_context.ledger.records import (
     NewCompaction,
     NewTurn,
     Session,
+    SessionOptions,
     Turn,
     Verification,
 )
@@ -73,6 +74,19 @@ class Ledger(Protocol):
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         """A new session that shares all turns up to and including `turn`, else all there are."""
+        ...
+
+    # ------------------------------------------------------------ options
+
+    def options(self, workspace: str) -> dict[str | None, SessionOptions]:
+        """What the sessions of a workspace are used with, by name, as far as they have options of their own.
+
+        Under None: what one of them was used with last, for those that have none.
+        """
+        ...
+
+    def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
+        """Keep what a session is used with from now on, if there is one, and what its workspace is."""
         ...
 
     # ------------------------------------------------------------ turns

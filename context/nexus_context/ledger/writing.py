@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from nexus_context.ledger import sessions
+from nexus_context.ledger import options, sessions
 from nexus_context.ledger.chain import MessageColumns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
@@ -78,6 +78,8 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     advance(connection, after, moment)
     if key is not None:
         remember(connection, addressed, key, after, forked=forked)
+    if turn.options is not None:
+        options.keep_of(connection, known.session, turn.options)
     return _appended(known, after, forked=forked)
 
 

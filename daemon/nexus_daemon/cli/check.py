@@ -15,12 +15,14 @@ from nexus_context.frames import format_frame
 from nexus_context.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
+from nexus_context.visible import visible_line
 from nexus_daemon.cli import check_agents, output, reports
 from nexus_daemon.cli.surroundings import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
+SIZE = "prompt.size"
 LEVELS = {
     "error": Severity.ERROR,
     "warning": Severity.WARNING,
@@ -140,7 +142,19 @@ def _text(snapshot: Snapshot, shown: Sequence[Problem], readers: str) -> str:
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
     ]
     read = f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}"
-    return "".join(parts) + (f"{read}, {readers}.\n" if readers else f"{read}.\n")
+    read += f", {readers}.\n" if readers else ".\n"
+    return "".join(parts) + read + _measure(snapshot, shown)
+
+
+def _measure(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
+    """What sizes are shares of, where some are told: checks are by the files alone."""
+    if not any(problem.code == SIZE for problem in shown):
+        return ""
+    model = snapshot.effective.get("/provider/model")
+    window = (
+        f"that of {visible_line(model)}, the model of the settings" if model else "a guess: no model is set"
+    )
+    return f"The window is {window}. An editor counts for the model that is picked there.\n"
 
 
 def _counted(snapshot: Snapshot) -> str:

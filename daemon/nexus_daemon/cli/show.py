@@ -2,7 +2,8 @@
 
 The prompt is exact in a pipe or a file; on a terminal its control characters are made visible. With
 --message, the last user message, too, which says what is true at the moment. With --messages, what it would
-be sent of a conversation, what is cut and why. With --agent, the same for an agent of the folder's.
+be sent of a conversation, what is cut and why. With --agent, the same for an agent of the folder's. All of it
+is for the model that was picked last for the folder in an editor, unless the settings name a provider.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol
-from nexus_daemon.cli import output, show_agents
+from nexus_daemon.cli import output, picked, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.convert import Locator
 from nexus_daemon.requests import context, wire
@@ -62,7 +63,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--skill", action="append", default=[], metavar="NAME", help="activate this skill; may be repeated"
     )
-    command.add_argument("--model", help="for this model instead of the configured one")
+    command.add_argument("--model", help="for this model instead of the picked or configured one")
     command.add_argument(
         "--budget", type=_budget, metavar="N", help="at most this many tokens, the answer's share among them"
     )
@@ -101,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
         output.complain("show", f"{wrong}")
         return 2
     snapshot = read(folder)
+    if options.model is None and options.messages is None:
+        snapshot = picked.with_picked_model(snapshot, lambda note: output.complain("show", f"{note}."))
     try:
         snapshot, other = show_agents.seen(snapshot, options)
         _warn(snapshot, options)

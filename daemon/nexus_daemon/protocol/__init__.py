@@ -43,7 +43,7 @@ from nexus_daemon.protocol.memory import (
     MemoryQueryParams,
     MemoryQueryResult,
 )
-from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult
+from nexus_daemon.protocol.model import ModelCompleteParams, ModelCompleteResult, PickParams, PickResult
 from nexus_daemon.protocol.session import (
     AppendParams,
     AppendResult,
@@ -54,6 +54,7 @@ from nexus_daemon.protocol.session import (
     DeleteResult,
     ExportParams,
     ExportResult,
+    FocusResult,
     ForkParams,
     ListResult,
     Lost,
@@ -138,6 +139,7 @@ __all__ = [
     "ExportResult",
     "Fix",
     "FixEdit",
+    "FocusResult",
     "FolderParams",
     "FolderStatus",
     "ForkParams",
@@ -161,6 +163,8 @@ __all__ = [
     "ModelCompleteResult",
     "NoParams",
     "ParameterValue",
+    "PickParams",
+    "PickResult",
     "Position",
     "Preview",
     "PreviewParams",
@@ -216,6 +220,8 @@ METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/session/undoCompaction": (UndoParams, UndoResult),
     "nexus/session/export": (ExportParams, ExportResult),
     "nexus/session/search": (SearchParams, SearchResult),
+    "nexus/session/focus": (SessionParams, FocusResult),
+    "nexus/model/pick": (PickParams, PickResult),
     "nexus/memory/query": (MemoryQueryParams, MemoryQueryResult),
     "nexus/agent/spawn": (SpawnParams, AgentInfo),
     "nexus/agent/list": (FolderParams, AgentListResult),

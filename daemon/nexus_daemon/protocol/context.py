@@ -44,7 +44,7 @@ class AskedParams(FolderParams, frozen=True):
 class AssembleOptions(Wire, frozen=True):
     """What one request changes; a field that is absent or null keeps what the configuration says."""
 
-    model: str | None = None  # instead of the configured model
+    model: str | None = None  # instead of the picked or configured model
     parameters: dict[str, Any] = {}  # model parameters by name; they win over the configured ones
     additional_system_prompt: str | None = None  # text that is added to the system prompt
     additional_tools: list[dict[str, Any]] = []  # tool definitions, in the form of any provider
@@ -209,8 +209,8 @@ class ContextDidChange(Sparse, frozen=True):
 
     workspace_folder: str  # URI of the folder
     revision: int  # revision of its snapshot now
-    # `folder` (was added), `config`, `mcp`, `instructions`, `layers` (init), `disk`, `session`, `compaction`
-    # or `tokens` (what was estimated is exact now)
+    # `folder` (was added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`,
+    # `layers` (init), `session`, `compaction` or `tokens` (what was estimated is exact now)
     reason: str
     usage: TokenUsage  # what the session `main` costs now, whichever has changed
     # the session that has changed, for `session` and `compaction`; absent where several have

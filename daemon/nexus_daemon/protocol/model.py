@@ -1,9 +1,27 @@
-"""`nexus/model/complete`: what the daemon asks of the client's model."""
+"""`nexus/model/*`: which model the user picked, and what the daemon asks of the client's model."""
 
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import Sparse
+from nexus_daemon.protocol.shapes import SessionParams, Sparse, TokenUsage
+
+
+class PickParams(SessionParams, frozen=True):
+    """The model that the user picked for a conversation."""
+
+    model: str | None = None  # its name; none: the one that the settings name
+    max_context_tokens: int | None = None  # the most that it takes, as the editor says it; none: its window
+    memory_tools: bool | None = None  # offer memory tools with each request; none: as before
+
+
+class PickResult(Sparse, frozen=True):
+    """What the conversation costs with that model."""
+
+    session: str  # the conversation
+    usage: TokenUsage  # what its next request costs
+    # false: the model holds in this process only, as the ledger keeps nothing or could not be written yet
+    persists: bool = True
+    problem: str | None = None  # why it could not be written; that is tried again
 
 
 class ModelCompleteParams(Sparse, frozen=True):

@@ -35,6 +35,16 @@ class SessionInfo(Sparse, frozen=True):
     updated: str  # when it changed last
     agent: str | None = None  # who it is for
     forked_from: str | None = None  # the conversation that it was forked from
+    model: str | None = None  # the model that the user picked for it in the editor
+    max_context_tokens: int | None = None  # the most tokens that this model takes, as the editor said
+
+
+class FocusResult(Sparse, frozen=True):
+    """The conversation whose model a folder's figures are counted for."""
+
+    session: str  # the conversation
+    model: str | None = None  # the picked model; absent: the one that the settings name
+    max_context_tokens: int | None = None  # the most tokens that it takes, as the editor said
 
 
 class ListResult(Wire, frozen=True):

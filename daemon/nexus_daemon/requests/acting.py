@@ -28,7 +28,9 @@ if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
     from nexus_daemon.agents import Agents
     from nexus_daemon.client import Client
+    from nexus_daemon.conversations import Conversation
     from nexus_daemon.folders import Folder
+    from nexus_daemon.ledger import Book
 
 SESSION = "agent:"
 """What the name of an agent's conversation begins with."""
@@ -100,9 +102,22 @@ async def using(
             asked = await find(client, folder, agent)
         else:
             asked = await _owner(client, folder, params.session, turn)
-        snapshot = snapshot if asked is None else asked.snapshot
+        snapshot = await with_choice(
+            client, snapshot if asked is None else asked.snapshot, conversation, book, asked
+        )
         locate = convert.Locator(snapshot.layers, client.position_encoding)
         yield Used(folder, conversation, snapshot, book, locate, asked)
+
+
+async def with_choice(
+    client: "Client", snapshot: Snapshot, conversation: "Conversation", book: "Book", agent: "Agent | None"
+) -> Snapshot:
+    """The snapshot with the model that the conversation is used with."""
+    from nexus_daemon import next_request
+
+    if next_request.choice_of(conversation, book, agent) in (None, snapshot.choice):
+        return snapshot
+    return await client.daemon.work(next_request.snapshot_for, snapshot, conversation, book, agent)
 
 
 @asynccontextmanager

@@ -123,6 +123,7 @@ async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.
     async with folder.conversations.using(agent.session) as conversation:
         snapshot = agent.snapshot
         book = await client.daemon.book(snapshot, folder)
+        snapshot = await acting.with_choice(client, snapshot, conversation, book, agent)
         locate = convert.Locator(snapshot.layers, client.position_encoding)
         used = jobs.Used(folder, conversation, snapshot, book, locate, agent)
         usage = await client.daemon.work(jobs.usage, used)

@@ -27,7 +27,7 @@ from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
-from nexus_daemon import following
+from nexus_daemon import following, next_request
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.ledger import Book
 
@@ -81,7 +81,7 @@ def compact(
 ) -> Steps[Receipt]:
     """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
     following.follow(conversation, book, snapshot)
-    options = following.standing(snapshot, conversation)
+    options = next_request.besides(snapshot, conversation, book)
     fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
     view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
     result = yield from _compacted(
@@ -111,7 +111,7 @@ def compact_if_it_helps(
     if fixed >= threshold * spent.available:
         conversation.futile = True
         return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
-    counter = costs.model_of(snapshot, following.standing(snapshot, conversation).model)[1]
+    counter = costs.model_of(snapshot, None)[1]
     budget, before = Budget(spent.available, fixed), conversation.compaction
     sent = Sent(context.prompt.text, sum(context.prefix.prompt_tokens), context.view, spent.limit)
     try:

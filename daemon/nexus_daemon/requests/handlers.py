@@ -34,6 +34,7 @@ from nexus_daemon.requests.agents import (
 )
 from nexus_daemon.requests.attachments import NONE as NO_ATTACHMENTS
 from nexus_daemon.requests.attachments import Attachments, read_attachments
+from nexus_daemon.requests.models import model_pick
 from nexus_daemon.requests.sessions import (
     reload_prompt,
     session_append,
@@ -42,6 +43,7 @@ from nexus_daemon.requests.sessions import (
     session_create,
     session_delete,
     session_export,
+    session_focus,
     session_fork,
     session_list,
     session_messages,
@@ -70,12 +72,14 @@ __all__ = [
     "context_preview",
     "context_usage",
     "memory_query",
+    "model_pick",
     "session_append",
     "session_clear",
     "session_compact",
     "session_create",
     "session_delete",
     "session_export",
+    "session_focus",
     "session_fork",
     "session_list",
     "session_messages",
@@ -97,10 +101,13 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
     compacted first. A turn is a request with a `message`, or with a `format` that has a body, after a tool's
     result; not one that sets the reserve or the strategy itself, nor one that sets the model or
-    `maxContextTokens`, unless the settings leave the model to the editor (`provider.name`): then those of the
-    last request with a `message` are the conversation's, and its usage is counted for them. Nor is anything
+    `maxContextTokens`, unless they are the conversation's. Nor is anything
     compacted after a compaction that did not help, until a turn was below the threshold, or after one that
     was undone, until one is asked for.
+
+    Where the settings leave the model to the editor (`provider.name`), a request with a `message` that names
+    a model picks it for the conversation, with `maxContextTokens` and the tools that it offers, as
+    `nexus/model/pick` does: requests that name none, and all figures, are for it from then on.
 
     The summary is written as by `nexus/session/compact`; a client's model has half a minute for it, and a
     client that is asked may end the waiting with an error.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context.config.choice import ModelChoice
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nexus_daemon.client import Client
     from nexus_daemon.daemon import Daemon
     from nexus_daemon.folders import Folder
+    from nexus_daemon.ledger import Book
 
 
 async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
@@ -48,10 +50,26 @@ async def session_list(client: "Client", params: protocol.FolderParams) -> proto
                 updated=one.updated,
                 agent=one.agent,
                 forked_from=one.forked_from,
+                model=choice.model,
+                max_context_tokens=choice.max_tokens,
             )
-            for one in found
+            for one, choice in ((one, _own_choice(book, one.name)) for one in found)
         ]
     )
+
+
+async def session_focus(client: "Client", params: protocol.SessionParams) -> protocol.FocusResult:
+    """Say which conversation the user looks at: layers, problems and lenses are counted for its model.
+
+    Until a client says so, and for a conversation that was not used yet, they are counted for the model that
+    was picked last in the folder. What a conversation costs is always counted for its own.
+    """
+    folder = client.daemon.folders.at(params.workspace_folder)
+    await client.daemon.book(await folder.current(), folder)
+    folder.focus = params.session
+    client.daemon.follow_choice(folder)
+    choice = folder.choice or ModelChoice()
+    return protocol.FocusResult(params.session, choice.model, choice.max_tokens)
 
 
 async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
@@ -248,6 +266,11 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
         created=hit.created,
         thread=hit.turn.rpartition("-")[0],
     )
+
+
+def _own_choice(book: "Book", session: str) -> ModelChoice:
+    options = book.own_options(session)
+    return ModelChoice() if options is None else options.choice
 
 
 def reload_prompt(folder: "Folder", snapshot: Snapshot) -> None:

@@ -6,7 +6,7 @@ from nexus_context import assembly
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import get_token_counter, is_loaded
-from nexus_daemon import following, protocol
+from nexus_daemon import following, next_request, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.ledger import Book
@@ -19,14 +19,15 @@ def usage_now(
     snapshot: Snapshot, conversation: Conversation, book: Book | None, locate: Locator
 ) -> protocol.TokenUsage:
     """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
+    snapshot = next_request.snapshot_for(snapshot, conversation, book)
     if book is not None:
-        tokens = following.needed_by(snapshot, conversation)
+        tokens = following.needed(snapshot)
         try:
             following.follow(conversation, book, snapshot, tokens=tokens)
         except RequestError as error:  # what is in memory is told
             logger.warning("%s", error)
-    options = following.standing(snapshot, conversation)
-    limits, _ = assembly.model_of(snapshot, options.model)
+    options = next_request.besides(snapshot, conversation, book)
+    limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     measured = assembly.measure(snapshot, conversation.manager, options=options, counter=counter)
     usage = wire.measured(measured, locate, conversation.positions)

@@ -23,7 +23,7 @@ from nexus_context.redact import redact
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.tokens.estimates import is_image
 from nexus_context.visible import visible, visible_line
-from nexus_daemon import following, protocol
+from nexus_daemon import following, next_request, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.requests.used import Used
 
@@ -47,8 +47,8 @@ def page(used: Used, params: protocol.TranscriptParams) -> protocol.TranscriptRe
     """The page, for a thread that may block."""
     used.follow()
     conversation, snapshot = used.conversation, used.snapshot
-    options = following.standing(snapshot, conversation)
-    _, counter = assembly.model_of(snapshot, options.model)
+    options = next_request.besides(snapshot, conversation, used.book)
+    _, counter = assembly.model_of(snapshot, None)
     excerpt = used.book.ledger.excerpt(
         used.book.workspace,
         params.session,

@@ -3,8 +3,8 @@
 1. What was assembled is given again while nothing changed that it depends on, the minute included.
 2. A turn that reaches the compaction threshold is compacted first, if the settings want that: a request with
    a message, or a body to send after a tool's result. Not where the request sets its own model or limits:
-   then it says nothing of the conversation. A model and a window that the editor picks are the
-   conversation's own (`following.standing`).
+   then it says nothing of the conversation. A model and a window that the user picks in the editor are the
+   conversation's own (`next_request`).
 3. A compaction that brought nothing, or not enough, is told and not tried again before a turn was below the
    threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
@@ -27,7 +27,7 @@ from nexus_context.layers.agents import MAIN
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
-from nexus_daemon import following, protocol
+from nexus_daemon import following, next_request, protocol
 from nexus_daemon.conversations import Conversation
 from nexus_daemon.convert import Locator
 from nexus_daemon.ledger import Book
@@ -65,18 +65,19 @@ def assemble(
     began = time.perf_counter()
     now = datetime.now().astimezone()
     request = request_of(params, git, {} if agent is None else agent.parameters)
+    if request.message is not None:
+        snapshot = next_request.snapshot_for_turn(snapshot, conversation, book, request.options, agent)
+    request = next_request.without_repetition(request, snapshot)
     following.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
     whose = params.agent or (MAIN if agent is None else agent.id)
     gathered = partial(
         remembered.gathered, snapshot, conversation, book, request, agent=whose, passages=passages
     )
     found = gathered().behind(attachments.items)
-    if request.message is not None:
-        following.pick(snapshot, conversation, request.options)
     context, cached = _assembled(snapshot, conversation, request, found, now)
     known: dict[str, Any] = {}
     compacted = False
-    if _is_due(context, conversation, request, following.standing(snapshot, conversation)):
+    if _is_due(context, conversation, request):
         before = conversation.manager.revision
         known["compaction"], compacted = yield from compact_if_it_helps(
             snapshot, conversation, book, context, now
@@ -162,7 +163,7 @@ def _assembled(
     told = texts.moment(now, snapshot.effective.get("/context/datetime") or {})
     encoded = msgspec.json.encode(request)
     items = tuple(found.items)
-    seen = (snapshot.agent, snapshot.revision)
+    seen = (snapshot.agent, snapshot.revision, snapshot.choice)
     key = (*seen, conversation.manager.revision, tuple(told.values()), encoded, items)
     if len(encoded) <= LARGEST_KEY:
         known = conversation.assembled.get(key)
@@ -174,17 +175,11 @@ def _assembled(
     return context, False
 
 
-def _is_due(
-    context: AssembledContext,
-    conversation: Conversation,
-    request: assembly.Request,
-    standing: assembly.Options,
-) -> bool:
+def _is_due(context: AssembledContext, conversation: Conversation, request: assembly.Request) -> bool:
     """Whether this request is a turn of the conversation, past the threshold, and a compaction may help."""
     options = request.options
-    own = options.reserve_tokens is not None or options.truncation_strategy is not None
-    picked = options.model, options.max_context_tokens
-    if own or picked != (standing.model, standing.max_context_tokens):
+    own = options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy
+    if any(option is not None for option in own):
         return False
     if not _is_turn(request, conversation):
         return False

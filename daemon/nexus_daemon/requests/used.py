@@ -12,7 +12,7 @@ from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot
-from nexus_daemon import following, protocol
+from nexus_daemon import following, next_request, protocol
 from nexus_daemon.conversations import Answer, Conversation, threshold_at
 from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, Surroundings
@@ -26,7 +26,10 @@ if TYPE_CHECKING:  # most conversations are of no agent
 
 
 class Used(msgspec.Struct, frozen=True):
-    """A conversation, locked, and what belongs to it. `agent` is whose snapshot it is; None: the folder's."""
+    """A conversation, locked, and what belongs to it. `agent` is whose snapshot it is; None: the folder's.
+
+    The snapshot is that with the model of the conversation (`next_request`).
+    """
 
     folder: Folder
     conversation: Conversation
@@ -37,7 +40,7 @@ class Used(msgspec.Struct, frozen=True):
 
     def follow(self) -> None:
         """Read in what other windows wrote, as far as the next request can send it."""
-        tokens = following.needed_by(self.snapshot, self.conversation)
+        tokens = following.needed(self.snapshot)
         following.follow(self.conversation, self.book, self.snapshot, tokens=tokens)
 
     def follow_all(self) -> None:
@@ -165,7 +168,7 @@ def _usage(used: Used) -> protocol.TokenUsage:
 
 def _measured(used: Used) -> Measured:
     conversation = used.conversation
-    options = following.standing(used.snapshot, conversation)
+    options = next_request.besides(used.snapshot, conversation, used.book)
     spent, wanted = context.measure(used.snapshot, conversation, used.locate, options)
     return Measured(len(conversation.manager), spent, wanted)
 

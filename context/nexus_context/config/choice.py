@@ -1,0 +1,70 @@
+"""The model that the user picked in the editor, as settings above those of all files.
+
+1. It counts where the settings leave the model to the editor (`provider.name`). Another provider runs the
+   model that the settings name, whatever was picked.
+2. It replaces `provider.model`. Its window becomes `context.max_tokens`, unless the settings allow less.
+3. A choice without a model stands for the settings' own: nothing is replaced.
+"""
+
+import msgspec
+
+from nexus_context.config.merge import Effective, replaced
+from nexus_context.jsontext import parse_pointer
+
+EDITOR = "editor"
+"""The provider whose model the user picks in the editor."""
+PICKED = "picked"
+"""The layer that a picked model's settings are shown to come from."""
+
+PROVIDER = "/provider/name"
+MODEL = "/provider/model"
+MAX_TOKENS = "/context/max_tokens"
+
+
+class ModelChoice(msgspec.Struct, frozen=True):
+    """A model by its name, None for the settings' own, and the most tokens that it takes, if that is
+    known.
+    """
+
+    model: str | None = None
+    max_tokens: int | None = None
+
+
+def leaves_model_to_editor(effective: Effective) -> bool:
+    """Whether a picked model counts (rule 1)."""
+    return bool(effective.get(PROVIDER) == EDITOR)
+
+
+def with_choice(effective: Effective, choice: ModelChoice | None) -> Effective:
+    """The settings with a choice in force, in place of any earlier one; None: as they are.
+
+    The same object where nothing changes.
+    """
+    if choice is None or not leaves_model_to_editor(effective):
+        return effective
+    alone = without_choice(effective)
+    if choice.model is None:
+        return alone
+    limits = [limit for limit in (alone.get(MAX_TOKENS), choice.max_tokens) if isinstance(limit, int)]
+    return replaced(alone, PICKED, {MODEL: choice.model, MAX_TOKENS: min(limits, default=None)})
+
+
+def without_choice(effective: Effective) -> Effective:
+    """The settings as they are without any picked model; the same object where none is in force."""
+    values, provenance = dict(effective.values), dict(effective.provenance)
+    for pointer in (MODEL, MAX_TOKENS):
+        chain = provenance.get(pointer, ())
+        own = tuple(entry for entry in chain if entry.layer != PICKED)
+        if len(own) == len(chain):
+            continue
+        section, name = (str(step) for step in parse_pointer(pointer))
+        values[section] = {key: value for key, value in values[section].items() if key != name}
+        del provenance[pointer]
+        winner = next((number for number in reversed(range(len(own))) if not own[number].ignored), None)
+        if winner is not None:
+            values[section][name] = own[winner].value
+        if own:
+            provenance[pointer] = tuple(
+                msgspec.structs.replace(entry, wins=number == winner) for number, entry in enumerate(own)
+            )
+    return effective if provenance == effective.provenance else Effective(values, provenance)
