@@ -6,6 +6,7 @@ import { agentCommands } from "./agents";
 import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { exactly, plural } from "./figures";
 import { foldersOnDisk } from "./focus";
+import { modelCommands } from "./model";
 import type { Focus, Nexus } from "./nexus";
 import { type Kind, show } from "./prompt";
 import type { TokenCounts } from "./protocol";
@@ -36,6 +37,7 @@ export function registerCommands(
     ...viewCommands(tools),
     ...folderCommands(tools),
     ...serverCommands(context, nexus, channels),
+    ...modelCommands(tools),
     ...sessionCommands(tools, transcripts),
     ...agentCommands(tools),
   };
@@ -170,11 +172,12 @@ async function fileOrText(uri: vscode.Uri): Promise<{ uris: string[] } | { texts
   return { texts: [(await vscode.workspace.openTextDocument(uri)).getText()] };
 }
 
-/** The model of the focused folder, so that the count is the one of its context. */
+/** The model of the focused conversation, so that the count is the one of its context. */
 async function modelOf(tools: Tools): Promise<string | undefined> {
   const folder = tools.focus.folder;
   if (!folder) return undefined;
-  const usage = await tools.nexus.request("nexus/context/usage", { workspaceFolder: folder.toString() });
+  const { session } = tools.focus;
+  const usage = await tools.nexus.request("nexus/context/usage", { workspaceFolder: folder.toString(), session });
   return usage.model || undefined;
 }
 

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
-import { foldersOnDisk, makeFocus } from "./focus";
+import { foldersOnDisk, makeFocus, tellFocus } from "./focus";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
 import { registerPromptDocuments } from "./prompt";
@@ -22,6 +22,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
   context.subscriptions.push(
     server,
     focus,
+    tellFocus(nexus, focus),
     stateInContext(nexus),
     transcripts,
     registerCommands(context, nexus, focus, server, transcripts),

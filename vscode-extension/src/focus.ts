@@ -7,7 +7,7 @@
  * 3. A conversation that the user picked is told apart from one that merely is in focus, until a chat went on in it.
  */
 import * as vscode from "vscode";
-import type { Focus } from "./nexus";
+import type { Focus, Nexus } from "./nexus";
 
 export const MAIN = "main";
 const KEY = "nexus.session:";
@@ -67,6 +67,21 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
       for (const one of [...listening, changed]) one.dispose();
     },
   };
+}
+
+/** Tells the daemon which conversation is in focus: the folder's layers, problems and lenses are counted for its model. */
+export function tellFocus(nexus: Nexus, focus: Focus): vscode.Disposable {
+  let told = "";
+  const tell = () => {
+    const { folder, session } = focus;
+    if (nexus.state !== "ready") told = "";
+    if (nexus.state !== "ready" || !folder || told === folder.toString() + session) return;
+    told = folder.toString() + session;
+    const failed = () => undefined; // figures are then counted for the model that was picked last
+    nexus.request("nexus/session/focus", { workspaceFolder: folder.toString(), session }).catch(failed);
+  };
+  tell();
+  return vscode.Disposable.from(nexus.onDidChangeState(tell), focus.onDidChange(tell));
 }
 
 function folderOfEditor(): vscode.Uri | undefined {

@@ -165,7 +165,7 @@ async function undoCompaction(tools: Tools, place: Place, session: string, compa
 }
 
 /** The conversation that is meant: the menu's, else the one that is shown; of an agent that is viewed, its own. */
-async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
+export async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
   const place = await tools.place(subject);
   if (subject.session !== undefined) return [place, subject.session];
   const agentId = tools.focus.agent;

@@ -9,7 +9,14 @@ import type { Focus, Nexus, ServerState } from "./nexus";
 import type { TokenUsage } from "./protocol";
 import { type Cost, focusedUsage } from "./usage";
 
-const COMMANDS = ["nexus.openPanel", "nexus.showPrompt", "nexus.compact", "nexus.switchSession", "nexus.showRequest"];
+const COMMANDS = [
+  "nexus.openPanel",
+  "nexus.showPrompt",
+  "nexus.compact",
+  "nexus.switchSession",
+  "nexus.showRequest",
+  "nexus.pickModel",
+];
 
 /** What the item says; a value, so that it can be tested. */
 export interface StatusText {
@@ -90,7 +97,7 @@ export function usageTable(
     "",
     ...cacheLines(usage),
     ...(usage.over ? ["**More than fits:** what is oldest is cut, or compact the conversation.", ""] : []),
-    "[Panel](command:nexus.openPanel) · [Prompt](command:nexus.showPrompt) · [Next request](command:nexus.showRequest) · [Conversation](command:nexus.switchSession) · [Compact](command:nexus.compact)",
+    "[Panel](command:nexus.openPanel) · [Prompt](command:nexus.showPrompt) · [Next request](command:nexus.showRequest) · [Conversation](command:nexus.switchSession) · [Model](command:nexus.pickModel) · [Compact](command:nexus.compact)",
   ].join("\n");
 }
 

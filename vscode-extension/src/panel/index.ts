@@ -35,6 +35,7 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   config: ["nexus.showEffectiveConfig"],
   switchSession: ["nexus.switchSession"],
   switchFolder: ["nexus.switchFolder"],
+  pickModel: ["nexus.pickModel"],
   stopViewingAs: ["nexus.panel.stopViewingAs"],
   retry: ["nexus.panel.refresh"],
 };

@@ -23,6 +23,7 @@ export type ActionId =
   | "stopViewingAs"
   | "switchSession"
   | "switchFolder"
+  | "pickModel"
   | "cacheSource";
 
 export interface Action {
@@ -228,7 +229,7 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
     remarks.push({
       tone: "warning",
       text: `${usage.model ? `The window of ${usage.model} is not known` : NO_MODEL}; ${count(usage.limit)} tokens are a guess.`,
-      action: { id: "config", label: "Settings" },
+      action: usage.model ? { id: "config", label: "Settings" } : { id: "pickModel", label: "Pick Model" },
     });
   }
   return [...remarks, ...layerRemarks(given.layers)];

@@ -5,6 +5,7 @@ import type { InFolder, Message } from "./shapes";
 export type ContextReason =
   | "folder"
   | "config"
+  | "model"
   | "mcp"
   | "instructions"
   | "layers"

@@ -72,6 +72,14 @@ export interface Requests {
     params: { query: string; workspaceFolder?: string | null; session?: string | null; limit?: number };
     result: { hits: SearchHit[] };
   };
+  "nexus/session/focus": {
+    params: InSession;
+    result: { session: string; model?: string; maxContextTokens?: number };
+  };
+  "nexus/model/pick": {
+    params: InSession & { model?: string | null; maxContextTokens?: number | null; memoryTools?: boolean | null };
+    result: { session: string; usage: TokenUsage; persists?: boolean; problem?: string };
+  };
   "nexus/memory/query": {
     params: InSession & { tool: string; arguments?: Record<string, Json> | string | null };
     result: { text: string };

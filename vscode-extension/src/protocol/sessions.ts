@@ -41,6 +41,9 @@ export interface SessionInfo {
   updated: string;
   agent?: string;
   forkedFrom?: string;
+  /** The model that the user picked for it, and the most tokens that it takes. */
+  model?: string;
+  maxContextTokens?: number;
 }
 
 export interface SearchHit {

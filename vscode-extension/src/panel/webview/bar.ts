@@ -76,7 +76,7 @@ function headView(events: PageEvents) {
   const percent = make("span", "percent");
   const folder = button({ id: "switchFolder", label: "" }, events, "crumb");
   const session = button({ id: "switchSession", label: "" }, events, "crumb");
-  const model = make("span", "model");
+  const model = button({ id: "pickModel", label: "" }, events, "crumb model");
   const figures = make("div", "figures", used, percent);
   const measure = make("div", "place", of, make("span", "dot", "·"), model);
   const place = make("div", "place", folder, make("span", "dot", "/"), session);
@@ -89,7 +89,7 @@ function headView(events: PageEvents) {
       setText(of, `of ${shown.of} tokens`);
       setText(percent, shown.percent);
       setText(model, shown.model);
-      setAttribute(model, "title", `counted for this model, ${shown.counter}`);
+      setAttribute(model, "title", `Counted for this model, ${shown.counter}. Pick another`);
       setText(folder, shown.folder);
       setAttribute(folder, "title", "Switch folder");
       setText(session, shown.agent === undefined ? shown.session : `agent ${shown.agent}`);

@@ -22,6 +22,8 @@ const MODEL = {
   isDefault: true,
   capabilities: { toolCalling: true },
 };
+/** Another one to pick, with a smaller window. */
+const SMALL = { ...MODEL, id: "wren", name: "Wren", family: "wren", maxInputTokens: 90_000, isDefault: false };
 const SLOW_WORDS = 100;
 const SLOW_MS = 50;
 const SUMMARY = /Write the summary that will take the place of the messages/;
@@ -29,7 +31,7 @@ const SUMMARY = /Write the summary that will take the place of the messages/;
 exports.activate = (context) => {
   context.subscriptions.push(
     vscode.lm.registerLanguageModelChatProvider("nexus-test", {
-      provideLanguageModelChatInformation: async () => [{ ...MODEL, name: says().name ?? MODEL.name }],
+      provideLanguageModelChatInformation: async () => [{ ...MODEL, name: says().name ?? MODEL.name }, SMALL],
       provideLanguageModelChatResponse: answer,
       provideTokenCount: async (_model, text) => Math.ceil(words(text).length / 4),
     }),
