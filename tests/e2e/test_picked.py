@@ -30,8 +30,8 @@ def shown(editor: Editor, folder: str) -> dict[str, Any]:
 
 
 def window_in(problems: list[Any]) -> str:
-    (size,) = [one["message"] for one in problems if one["code"] == "prompt.size"]
-    return str(size.partition("the window of ")[2].partition(".")[0])
+    sizes = [one["message"] for one in problems if one["code"] == "prompt.size"]  # none until it is counted
+    return " ".join(size.partition("the window of ")[2].partition(".")[0] for size in sizes)
 
 
 def folder_in(home: Path) -> str:
