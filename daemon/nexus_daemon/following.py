@@ -77,6 +77,16 @@ def standing(snapshot: Snapshot, conversation: Conversation) -> Options:
     return picked
 
 
+def expected(snapshot: Snapshot, conversation: Conversation, options: Options) -> Options:
+    """What the next turn is made with, where a client expects these options.
+
+    Those of the last turn hold for the next. Where the settings choose the model, only its tools count.
+    """
+    if snapshot.effective.get("/provider/name") != EDITOR:
+        return Options(memory_tools=options.memory_tools)
+    return options if conversation.picked is None else conversation.picked
+
+
 def pick(snapshot: Snapshot, conversation: Conversation, options: Options) -> None:
     """A turn is made with these options: what they say of model, window and tools holds until the next."""
     if snapshot.effective.get("/provider/name") == EDITOR:

@@ -62,14 +62,15 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
             "/home/mono/.github/copilot-instructions.md",
             (
                 "is an instruction file of GitHub Copilot. "
-                "Write @../.github/copilot-instructions.md in .nexus3/NEXUS.md to read it, too"
+                'Add ".github/copilot-instructions.md" to "instruction_files" in "context" to read it, too'
             ),
         ),
         (
             "/home/mono/.github/instructions/python.instructions.md",
             (
                 "is an instruction file of GitHub Copilot. "
-                "Write @../.github/instructions/python.instructions.md in .nexus3/NEXUS.md to read it, too"
+                'Add ".github/instructions/*.instructions.md" to "instruction_files" in "context" '
+                "to read it, too"
             ),
         ),
         (
@@ -121,7 +122,10 @@ def test_what_a_greater_depth_alone_would_not_read(tmp_path: Path) -> None:
         ("/home/mono/CLAUDE.md", f"{OUT_OF_REACH}, and write @CLAUDE.md in AGENTS.md to read it, too"),
         (
             "/home/mono/.github/copilot-instructions.md",
-            f"{OUT_OF_REACH}, and write @.github/copilot-instructions.md in AGENTS.md to read it, too",
+            (
+                f'{OUT_OF_REACH}, and add ".github/copilot-instructions.md" to "instruction_files" in '
+                '"context" to read it, too'
+            ),
         ),
         (
             "/home/mono/.cursorrules",
@@ -166,7 +170,7 @@ def test_a_name_of_the_settings_is_looked_for_in_no_directory_of_another_program
             "/home/mono/app/.github/copilot-instructions.md",
             (
                 "is an instruction file of GitHub Copilot. "
-                "Write @.github/copilot-instructions.md in AGENTS.md to read it, too"
+                'Add ".github/copilot-instructions.md" to "instruction_files" in "context" to read it, too'
             ),
         ),
     )

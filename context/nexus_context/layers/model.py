@@ -1,13 +1,13 @@
 """The values of a folder's layers."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from nexus_context.config.limits import Excess
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Span
 from nexus_context.files import FileRead
 from nexus_context.jsontext import JsonDocument
 from nexus_context.skills import ReadSkill, Skill
@@ -19,7 +19,17 @@ ANCESTOR_PREFIX = "ancestor:"
 
 Bootstrap = Literal["agent", "soul", "identity", "user-identity", "context"]
 Kind = Bootstrap | Literal["instructions", "config", "mcp", "readme", "skill"]
-Status = Literal["loaded", "missing", "stale", "invalid", "unreadable", "too-large", "shadowed", "excluded"]
+Status = Literal[
+    "loaded",
+    "missing",
+    "stale",
+    "invalid",
+    "unreadable",
+    "too-large",
+    "shadowed",
+    "excluded",
+    "conditional",
+]
 
 
 class LayerFile(msgspec.Struct, frozen=True):
@@ -27,13 +37,17 @@ class LayerFile(msgspec.Struct, frozen=True):
 
     `text` is the present text where it can be read; only that of a `loaded` file counts. A `stale` JSON
     file is broken and its last good value counts; an `invalid` one counts as absent. A `shadowed` file has no
-    effect: a nearer layer has one in its place; an `excluded` one has none by the settings.
+    effect: a nearer layer has one in its place; an `excluded` one has none by the settings. A `conditional`
+    one is sent with turns about files that the globs `applies_to` stand for. `body` is the part of the text
+    that is sent; None: all of it.
     """
 
     kind: Kind
     path: str
     status: Status
     text: str | None = None
+    applies_to: str | None = None
+    body: Span | None = None
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -164,11 +178,18 @@ class Memory(msgspec.Struct, frozen=True):
     remarks: dict[str, Remarks] = {}
     real_paths: dict[str, str] = {}
     agents: AgentRemarks | None = None
+    headers: dict[str, tuple[str, Any]] = {}
 
     def of_files(self) -> "Memory":
         """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
         return Memory(
-            self.reads, self.documents, self.checked, self.good, skills=self.skills, remarks=self.remarks
+            self.reads,
+            self.documents,
+            self.checked,
+            self.good,
+            skills=self.skills,
+            remarks=self.remarks,
+            headers=self.headers,
         )
 
 

@@ -16,7 +16,7 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -60,6 +60,7 @@ UNSAVED: tuple[int, ...] = ()
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _Result = TypeVar("_Result")
+_Header = TypeVar("_Header")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
@@ -100,6 +101,7 @@ class Reading:
         self.skills: dict[str, ReadSkill] = {}
         self.remarks: dict[str, Remarks] = {}
         self.agents: AgentRemarks | None = None
+        self.headers: dict[str, tuple[str, Any]] = {}
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
@@ -127,6 +129,7 @@ class Reading:
             self.remarks,
             self.real_paths,
             self.agents,
+            self.headers,
         )
 
     def resume(self, layers: Layers) -> None:
@@ -135,7 +138,7 @@ class Reading:
         self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
         self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
         self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
-        self.agents = known.agents
+        self.agents, self.headers = known.agents, known.headers
         self.remarks, self.links = dict(known.remarks), dict(layers.links)
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
@@ -280,6 +283,14 @@ class Reading:
             known = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
         self.remarks[path] = known
         return known.problems
+
+    def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
+        """What `look` reads in a text's front matter; worked out once for each text."""
+        known = self.previous.headers.get(path)
+        if known is None or known[0] != text:
+            known = text, look(path, text)
+        self.headers[path] = known
+        return known[1]
 
     def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
         """Report what is wrong with a JSON file, and decide what of it counts."""

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from nexus_context.files import list_directory
+from nexus_context.layers.copilot import ALL_FOR_SOME, ALWAYS
 from nexus_context.layers.instructions import candidates, is_instruction_name
 from nexus_context.layers.model import Layers, Skipped
 from nexus_context.layers.reading import Reading
@@ -29,8 +30,8 @@ KNOWN = {
     "CLAUDE.local.md": "Claude Code",
     "GEMINI.md": "Gemini CLI",
     "QWEN.md": "Qwen Code",
-    ".github/copilot-instructions.md": COPILOT,
-    ".github/instructions/*.instructions.md": COPILOT,
+    ALWAYS: COPILOT,
+    ALL_FOR_SOME: COPILOT,
     ".cursorrules": CURSOR,
     ".cursor/rules/*.mdc": CURSOR,
     ".windsurfrules": "Windsurf",
@@ -49,7 +50,8 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
     listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
     listed.update(skipped.path for skipped in reading.skipped)
     read = {reading.real_path(path) for path in (*listed, *in_prompt)}
-    names = [*filter(is_instruction_name, layers.effective.get("/context/instruction_files") or ())]
+    listed_names = layers.effective.get("/context/instruction_files") or ()
+    names = [*filter(is_instruction_name, listed_names)]
     unread = (
         Skipped(path, _reason(reading, layers, height, directory, name, names))
         for directory, height in layers.reach.directories
@@ -104,6 +106,9 @@ def _reason(
 
 
 def _remedy(directory: str, name: str, chosen: str | None) -> str:
+    if _program(name) == COPILOT:
+        entry = name if name == ALWAYS else ALL_FOR_SOME
+        return f'Add "{entry}" to "instruction_files" in "context" to read it, too'
     if _is_to_move(name):
         return "Move its text to a file that is read, such as AGENTS.md"
     if chosen is None:

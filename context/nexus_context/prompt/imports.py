@@ -110,14 +110,17 @@ class _Token(NamedTuple):
     span: Span
 
 
-def expand(imports: Imports, layer: Layer, path: str, text: str) -> list[Piece]:
-    """Pieces of a file of a layer with its imports in place, without white space at both ends."""
+def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None) -> list[Piece]:
+    """Pieces of a file of a layer with its imports in place, without white space at both ends.
+
+    `body` is the part of the text that counts; None: all of it.
+    """
     imports.texts[path] = text
 
     def importer() -> _Importer:
         return _Importer(path, text, layer, (imports.real_path(path),))
 
-    return _contained(imports, path, text, lambda: _pieces(imports, importer()))
+    return _contained(imports, path, text, lambda: _pieces(imports, importer(), body))
 
 
 def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
@@ -207,12 +210,14 @@ def import_tokens(text: str) -> Iterator[_Token]:
             yield _Token(written.replace("\\ ", " "), Span(match.start(), match.start() + 1 + len(written)))
 
 
-def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
+def _pieces(imports: Imports, importer: _Importer, body: Span | None = None) -> Iterator[Piece]:
     path, text = importer.path, importer.text
-    whole = trimmed(text, Span(0, len(text)))
+    whole = trimmed(text, body or Span(0, len(text)))
     position = whole.start
     nothing: _Importer | None = None
     for token in import_tokens(text):
+        if token.span.start < whole.start:
+            continue
         imports.lookups += 1
         imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
         if (imports.lookups > MAX_LOOKUPS or imports.steps > MAX_STEPS) and not imports.spent:

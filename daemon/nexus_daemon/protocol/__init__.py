@@ -28,11 +28,13 @@ from nexus_daemon.protocol.context import (
     Layer,
     LayerFile,
     LayersResult,
+    NextTurn,
     ParameterValue,
     Preview,
     PreviewParams,
     SeenParams,
     SkippedLayer,
+    UsageParams,
 )
 from nexus_daemon.protocol.memory import (
     AgentMessage,
@@ -159,6 +161,7 @@ __all__ = [
     "MessagesResult",
     "ModelCompleteParams",
     "ModelCompleteResult",
+    "NextTurn",
     "NoParams",
     "ParameterValue",
     "Position",
@@ -190,6 +193,7 @@ __all__ = [
     "TranscriptTurn",
     "UndoParams",
     "UndoResult",
+    "UsageParams",
     "UsagePart",
     "UsageRow",
     "Used",
@@ -200,7 +204,7 @@ __all__ = [
 METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/context/assemble": (AssembleParams, Assembled),
     "nexus/context/preview": (PreviewParams, Preview),
-    "nexus/context/usage": (AskedParams, TokenUsage),
+    "nexus/context/usage": (UsageParams, TokenUsage),
     "nexus/context/layers": (SeenParams, LayersResult),
     "nexus/config/effective": (SeenParams, EffectiveResult),
     "nexus/session/create": (CreateParams, SessionPlace),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context import assembly
 from nexus_context import snapshot as snapshots
 from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.errors import RequestError
@@ -18,7 +19,8 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, Surroundings
 from nexus_daemon.following import Given
 from nexus_daemon.ledger import Book
-from nexus_daemon.requests import caching, compacting, context
+from nexus_daemon.requests import caching, compacting, context, remembered
+from nexus_daemon.requests.attachments import Attachments
 from nexus_daemon.requests.compacting import Steps
 
 if TYPE_CHECKING:  # most conversations are of no agent
@@ -44,6 +46,17 @@ class Used(msgspec.Struct, frozen=True):
         following.follow(self.conversation, self.book, self.snapshot, tokens=None)
 
 
+class NextTurn(msgspec.Struct, frozen=True):
+    """What is known of the next turn: a request with an empty message, what the editor attaches, whose it is.
+
+    The options of the request hold for a conversation without a turn; else those of its last turn do.
+    """
+
+    request: assembly.Request
+    attachments: Attachments
+    agent: str
+
+
 class Measured(msgspec.Struct, frozen=True):
     """What a conversation holds and costs; in percent how full the context would be, were nothing cut."""
 
@@ -61,6 +74,21 @@ def usage(used: Used) -> protocol.TokenUsage:
     used.follow()
     spent = _usage(used)
     return caching.with_cache(spent, used.snapshot, used.conversation, used.locate)
+
+
+def next_usage(used: Used, next_turn: NextTurn) -> protocol.TokenUsage:
+    """What the next request costs with all that is sent beside the user's message."""
+    used.follow()
+    conversation = used.conversation
+    options = following.expected(used.snapshot, conversation, next_turn.request.options)
+    request = msgspec.structs.replace(next_turn.request, options=options)
+    remembered_items = remembered.gathered(
+        used.snapshot, conversation, used.book, request, agent=next_turn.agent, passages=()
+    ).behind(next_turn.attachments.items)
+    items = remembered_items.items
+    locate = remembered.with_files(used.locate, items)
+    spent, _ = context.measure(used.snapshot, conversation, locate, request, items)
+    return caching.with_cache(spent, used.snapshot, conversation, locate)
 
 
 def append(used: Used, given: Given) -> tuple[Answer, Measured | None]:
@@ -166,7 +194,8 @@ def _usage(used: Used) -> protocol.TokenUsage:
 def _measured(used: Used) -> Measured:
     conversation = used.conversation
     options = following.standing(used.snapshot, conversation)
-    spent, wanted = context.measure(used.snapshot, conversation, used.locate, options)
+    request = assembly.Request(options=options)
+    spent, wanted = context.measure(used.snapshot, conversation, used.locate, request)
     return Measured(len(conversation.manager), spent, wanted)
 
 

@@ -64,9 +64,9 @@ const ATTACHMENT_NOTES: Readonly<Record<string, string>> = {
   unreadable: "VS Code attached this instruction file; it cannot be read, and is not sent.",
 };
 
-/** What became of instruction files that VS Code attached, where they are not sent whole. One line each. */
+/** What became of instruction files that only this message is sent with, where not all of one is. One line each. */
 export function attachmentNotes({ metadata }: AssembledContext): string[] {
-  return (metadata.attachments ?? []).flatMap(({ label, status }) => {
+  return [...(metadata.instructions ?? []), ...(metadata.attachments ?? [])].flatMap(({ label, status }) => {
     const note = ATTACHMENT_NOTES[status];
     return note === undefined ? [] : [`${plain(label)}: ${note}`];
   });
