@@ -117,7 +117,7 @@ def read_header(path: str, text: str) -> Header:
 
 def _for_some(reading: Reading, place: Place, sources: Sequence[str]) -> Iterator[LayerFile]:
     directory = os.path.join(place.directory, *DIRECTORY.split("/"))
-    for path in _instruction_files(reading, directory):
+    for path in instruction_files(reading, directory):
         name = os.path.relpath(path, place.directory).replace(os.sep, "/")
         if (ALL_FOR_SOME not in sources and name not in sources) or not reading.is_there(place, path):
             continue
@@ -137,7 +137,7 @@ def _for_some(reading: Reading, place: Place, sources: Sequence[str]) -> Iterato
             yield LayerFile("instructions", path, "conditional", read.text, header.applies_to, header.body)
 
 
-def _instruction_files(reading: Reading, directory: str) -> list[str]:
+def instruction_files(reading: Reading, directory: str) -> list[str]:
     """Paths of the instruction files below a directory, in an order that never changes by itself."""
     unsaved = {
         path

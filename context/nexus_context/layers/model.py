@@ -142,6 +142,19 @@ class Listing(msgspec.Struct, frozen=True):
     more: bool = False
 
 
+class Presence(msgspec.Struct, frozen=True):
+    """Which files of some `names`, and of other programs, a directory has.
+
+    `candidates` are the paths that were looked for, each with its name below the directory; `found` are names
+    and paths of what is on the disk; `watch` are the paths that matter to it.
+    """
+
+    names: tuple[str, ...]
+    candidates: dict[str, str]
+    found: tuple[tuple[str, str], ...]
+    watch: tuple[str, ...]
+
+
 class Remarks(msgspec.Struct, frozen=True):
     """What is to be said of a text."""
 
@@ -179,6 +192,7 @@ class Memory(msgspec.Struct, frozen=True):
     real_paths: dict[str, str] = {}
     agents: AgentRemarks | None = None
     headers: dict[str, tuple[str, Any]] = {}
+    presences: dict[str, Presence] = {}
 
     def of_files(self) -> "Memory":
         """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""

@@ -43,6 +43,7 @@ from nexus_context.layers.model import (
     Listing,
     Memory,
     Merged,
+    Presence,
     Remarks,
     Served,
     Skipped,
@@ -102,6 +103,7 @@ class Reading:
         self.remarks: dict[str, Remarks] = {}
         self.agents: AgentRemarks | None = None
         self.headers: dict[str, tuple[str, Any]] = {}
+        self.presences: dict[str, Presence] = {}
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
@@ -130,6 +132,7 @@ class Reading:
             self.real_paths,
             self.agents,
             self.headers,
+            self.presences,
         )
 
     def resume(self, layers: Layers) -> None:
@@ -138,7 +141,7 @@ class Reading:
         self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
         self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
         self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
-        self.agents, self.headers = known.agents, known.headers
+        self.agents, self.headers, self.presences = known.agents, known.headers, dict(known.presences)
         self.remarks, self.links = dict(known.remarks), dict(layers.links)
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
@@ -258,6 +261,17 @@ class Reading:
         known = self.previous.listings.get(directory) if self.changed is not None else None
         found = self.listings[directory] = known if known is not None else look(directory)
         return found
+
+    def presence(
+        self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
+    ) -> Presence:
+        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        known = self.previous.presences.get(directory) if self.changed is not None else None
+        if known is None or known.names != names:
+            known = look(directory, names)
+        self.presences[directory] = known
+        self.watch.update(known.watch)
+        return known
 
     def skill(self, path: str, text: str) -> ReadSkill:
         """The skill in a text; worked out once for each text."""
