@@ -246,8 +246,12 @@ def test_a_keystroke_looks_into_no_directory(tmp_path: Path, monkeypatch: pytest
     fixture = write_fixture(text, tmp_path)
     first = load_folder(fixture, "/home/a")
     looked: list[str] = []
-    monkeypatch.setattr(unread, "exists", lambda path: looked.append(path) is None)
-    monkeypatch.setattr(unread, "list_directory", lambda path, _: looked.append(path))
+
+    def look(path: str, _: int = 0) -> None:
+        looked.append(path)
+
+    monkeypatch.setattr(unread, "exists", look)
+    monkeypatch.setattr(unread, "list_directory", look)
     typed = {"/home/a/AGENTS.md": "Typed.", "/home/a/CLAUDE.md": "Unsaved."}
     changed = frozenset(fixture.path(path) for path in typed)
     second = load_folder(fixture, "/home/a", previous=first, overlays=typed, changed=changed)

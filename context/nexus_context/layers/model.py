@@ -75,11 +75,28 @@ class Layer(msgspec.Struct, frozen=True):
         return self.name == LOCAL or self.name.startswith(ANCESTOR_PREFIX)
 
 
+class Remedy(msgspec.Struct, frozen=True):
+    """What makes Nexus read an instruction file, together.
+
+    `entry` is to be added to `context.instruction_files`; `@name` is to be written in the file `importer`;
+    `depth` is the `context.ancestor_depth` that it takes.
+    """
+
+    entry: str | None = None
+    importer: str | None = None
+    name: str | None = None
+    depth: int | None = None
+
+
 class Skipped(msgspec.Struct, frozen=True):
-    """A directory or file that is not read although it is where a layer could be."""
+    """A directory or file that is not read although it is where a layer could be.
+
+    `remedy` is what would change that, where an edit can.
+    """
 
     path: str
     reason: str
+    remedy: Remedy | None = None
 
 
 class Reach(msgspec.Struct, frozen=True):

@@ -14,11 +14,13 @@
 import os
 from collections.abc import Collection, Iterator, Sequence
 
+import msgspec
+
 from nexus_context.files import exists, list_directory
 from nexus_context.layers.copilot import ALL_FOR_SOME, ALWAYS, instruction_files, is_source
 from nexus_context.layers.copilot import DIRECTORY as INSTRUCTIONS
 from nexus_context.layers.instructions import candidates, is_instruction_name
-from nexus_context.layers.model import Layers, Presence, Skipped
+from nexus_context.layers.model import Layers, Presence, Remedy, Skipped
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, Place, within
 
@@ -62,7 +64,7 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
         if path not in listed and reading.real_path(path) not in read
     ]
     reported = [
-        Skipped(path, _reason(reading, layers, height, directory, name, names))
+        Skipped(path, *_reason(reading, layers, height, directory, name, names))
         for path, height, directory, name in unread[:MOST]
     ]
     if len(unread) > MOST:
@@ -111,20 +113,24 @@ def _look(directory: str, names: Sequence[str]) -> Presence:
 
 def _reason(
     reading: Reading, layers: Layers, height: int, directory: str, name: str, names: Sequence[str]
-) -> str:
+) -> tuple[str, Remedy | None]:
     """Why a file is not read, and what would change that."""
     depth, stop, program = layers.reach.depth, layers.reach.stop, _program(name)
     if stop is not None and stop.path == directory:
-        return f"is in a directory that is not read: it {stop.reason}"
+        return f"is in a directory that is not read: it {stop.reason}", None
     if stop is not None and within(stop.path, directory):
-        return f"is above {stop.path}, which is not read: that {stop.reason}"
+        return f"is above {stop.path}, which is not read: that {stop.reason}", None
     chosen = _chosen(layers, directory)
     if height > depth and not _is_to_move(name):
         there = Place("", directory, os.path.join(directory, CONFIG_DIRECTORY))
         chosen = next(filter(reading.is_anywhere, candidates(there, list(names))), None)
-        remedy = "" if chosen == os.path.join(directory, name) else _remedy(directory, name, chosen)
-        more = f", and {remedy[0].lower()}{remedy[1:]}" if remedy else " to read it"
-        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}'
+        remedy: Remedy | None
+        more, remedy = " to read it", Remedy(depth=height)
+        if chosen != os.path.join(directory, name):
+            advice, besides = _remedy(directory, name, chosen)
+            more = f", and {advice[0].lower()}{advice[1:]}"
+            remedy = msgspec.structs.replace(besides or Remedy(), depth=height)
+        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}', remedy
     if program is not None and name not in names:
         whose = f"is an instruction file of {program}"
     elif chosen is not None:
@@ -133,21 +139,23 @@ def _reason(
         whose = f"has no effect beside {beside}: of {first} the first that exists is read"
     else:
         whose = 'is not among "instruction_files" in "context"'
-    return f"{whose}. {_remedy(directory, name, chosen)}"
+    advice, remedy = _remedy(directory, name, chosen)
+    return f"{whose}. {advice}", remedy
 
 
-def _remedy(directory: str, name: str, chosen: str | None) -> str:
+def _remedy(directory: str, name: str, chosen: str | None) -> tuple[str, Remedy | None]:
     if _program(name) == COPILOT:
         entry = name if name == ALWAYS else ALL_FOR_SOME
-        return f'Add "{entry}" to "instruction_files" in "context" to read it, too'
+        return f'Add "{entry}" to "instruction_files" in "context" to read it, too', Remedy(entry)
     if _is_to_move(name):
-        return "Move its text to a file that is read, such as AGENTS.md"
+        return "Move its text to a file that is read, such as AGENTS.md", None
     if chosen is None:
         if "/" in name:
-            return f"Write @{name} in an AGENTS.md in {directory} to read it"
-        return f'Add "{name}" to "instruction_files" in "context" to read it'
+            return f"Write @{name} in an AGENTS.md in {directory} to read it", None
+        return f'Add "{name}" to "instruction_files" in "context" to read it', Remedy(name)
     path = os.path.relpath(os.path.join(directory, name), os.path.dirname(chosen))
-    return f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+    advice = f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+    return advice, Remedy(importer=chosen, name=path)
 
 
 def _is_to_move(name: str) -> bool:
