@@ -103,6 +103,7 @@ class _Importer(NamedTuple):
     text: str
     layer: Layer
     stack: tuple[str, ...]  # real paths from the instruction file to this one
+    body: Span | None = None  # the part of the text that counts; None: all of it
 
 
 class _Token(NamedTuple):
@@ -118,9 +119,9 @@ def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | No
     imports.texts[path] = text
 
     def importer() -> _Importer:
-        return _Importer(path, text, layer, (imports.real_path(path),))
+        return _Importer(path, text, layer, (imports.real_path(path),), body)
 
-    return _contained(imports, path, text, lambda: _pieces(imports, importer(), body))
+    return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
 
 def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
@@ -210,9 +211,9 @@ def import_tokens(text: str) -> Iterator[_Token]:
             yield _Token(written.replace("\\ ", " "), Span(match.start(), match.start() + 1 + len(written)))
 
 
-def _pieces(imports: Imports, importer: _Importer, body: Span | None = None) -> Iterator[Piece]:
+def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     path, text = importer.path, importer.text
-    whole = trimmed(text, body or Span(0, len(text)))
+    whole = trimmed(text, importer.body or Span(0, len(text)))
     position = whole.start
     nothing: _Importer | None = None
     for token in import_tokens(text):
