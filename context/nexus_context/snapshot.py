@@ -147,6 +147,7 @@ def _unread(reading: Reading, layers: Layers, contents: Contents) -> tuple[Skipp
     """The known instruction files that are there and are not in the prompt."""
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
+        *paths_of(each.block for each in contents.conditional),
         *paths_of(contents.sections),
     }
     return unread_files(reading, layers, in_prompt)

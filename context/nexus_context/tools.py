@@ -28,6 +28,9 @@ from nexus_context.tokens import TokenCounter, memo
 
 Tool = dict[str, Any]
 
+NOT_SENT = frozenset({"annotations", "permissions"})
+"""Fields of a definition that filter it, and that no model is sent."""
+
 
 class Filter(msgspec.Struct, frozen=True):
     """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None.
@@ -107,12 +110,15 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
 
 
 def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
-    """A row for each tool: the tokens of its definition as JSON. A definition is counted once."""
+    """A row for each tool: the tokens of what a model is sent of its definition, as JSON.
+
+    A definition is counted once.
+    """
     return [UsageRow("tools", name_of(tool), _tokens(tool, counter), counter.exact) for tool in tools]
 
 
 def _tokens(tool: Tool, counter: TokenCounter) -> int:
-    text = msgspec.json.encode(tool).decode()
+    text = msgspec.json.encode({key: value for key, value in tool.items() if key not in NOT_SENT}).decode()
     return memo.recall(f"tools in {counter.name}", text, counter.count)
 
 

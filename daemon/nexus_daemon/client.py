@@ -82,6 +82,13 @@ class Client:
         params = self.server.client
         return params is not None and params.capability("experimental.nexus.modelComplete") is True
 
+    @property
+    def creates_files(self) -> bool:
+        """Whether the client can create files as part of an edit."""
+        params = self.server.client
+        kinds = None if params is None else params.capability("workspace.workspaceEdit.resourceOperations")
+        return isinstance(kinds, list | tuple) and "create" in kinds
+
     async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any:
         """Ask the client; see `NexusServer.request`."""
         return await self.server.request(method, params, result_type, timeout_s=timeout_s)

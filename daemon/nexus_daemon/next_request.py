@@ -87,6 +87,25 @@ def besides(snapshot: Snapshot, conversation: Conversation, book: Book | None) -
     return Options(**msgspec.structs.asdict(kept))
 
 
+def expected(
+    snapshot: Snapshot, conversation: Conversation, book: Book, options: Options
+) -> tuple[Snapshot, Options]:
+    """What the next turn is made with where a client expects these options, and the snapshot for it.
+
+    What was picked, or held for the last turn, holds for the next. Where the settings choose the model, only
+    the client's tools count.
+    """
+    if not leaves_model_to_editor(snapshot.effective):
+        return snapshot, Options(memory_tools=options.memory_tools)
+    if book.options(conversation.session) is not None:
+        return snapshot, besides(snapshot, conversation, book)
+    if options.model is None:
+        return snapshot, options
+    choice = ModelChoice(options.model, options.max_context_tokens)
+    without_choice = msgspec.structs.replace(options, model=None, max_context_tokens=None)
+    return _rendered(snapshot, conversation, choice), without_choice
+
+
 def keep(conversation: Conversation, book: Book, options: SessionOptions) -> "Future[None] | None":
     """Use the conversation with these options from now on.
 

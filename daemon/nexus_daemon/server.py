@@ -104,7 +104,8 @@ def _documents(client: Client) -> dict[str, Handler]:
             convert.offset_at(index, position.line, position.character, encoding)
             for position in (params.range.start, params.range.end)
         )
-        return code_actions(snapshot, path, uri, Span(start, end), encoding)
+        creates = client.creates_files
+        return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
     async def code_lens(params: messages.CodeLensParams) -> list[dict[str, Any]]:
         snapshot, path = await client.snapshot_of(params.text_document.uri)

@@ -227,7 +227,11 @@ def test_removing_a_member_takes_the_right_comma(text: str, after: str) -> None:
             '{"context": {"instruction_files": ["a/b"]}}',
             "pattern",
             '"a/b"',
-            'Item 1 of "instruction_files" is not a valid file name: use a name without `/` and backslashes.',
+            (
+                'Item 1 of "instruction_files" is not a valid file name: use a name without `/` and '
+                "backslashes, or Copilot's `.github/copilot-instructions.md` and "
+                "`.github/instructions/*.instructions.md`."
+            ),
             None,
         ),
         (

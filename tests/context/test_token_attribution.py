@@ -34,7 +34,8 @@ def check(root: Path, files: str, expected: dict[str, int], *, more: str = "", *
     """Tokens of each part but Nexus's own, which has the paths; the parts sum to the rows of the prompt."""
     fixture = write_fixture(CONFIG.replace("SETTINGS", more) + files, root)
     snapshot = load_folder(fixture, "/home/a")
-    usage = assembly.measure(snapshot, ContextManager(), options=assembly.Options(**options)).usage  # type: ignore[arg-type]
+    request = assembly.Request(options=assembly.Options(**options))  # type: ignore[arg-type]
+    usage = assembly.measure(snapshot, ContextManager(), request=request).usage
     parts = {one.part: one.tokens for one in usage.parts}
     assert list(parts) == list(PARTS)
     assert sum(parts.values()) == usage.by_category()["system"]

@@ -113,6 +113,13 @@ def test_each_definition_is_a_row_of_what_it_costs() -> None:
     ]
 
 
+def test_what_no_model_is_sent_of_a_definition_costs_nothing() -> None:
+    tool: dict[str, Any] = {"name": "a", "inputSchema": {"type": "object"}}
+    filtered = tool | {"annotations": {"readOnlyHint": True}, "permissions": ["fs.read"]}
+    (bare,), (row,) = (tool_rows([each], SimpleTokenCounter()) for each in (tool, filtered))
+    assert row == bare
+
+
 @pytest.mark.parametrize(
     ("tool", "name"),
     [

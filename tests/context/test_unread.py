@@ -5,6 +5,8 @@ from textwrap import dedent
 
 import pytest
 
+from nexus_context.layers import unread
+from nexus_context.layers.unread import MOST
 from support.fixture import write_fixture
 from support.folders import load_folder, relative
 
@@ -14,8 +16,8 @@ DEPTH_1 = '{"context": {"ancestor_depth": 1}}'
 def check(root: Path, text: str, *expected: tuple[str, str], folder: str = "/home/mono/app") -> None:
     """Each unread file with its reason."""
     fixture = write_fixture(f"//- /home/mono/.git/HEAD\nx\n{dedent(text).lstrip()}", root)
-    unread = load_folder(fixture, folder).layers.unread
-    assert [(relative(fixture, entry.path), entry.reason) for entry in unread] == list(expected)
+    entries = load_folder(fixture, folder).layers.unread
+    assert [(relative(fixture, entry.path), entry.reason) for entry in entries] == list(expected)
 
 
 def test_a_file_beside_the_one_that_is_read(tmp_path: Path) -> None:
@@ -62,14 +64,7 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
             "/home/mono/.github/copilot-instructions.md",
             (
                 "is an instruction file of GitHub Copilot. "
-                "Write @../.github/copilot-instructions.md in .nexus3/NEXUS.md to read it, too"
-            ),
-        ),
-        (
-            "/home/mono/.github/instructions/python.instructions.md",
-            (
-                "is an instruction file of GitHub Copilot. "
-                "Write @../.github/instructions/python.instructions.md in .nexus3/NEXUS.md to read it, too"
+                'Add ".github/copilot-instructions.md" to "instruction_files" in "context" to read it, too'
             ),
         ),
         (
@@ -81,6 +76,14 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
             (
                 "is an instruction file of Cursor. "
                 "Write @../.cursor/rules/a.mdc in .nexus3/NEXUS.md to read it, too"
+            ),
+        ),
+        (
+            "/home/mono/.github/instructions/python.instructions.md",
+            (
+                "is an instruction file of GitHub Copilot. "
+                'Add ".github/instructions/*.instructions.md" to "instruction_files" in "context" '
+                "to read it, too"
             ),
         ),
     )
@@ -121,7 +124,10 @@ def test_what_a_greater_depth_alone_would_not_read(tmp_path: Path) -> None:
         ("/home/mono/CLAUDE.md", f"{OUT_OF_REACH}, and write @CLAUDE.md in AGENTS.md to read it, too"),
         (
             "/home/mono/.github/copilot-instructions.md",
-            f"{OUT_OF_REACH}, and write @.github/copilot-instructions.md in AGENTS.md to read it, too",
+            (
+                f'{OUT_OF_REACH}, and add ".github/copilot-instructions.md" to "instruction_files" in '
+                '"context" to read it, too'
+            ),
         ),
         (
             "/home/mono/.cursorrules",
@@ -146,9 +152,9 @@ def test_beyond_a_directory_that_is_not_trusted(tmp_path: Path, open_to_all: str
     Path(fixture.path("/home/mono/a/b")).mkdir(parents=True)
     directory = Path(fixture.path(open_to_all))
     directory.chmod(0o777)
-    unread = load_folder(fixture, "/home/mono/a/b").layers.unread
+    entries = load_folder(fixture, "/home/mono/a/b").layers.unread
     expected = [("/home/mono/AGENTS.md", reason.format(directory))]
-    assert [(relative(fixture, entry.path), entry.reason) for entry in unread] == expected
+    assert [(relative(fixture, entry.path), entry.reason) for entry in entries] == expected
 
 
 def test_names_of_the_settings_that_no_file_is_looked_for_by(tmp_path: Path) -> None:
@@ -166,7 +172,7 @@ def test_a_name_of_the_settings_is_looked_for_in_no_directory_of_another_program
             "/home/mono/app/.github/copilot-instructions.md",
             (
                 "is an instruction file of GitHub Copilot. "
-                "Write @.github/copilot-instructions.md in AGENTS.md to read it, too"
+                'Add ".github/copilot-instructions.md" to "instruction_files" in "context" to read it, too'
             ),
         ),
     )
@@ -222,3 +228,35 @@ def test_a_file_that_appears_is_noticed_and_listed_once(tmp_path: Path) -> None:
     assert [relative(fixture, entry.path) for entry in third.layers.not_read if "GEMINI" in entry.path] == [
         "/home/a/GEMINI.md"
     ]
+
+
+def test_of_very_many_files_the_first_are_reported_and_how_many_more_there_are(tmp_path: Path) -> None:
+    fixture = write_fixture("//- /home/a/AGENTS.md\nA\n", tmp_path)
+    rules = Path(fixture.path("/home/a/.cursor/rules"))
+    rules.mkdir(parents=True)
+    for number in range(MOST + 7):
+        (rules / f"{number:04}.mdc").write_text("x")
+    entries = load_folder(fixture, "/home/a").layers.unread
+    assert [Path(entry.path).name for entry in entries] == [f"{number:04}.mdc" for number in range(MOST + 1)]
+    assert entries[-1].reason == "is the first of 7 more instruction files that are not read"
+
+
+def test_a_keystroke_looks_into_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "//- /home/a/AGENTS.md\nA\n//- /home/a/GEMINI.md\nG\n//- /home/a/.cursor/rules/a.mdc\nR\n"
+    fixture = write_fixture(text, tmp_path)
+    first = load_folder(fixture, "/home/a")
+    looked: list[str] = []
+
+    def look(path: str, _: int = 0) -> None:
+        looked.append(path)
+
+    monkeypatch.setattr(unread, "exists", look)
+    monkeypatch.setattr(unread, "list_directory", look)
+    typed = {"/home/a/AGENTS.md": "Typed.", "/home/a/CLAUDE.md": "Unsaved."}
+    changed = frozenset(fixture.path(path) for path in typed)
+    second = load_folder(fixture, "/home/a", previous=first, overlays=typed, changed=changed)
+    assert looked == []
+    paths = [relative(fixture, entry.path) for entry in second.layers.unread]
+    assert paths == ["/home/a/GEMINI.md", "/home/a/.cursor/rules/a.mdc", "/home/a/CLAUDE.md"]
+    load_folder(fixture, "/home/a", previous=second)
+    assert looked

@@ -54,7 +54,7 @@ def test_another_file_has_a_row_and_is_in_no_conversation(tmp_path: Path) -> Non
         statuses = {COPILOT_LABEL: "sent"}
         for number in (1, 2):  # each request has it once
             context = await check(desk, talk, number, [{"uri": desk.uri(COPILOT)}], statuses)
-            assert labels(context) == [COPILOT_LABEL]
+            assert labels(context) == [f"Attached by the editor: {COPILOT_LABEL}"]
             (row,) = [row for row in context["usage"]["rows"] if row["category"] == "memory"]
             assert row["source"]["uri"] == desk.uri(COPILOT)
             assert str(context["currentMessage"]["content"]).count("Use tabs.") == 1
@@ -138,5 +138,51 @@ def test_one_that_is_too_long_gives_way(tmp_path: Path) -> None:
             context = await desk.ask(talk, number, "nexus/context/assemble", **params)
             assert [report["status"] for report in context["metadata"]["attachments"]] == [status]
             assert not context["usage"]["over"]
+
+    tell_story(tmp_path, story)
+
+
+PYTHON = "/a/.github/instructions/python.instructions.md"
+PYTHON_LABEL = ".github/instructions/python.instructions.md"
+COPILOT_ON = '{"context": {"instruction_files": [".github/instructions/*.instructions.md"]}}'
+
+
+def outcomes(context: Any) -> list[tuple[str, str, str | None]]:
+    """What became of the files for some files only: label, status, and the file that fits."""
+    return [
+        (one["label"], one["status"], one.get("file")) for one in context["metadata"].get("instructions", [])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "file"),
+    [
+        ([], "not-applied", None),
+        (["/a/x.md"], "not-applied", None),
+        (["/a/x.md", "/a/src/y.PY"], "sent", "src/y.PY"),
+    ],
+)
+def test_a_file_for_some_files_is_sent_with_turns_about_them(
+    tmp_path: Path, files: list[str], status: str, file: str | None
+) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/.nexus3/config.json", COPILOT_ON)
+        write(desk, PYTHON, "---\napplyTo: 'src/**/*.py'\n---\nType everything.\n")
+        talk = await desk.client()
+        about = [desk.uri(path) for path in files]
+        turn = {"message": "hi", "files": about, "attachments": []}
+        context = await desk.ask(talk, 1, "nexus/context/assemble", **turn)
+        assert outcomes(context) == [(PYTHON_LABEL, status, file)]
+        assert context["metadata"]["instructions"][0]["appliesTo"] == "src/**/*.py"
+        expected = [f"For these files: {PYTHON_LABEL}"] if status == "sent" else []
+        assert labels(context) == expected
+        assert str(context["currentMessage"]).count("Type everything.") == len(expected)
+        assert "applyTo" not in str(context["currentMessage"])
+        # the editor attaches it, too: it is there once; where its globs do not fit, the editor knows better
+        attached = turn | {"attachments": [{"uri": desk.uri(PYTHON)}]}
+        context = await desk.ask(talk, 2, "nexus/context/assemble", **attached)
+        (report,) = context["metadata"]["attachments"]
+        assert report["status"] == ("in-prompt" if expected else "sent")
+        assert str(context["currentMessage"]).count("Type everything.") == 1
 
     tell_story(tmp_path, story)

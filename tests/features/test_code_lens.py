@@ -239,3 +239,15 @@ def check_sums(snapshot: Snapshot, where: Placed, path: str, text: str, counter:
         assert 0 <= tokens <= left
         open_parts[-1] = outer, left - tokens
         open_parts.append((share, tokens))
+
+
+def test_a_file_for_some_files_says_for_which(tmp_path: Path) -> None:
+    settings = '{"context": {"instruction_files": [".github/instructions/*.instructions.md"]}}'
+    path = "/home/a/.github/instructions/py.instructions.md"
+    text = (
+        f"//- /home/a/.nexus3/config.json\n{settings}\n//- {path}\n---\napplyTo: '**/*.py'\n---\nType all.\n"
+    )
+    fixture = write_fixture(text, tmp_path)
+    (lens,) = code_lenses(load_folder(fixture, "/home/a"), fixture.path(path), "utf-16")
+    title = "sent with turns about files that match **/*.py"
+    assert lens["command"]["title"] == f"≈ 3 tokens · {title}"

@@ -111,6 +111,14 @@ METADATA = [
         "`sent`, `shortened`, `in-prompt`, `no-room` or `unreadable` (so is what the folder must not read)",
     ),
     Field(
+        "instructions",
+        "array of object",
+        "null",
+        "what became of each instruction file of the folder that is for some files only: `uri`, `label`, "
+        "`appliesTo` (its globs), `file?` (the turn's that fits), `status`: as of `attachments`, or "
+        "`not-applied`",
+    ),
+    Field(
         "memory",
         "object",
         "null",

@@ -4,7 +4,7 @@
  * 1. It is asked only while somebody looks, and what changed meanwhile is asked for at the next look.
  * 2. One request at a time, begun in the turn of the loop after the change; what changes while it runs is asked for right after, never instead: under a
  *    stream of edits answers keep coming.
- * 3. An answer that is older than what is known (`put`, `renew`) is dropped.
+ * 3. An answer to what was asked before `renew` is dropped.
  * 4. A failure keeps the last answer, and is tried again after a while that grows; not where it would fail again.
  */
 import { NexusError } from "./nexus";
@@ -24,8 +24,6 @@ export interface Asked<T> {
   poke(): void;
   /** Something else is asked about: what runs is cancelled, what is known is stale. */
   renew(): void;
-  /** The value is known without asking. */
-  put(value: T): void;
   /** Whether somebody looks. */
   look(wanted: boolean): void;
   dispose(): void;
@@ -103,11 +101,6 @@ export function asked<T>(ask: (signal: AbortSignal) => Promise<T>, tell: () => v
       drop();
       [due, stale, failures] = [true, value !== undefined, 0];
       schedule(0);
-    },
-    put(known) {
-      drop();
-      [value, trouble, stale, due, failures] = [known, undefined, false, false, 0];
-      tell();
     },
     look(now) {
       wanted = now;

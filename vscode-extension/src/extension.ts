@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
 import { foldersOnDisk, makeFocus, tellFocus } from "./focus";
+import { makeNextTurn } from "./nextTurn";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
 import { registerPromptDocuments } from "./prompt";
@@ -19,17 +20,19 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
   const nexus = server.daemon;
   const focus = makeFocus(context.workspaceState);
   const transcripts = registerTranscripts(nexus);
+  const nextTurn = makeNextTurn(context);
   context.subscriptions.push(
     server,
     focus,
     tellFocus(nexus, focus),
+    nextTurn,
     stateInContext(nexus),
     transcripts,
     registerCommands(context, nexus, focus, server, transcripts),
     registerPromptDocuments(context, nexus, focus),
-    registerStatus(context, nexus, focus),
-    registerPanel(context, nexus, focus),
-    registerChat(context, nexus, focus),
+    registerStatus(nexus, focus, nextTurn),
+    registerPanel(context, nexus, focus, nextTurn),
+    registerChat(context, nexus, focus, nextTurn),
     startLater(server),
   );
   return { nexus, activationMs: performance.now() - began };

@@ -5,6 +5,7 @@ import type {
   ContextDidChange,
   ModelCompleteParams,
   ModelCompleteResult,
+  NextTurnParams,
   Requests,
   SessionDidChange,
 } from "./protocol";
@@ -49,6 +50,15 @@ export interface Focus {
   /** Whether the conversation in focus was picked since this was last called for it. */
   takePick(): boolean;
   setAgent(agent: string | undefined): void;
+}
+
+/** What is known of the next chat message before it is written. */
+export interface NextTurn {
+  readonly onDidChange: vscode.Event<void>;
+  /** For `nexus/context/usage`. */
+  params(): Promise<NextTurnParams>;
+  /** The instruction files that the editor attached to a message; `isPlain`: the user attached nothing to it. */
+  learn(attached: readonly vscode.Uri[], isPlain: boolean): Promise<void>;
 }
 
 /** The daemon refused: `code` is its `data.code`, or `not-ready` and `cancelled` of the extension itself. */

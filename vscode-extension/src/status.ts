@@ -5,7 +5,7 @@
  */
 import * as vscode from "vscode";
 import { about, briefly, byCategory, exactly, percentText } from "./figures";
-import type { Focus, Nexus, ServerState } from "./nexus";
+import type { Focus, NextTurn, Nexus, ServerState } from "./nexus";
 import type { TokenUsage } from "./protocol";
 import { type Cost, focusedUsage } from "./usage";
 
@@ -101,10 +101,10 @@ export function usageTable(
   ].join("\n");
 }
 
-export function registerStatus(_context: vscode.ExtensionContext, nexus: Nexus, focus: Focus): vscode.Disposable {
+export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): vscode.Disposable {
   const item = vscode.window.createStatusBarItem("nexus.status", vscode.StatusBarAlignment.Right, 90);
   item.name = "Nexus";
-  const costs = focusedUsage(nexus, focus, update);
+  const costs = focusedUsage(nexus, focus, nextTurn, update);
   const { cost } = costs;
 
   function say(status: StatusText | undefined, tooltip: vscode.MarkdownString | string): void {

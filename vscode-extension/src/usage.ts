@@ -1,15 +1,16 @@
 /**
  * What the next request of what the user looks at costs: the panel and the status bar each follow it.
  *
- * 1. A change of the folder's own conversation brings its figures along: they are there at once, and not asked for.
- * 2. Another conversation's figures, or an agent's, are asked for when something may have changed them.
+ * 1. The figures are those of the next message, with what the editor will attach to it (`nextTurn`). So they are
+ *    asked for: those that come with a change of the folder's own conversation say nothing of that.
+ * 2. They are asked for when something may have changed them.
  * 3. When something else is looked at, what is known is stale until the answer.
  * 4. An agent that is gone is not looked at any more.
  */
 import * as vscode from "vscode";
 import { type Asked, asked } from "./asked";
-import { isFolder, MAIN, nameOf } from "./focus";
-import { type Focus, type Nexus, NexusError } from "./nexus";
+import { isFolder, nameOf } from "./focus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
 import type { InFolder, TokenUsage } from "./protocol";
 
 /** Whose figures they are. */
@@ -29,12 +30,13 @@ export interface FocusedUsage extends vscode.Disposable {
 }
 
 /** `tell` is called after every answer, failure and change that is known. Nothing is asked before `cost.look(true)`. */
-export function focusedUsage(nexus: Nexus, focus: Focus, tell: () => void): FocusedUsage {
+export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: () => void): FocusedUsage {
   const cost = asked<Cost>(async (signal) => {
     const place = placeOf(focus);
     if (!place) throw new Error("No folder is open.");
     try {
-      const usage = await withToken(signal, (token) => nexus.request("nexus/context/usage", scope(place), token));
+      const params = { ...scope(place), nextTurn: await nextTurn.params() };
+      const usage = await withToken(signal, (token) => nexus.request("nexus/context/usage", params, token));
       return { place, usage };
     } catch (error) {
       const isGone = error instanceof NexusError && error.code === "unknown-agent";
@@ -43,7 +45,6 @@ export function focusedUsage(nexus: Nexus, focus: Focus, tell: () => void): Focu
     }
   }, tell);
   const here = (change: InFolder) => isFolder(change.workspaceFolder, focus.folder);
-  const isOwn = () => focus.session === MAIN && focus.agent === undefined;
   let key = keyOf(placeOf(focus));
 
   const listening = [
@@ -51,18 +52,15 @@ export function focusedUsage(nexus: Nexus, focus: Focus, tell: () => void): Focu
       if (nexus.state === "ready") cost.renew();
     }),
     nexus.onDidChangeContext((change) => {
-      const place = placeOf(focus);
-      if (!place || !here(change)) return;
-      if (isOwn()) cost.put({ place, usage: change.usage });
-      else cost.poke();
+      if (placeOf(focus) && here(change)) cost.poke();
     }),
     nexus.onDidChangeSession((change) => {
-      const follows = isOwn() && change.reason === "appended"; // the figures come with the context's change
-      if (here(change) && change.session === focus.session && !follows) cost.poke();
+      if (here(change) && change.session === focus.session) cost.poke();
     }),
     nexus.onDidChangeAgent((change) => {
       if (here(change) && change.agentId === focus.agent) cost.poke();
     }),
+    nextTurn.onDidChange(() => cost.poke()),
     focus.onDidChange(() => {
       const now = keyOf(placeOf(focus));
       if (now !== key) cost.renew();

@@ -219,7 +219,9 @@ def event_rows(
     tokens = count_message(counter, content, current.tool_calls) - memory - git
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
     told = (UsageRow("event", "git state", git, counter.exact),) if git else ()
-    return (*told, UsageRow("event", "current message", tokens, counter.exact and not images))
+    is_empty = request.message is not None and request.message.content == ""
+    label = "current message (still empty)" if is_empty else "current message"
+    return (*told, UsageRow("event", label, tokens, counter.exact and not images))
 
 
 def _git_tokens(

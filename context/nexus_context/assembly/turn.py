@@ -122,14 +122,22 @@ def measure(
     snapshot: Snapshot,
     conversation: ContextManager,
     *,
-    options: Options | None = None,
+    request: Request | None = None,
     counter: TokenCounter | None = None,
     now: datetime | None = None,
+    memory: Sequence[Item] = (),
 ) -> Measure:
-    """`usage_of`, and what becomes of the conversation. `options` are those of the request, if it has any."""
-    request = Request(options=options or Options())
-    fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
-    view, spent = costs.fitted(snapshot, conversation, fixed, request.options, looking=True)
+    """`usage_of`, and what becomes of the conversation.
+
+    `request` is what is known of the next one; `memory` is what would be put before its message, as by
+    `assemble`, and needs `now`.
+    """
+    request = request or Request()
+    bare = fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
+    view, spent = costs.fitted(snapshot, conversation, bare, request.options, looking=True)
+    if now is not None and memory:
+        fixed, _ = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
+        spent = costs.spent(snapshot, fixed, view, request.options)
     wanted = _wanted(spent, view)
     return Measure(spent, wanted, view.removed, _compaction_reason(snapshot, conversation, wanted))
 

@@ -49,7 +49,10 @@ _WORDS = {
 }
 _FORMS = {
     r"^[!-~]+$": "is not a valid name or pattern: use visible ASCII characters without spaces.",
-    r"^[^/\\]+$": "is not a valid file name: use a name without `/` and backslashes.",
+    r"^([^/\\]+|\.github/copilot-instructions\.md|\.github/instructions/[^/\\]*\.instructions\.md)$": (
+        "is not a valid file name: use a name without `/` and backslashes, or Copilot's "
+        "`.github/copilot-instructions.md` and `.github/instructions/*.instructions.md`."
+    ),
     r"^[A-Za-z_][A-Za-z0-9_]*$": (
         "is not a valid name of an environment variable: use letters, digits and `_`, and begin with no "
         "digit. Put the key itself into that variable, not here."

@@ -20,7 +20,14 @@ def without_comments(value: Any) -> Any:
 
 Text = Annotated[str, Field(min_length=1)]
 PathText = Annotated[str, Field(min_length=1, max_length=MAX_PATH)]
-FileName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^/\\]+$")]
+InstructionFile = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME,
+        pattern=r"^([^/\\]+|\.github/copilot-instructions\.md|\.github/instructions/[^/\\]*\.instructions\.md)$",
+    ),
+]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^\s]*$")]
 Pattern = Annotated[str, Field(max_length=MAX_NAME, pattern=r"^[!-~]+$")]

@@ -14,7 +14,7 @@ from nexus_context.config.kinds import (
     Count,
     EnvironmentName,
     Feature,
-    FileName,
+    InstructionFile,
     Level,
     PathText,
     Pattern,
@@ -109,9 +109,13 @@ class Context(Section):
     readme_as_fallback: bool = Field(
         default=True, description="Use README.md where a directory has no instruction file."
     )
-    instruction_files: list[FileName] = Field(
+    instruction_files: list[InstructionFile] = Field(
         default=["NEXUS.md", "AGENTS.md", "CLAUDE.md"],
-        description="File names of instructions; in each directory the first that exists is read.",
+        description=(
+            "File names of instructions; in each directory the first that exists is read. Beside it, if they "
+            "are listed, the files of GitHub Copilot: `.github/copilot-instructions.md`, and "
+            "`.github/instructions/*.instructions.md` as far as their `applyTo` says."
+        ),
     )
     max_tokens: Tokens | None = Field(
         default=None, description="The most tokens of one request; unset, the model's whole window."

@@ -3,7 +3,8 @@
 1. For each name in order, the first file that exists: in `.nexus3/`, in the directory, in the directory that
    the name's own tool uses (`.claude/`, `.agents/`). The global layer has one directory only.
 2. `AGENTS.override.md` stands before the `AGENTS.md` of the same directory.
-3. README.md follows if `include_readme`, or in its place if there is none and `readme_as_fallback`.
+3. Files of GitHub Copilot that the settings list stand beside it (`copilot`).
+4. README.md follows if `include_readme`, or in its place if there is none and `readme_as_fallback`.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity
+from nexus_context.layers.copilot import find_sources, is_source
 from nexus_context.layers.model import Kind, LayerFile
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import Place
@@ -24,7 +26,7 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
     """The file names to look for; a name that leads elsewhere is reported and left out."""
     names = []
     for index, name in enumerate(effective.get("/context/instruction_files")):
-        if is_instruction_name(name):
+        if is_instruction_name(name) or is_source(name):
             names.append(name)
             continue
         message = f"{name!r} is no instruction file. Write the name of a file in the layer's directory."
@@ -50,16 +52,19 @@ def find_instructions(
     reading: Reading, place: Place, names: list[str], effective: Effective
 ) -> list[LayerFile]:
     """The instruction file and the README of a place; nothing if only a file could make it a layer."""
-    chosen = next((path for path in candidates(place, names) if reading.is_there(place, path)), None)
+    own = [name for name in names if not is_source(name)]
+    chosen = next((path for path in candidates(place, own) if reading.is_there(place, path)), None)
+    sources = find_sources(reading, place, [name for name in names if is_source(name)])
     files = []
     if chosen is not None:
         files.append(_file(reading, "instructions", chosen))
-    elif place.optional:
+    elif place.optional and not sources:
         return []
-    elif place.config_directory is not None and names:
-        path = os.path.join(place.config_directory, names[0])
+    elif place.config_directory is not None and own and not place.optional:
+        path = os.path.join(place.config_directory, own[0])
         files.append(LayerFile("instructions", path, "missing"))
-    fallback = chosen is None and effective.get("/context/readme_as_fallback")
+    files.extend(sources)
+    fallback = chosen is None and not sources and effective.get("/context/readme_as_fallback")
     if place.in_workspace and (fallback or effective.get("/context/include_readme")):
         path = os.path.join(place.directory, "README.md")
         if path != chosen and reading.is_there(place, path):

@@ -1,6 +1,6 @@
 """The values of a folder's layers."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -8,7 +8,7 @@ from nexus_context.config.choice import ModelChoice
 from nexus_context.config.limits import Excess
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Span
 from nexus_context.files import FileRead
 from nexus_context.jsontext import JsonDocument
 from nexus_context.skills import ReadSkill, Skill
@@ -20,7 +20,17 @@ ANCESTOR_PREFIX = "ancestor:"
 
 Bootstrap = Literal["agent", "soul", "identity", "user-identity", "context"]
 Kind = Bootstrap | Literal["instructions", "config", "mcp", "readme", "skill"]
-Status = Literal["loaded", "missing", "stale", "invalid", "unreadable", "too-large", "shadowed", "excluded"]
+Status = Literal[
+    "loaded",
+    "missing",
+    "stale",
+    "invalid",
+    "unreadable",
+    "too-large",
+    "shadowed",
+    "excluded",
+    "conditional",
+]
 
 
 class LayerFile(msgspec.Struct, frozen=True):
@@ -28,13 +38,17 @@ class LayerFile(msgspec.Struct, frozen=True):
 
     `text` is the present text where it can be read; only that of a `loaded` file counts. A `stale` JSON
     file is broken and its last good value counts; an `invalid` one counts as absent. A `shadowed` file has no
-    effect: a nearer layer has one in its place; an `excluded` one has none by the settings.
+    effect: a nearer layer has one in its place; an `excluded` one has none by the settings. A `conditional`
+    one is sent with turns about files that the globs `applies_to` stand for. `body` is the part of the text
+    that is sent; None: all of it.
     """
 
     kind: Kind
     path: str
     status: Status
     text: str | None = None
+    applies_to: str | None = None
+    body: Span | None = None
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -62,11 +76,28 @@ class Layer(msgspec.Struct, frozen=True):
         return self.name == LOCAL or self.name.startswith(ANCESTOR_PREFIX)
 
 
+class Remedy(msgspec.Struct, frozen=True):
+    """What makes Nexus read an instruction file, together.
+
+    `entry` is to be added to `context.instruction_files`; `@name` is to be written in the file `importer`;
+    `depth` is the `context.ancestor_depth` that it takes.
+    """
+
+    entry: str | None = None
+    importer: str | None = None
+    name: str | None = None
+    depth: int | None = None
+
+
 class Skipped(msgspec.Struct, frozen=True):
-    """A directory or file that is not read although it is where a layer could be."""
+    """A directory or file that is not read although it is where a layer could be.
+
+    `remedy` is what would change that, where an edit can.
+    """
 
     path: str
     reason: str
+    remedy: Remedy | None = None
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -131,6 +162,19 @@ class Listing(msgspec.Struct, frozen=True):
     more: bool = False
 
 
+class Presence(msgspec.Struct, frozen=True):
+    """Which files of some `names`, and of other programs, a directory has.
+
+    `candidates` are the paths that were looked for, each with its name below the directory; `found` are names
+    and paths of what is on the disk; `watch` are the paths that matter to it.
+    """
+
+    names: tuple[str, ...]
+    candidates: dict[str, str]
+    found: tuple[tuple[str, str], ...]
+    watch: tuple[str, ...]
+
+
 class Remarks(msgspec.Struct, frozen=True):
     """What is to be said of a text."""
 
@@ -167,11 +211,19 @@ class Memory(msgspec.Struct, frozen=True):
     remarks: dict[str, Remarks] = {}
     real_paths: dict[str, str] = {}
     agents: AgentRemarks | None = None
+    headers: dict[str, tuple[str, Any]] = {}
+    presences: dict[str, Presence] = {}
 
     def of_files(self) -> "Memory":
         """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
         return Memory(
-            self.reads, self.documents, self.checked, self.good, skills=self.skills, remarks=self.remarks
+            self.reads,
+            self.documents,
+            self.checked,
+            self.good,
+            skills=self.skills,
+            remarks=self.remarks,
+            headers=self.headers,
         )
 
 

@@ -16,7 +16,7 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,6 +44,7 @@ from nexus_context.layers.model import (
     Listing,
     Memory,
     Merged,
+    Presence,
     Remarks,
     Served,
     Skipped,
@@ -61,6 +62,7 @@ UNSAVED: tuple[int, ...] = ()
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _Result = TypeVar("_Result")
+_Header = TypeVar("_Header")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
@@ -104,6 +106,8 @@ class Reading:
         self.skills: dict[str, ReadSkill] = {}
         self.remarks: dict[str, Remarks] = {}
         self.agents: AgentRemarks | None = None
+        self.headers: dict[str, tuple[str, Any]] = {}
+        self.presences: dict[str, Presence] = {}
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self.watch: set[str] = set()
@@ -131,6 +135,8 @@ class Reading:
             self.remarks,
             self.real_paths,
             self.agents,
+            self.headers,
+            self.presences,
         )
 
     def resume(self, layers: Layers) -> None:
@@ -139,7 +145,7 @@ class Reading:
         self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
         self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
         self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
-        self.agents = known.agents
+        self.agents, self.headers, self.presences = known.agents, known.headers, dict(known.presences)
         self.remarks, self.links = dict(known.remarks), dict(layers.links)
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
@@ -260,6 +266,17 @@ class Reading:
         found = self.listings[directory] = known if known is not None else look(directory)
         return found
 
+    def presence(
+        self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
+    ) -> Presence:
+        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        known = self.previous.presences.get(directory) if self.changed is not None else None
+        if known is None or known.names != names:
+            known = look(directory, names)
+        self.presences[directory] = known
+        self.watch.update(known.watch)
+        return known
+
     def skill(self, path: str, text: str) -> ReadSkill:
         """The skill in a text; worked out once for each text."""
         known = self.previous.skills.get(path)
@@ -284,6 +301,14 @@ class Reading:
             known = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
         self.remarks[path] = known
         return known.problems
+
+    def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
+        """What `look` reads in a text's front matter; worked out once for each text."""
+        known = self.previous.headers.get(path)
+        if known is None or known[0] != text:
+            known = text, look(path, text)
+        self.headers[path] = known
+        return known[1]
 
     def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
         """Report what is wrong with a JSON file, and decide what of it counts."""

@@ -5,22 +5,28 @@
 2. The names looked for are those of other programs (`KNOWN`) and of `context.instruction_files`.
 3. A file that is in the prompt under any path, by an import or through a symbolic link, is read. One that its
    layer lists, or that is refused, has its reason there already.
-4. At most MOST files are reported.
+4. Of more than MOST files the first are reported, and how many more there are.
+5. Directories are looked into again when something in them may have changed: a keystroke looks into none.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
 
-from nexus_context.files import list_directory
+import msgspec
+
+from nexus_context.files import exists, list_directory
+from nexus_context.layers.copilot import ALL_FOR_SOME, ALWAYS, instruction_files, is_source
+from nexus_context.layers.copilot import DIRECTORY as INSTRUCTIONS
 from nexus_context.layers.instructions import candidates, is_instruction_name
-from nexus_context.layers.model import Layers, Skipped
+from nexus_context.layers.model import Layers, Presence, Remedy, Skipped
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, Place, within
 
-MOST = 50
+MOST = 200
+MOST_ENTRIES = 2_000
+"""Names of a directory that are looked at."""
 
 COPILOT, CURSOR = "GitHub Copilot", "Cursor"
 
@@ -29,8 +35,8 @@ KNOWN = {
     "CLAUDE.local.md": "Claude Code",
     "GEMINI.md": "Gemini CLI",
     "QWEN.md": "Qwen Code",
-    ".github/copilot-instructions.md": COPILOT,
-    ".github/instructions/*.instructions.md": COPILOT,
+    ALWAYS: COPILOT,
+    ALL_FOR_SOME: COPILOT,
     ".cursorrules": CURSOR,
     ".cursor/rules/*.mdc": CURSOR,
     ".windsurfrules": "Windsurf",
@@ -49,49 +55,82 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
     listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
     listed.update(skipped.path for skipped in reading.skipped)
     read = {reading.real_path(path) for path in (*listed, *in_prompt)}
-    names = [*filter(is_instruction_name, layers.effective.get("/context/instruction_files") or ())]
-    unread = (
-        Skipped(path, _reason(reading, layers, height, directory, name, names))
+    listed_names = layers.effective.get("/context/instruction_files") or ()
+    names = [*filter(is_instruction_name, listed_names)]
+    unread = [
+        (path, height, directory, name)
         for directory, height in layers.reach.directories
         for name, path in _present(reading, directory, names)
         if path not in listed and reading.real_path(path) not in read
-    )
-    return tuple(islice(unread, MOST))
+    ]
+    reported = [
+        Skipped(path, *_reason(reading, layers, height, directory, name, names))
+        for path, height, directory, name in unread[:MOST]
+    ]
+    if len(unread) > MOST:
+        path, *_ = unread[MOST]
+        more = len(unread) - MOST
+        reported.append(Skipped(path, f"is the first of {more:,} more instruction files that are not read"))
+    return tuple(reported)
 
 
 def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names and paths of the known files that are there."""
+    presence = reading.presence(directory, tuple(names), _look)
+    yield from presence.found
+    for path in reading.overlays:
+        if path in presence.candidates and (presence.candidates[path], path) not in presence.found:
+            yield presence.candidates[path], path
+    for path in instruction_files(reading, os.path.join(directory, *INSTRUCTIONS.split("/"))):
+        yield os.path.relpath(path, directory), path
+
+
+def _look(directory: str, names: Sequence[str]) -> Presence:
+    """Which of the known files are in a directory, on the disk."""
     plain = [*SHARED, *names, *(os.path.join(CONFIG_DIRECTORY, name) for name in names)]
+    candidates: dict[str, str] = {}
+    watch: list[str] = []
+    found: list[tuple[str, str]] = []
     for pattern in dict.fromkeys([*plain, *KNOWN]):
         path = os.path.join(directory, *pattern.split("/"))
         parent, name = os.path.split(path)
-        if pattern not in KNOWN or "*" not in name:
-            reading.watch.add(path)
-            if reading.is_anywhere(path):
-                yield pattern, path
+        if pattern == ALL_FOR_SOME:
             continue
-        reading.watch.update((parent, parent + os.sep))
-        for entry, _ in list_directory(parent, MOST) or ():
-            if entry.endswith(name.removeprefix("*")):
-                yield os.path.join(os.path.dirname(pattern), entry), os.path.join(parent, entry)
+        if pattern not in KNOWN or "*" not in name:
+            candidates[path] = pattern
+            watch.append(path)
+            if exists(path):
+                found.append((pattern, path))
+            continue
+        watch += (parent, parent + os.sep)
+        found += (
+            (os.path.join(os.path.dirname(pattern), entry), os.path.join(parent, entry))
+            for entry, _ in list_directory(parent, MOST_ENTRIES) or ()
+            if entry.endswith(name.removeprefix("*"))
+        )
+    return Presence(tuple(names), candidates, tuple(found), tuple(watch))
 
 
 def _reason(
     reading: Reading, layers: Layers, height: int, directory: str, name: str, names: Sequence[str]
-) -> str:
+) -> tuple[str, Remedy | None]:
     """Why a file is not read, and what would change that."""
     depth, stop, program = layers.reach.depth, layers.reach.stop, _program(name)
     if stop is not None and stop.path == directory:
-        return f"is in a directory that is not read: it {stop.reason}"
+        return f"is in a directory that is not read: it {stop.reason}", None
     if stop is not None and within(stop.path, directory):
-        return f"is above {stop.path}, which is not read: that {stop.reason}"
+        return f"is above {stop.path}, which is not read: that {stop.reason}", None
     chosen = _chosen(layers, directory)
     if height > depth and not _is_to_move(name):
         there = Place("", directory, os.path.join(directory, CONFIG_DIRECTORY))
         chosen = next(filter(reading.is_anywhere, candidates(there, list(names))), None)
-        remedy = "" if chosen == os.path.join(directory, name) else _remedy(directory, name, chosen)
-        more = f", and {remedy[0].lower()}{remedy[1:]}" if remedy else " to read it"
-        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}'
+        remedy: Remedy | None
+        more, remedy = " to read it", Remedy(depth=height)
+        if chosen != os.path.join(directory, name):
+            advice, besides = _remedy(directory, name, chosen)
+            more = f", and {advice[0].lower()}{advice[1:]}"
+            remedy = msgspec.structs.replace(besides or Remedy(), depth=height)
+        return f'is out of reach: "ancestor_depth" in "context" is {depth}. Set it to {height}{more}', remedy
     if program is not None and name not in names:
         whose = f"is an instruction file of {program}"
     elif chosen is not None:
@@ -100,18 +139,23 @@ def _reason(
         whose = f"has no effect beside {beside}: of {first} the first that exists is read"
     else:
         whose = 'is not among "instruction_files" in "context"'
-    return f"{whose}. {_remedy(directory, name, chosen)}"
+    advice, remedy = _remedy(directory, name, chosen)
+    return f"{whose}. {advice}", remedy
 
 
-def _remedy(directory: str, name: str, chosen: str | None) -> str:
+def _remedy(directory: str, name: str, chosen: str | None) -> tuple[str, Remedy | None]:
+    if _program(name) == COPILOT:
+        entry = name if name == ALWAYS else ALL_FOR_SOME
+        return f'Add "{entry}" to "instruction_files" in "context" to read it, too', Remedy(entry)
     if _is_to_move(name):
-        return "Move its text to a file that is read, such as AGENTS.md"
+        return "Move its text to a file that is read, such as AGENTS.md", None
     if chosen is None:
         if "/" in name:
-            return f"Write @{name} in an AGENTS.md in {directory} to read it"
-        return f'Add "{name}" to "instruction_files" in "context" to read it'
+            return f"Write @{name} in an AGENTS.md in {directory} to read it", None
+        return f'Add "{name}" to "instruction_files" in "context" to read it', Remedy(name)
     path = os.path.relpath(os.path.join(directory, name), os.path.dirname(chosen))
-    return f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+    advice = f"Write @{path} in {os.path.relpath(chosen, directory)} to read it, too"
+    return advice, Remedy(importer=chosen, name=path)
 
 
 def _is_to_move(name: str) -> bool:
@@ -128,7 +172,9 @@ def _chosen(layers: Layers, directory: str) -> str | None:
             for layer in layers.layers
             if layer.directory == directory
             for file in layer.files
-            if file.kind == "instructions" and file.status != "missing"
+            if file.kind == "instructions"
+            and file.status != "missing"
+            and not is_source(os.path.relpath(file.path, directory))
         ),
         None,
     )

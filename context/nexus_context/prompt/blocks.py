@@ -27,6 +27,13 @@ class Block(msgspec.Struct, frozen=True):
     pieces: tuple[Piece, ...]
 
 
+class Conditional(msgspec.Struct, frozen=True):
+    """A file that is sent with turns about files that the globs `applies_to` stand for."""
+
+    block: Block
+    applies_to: str
+
+
 class Section(msgspec.Struct, frozen=True):
     """A custom section of `context.sections`. `path` and `span` are where it is defined."""
 

@@ -29,7 +29,7 @@ from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile,
 from nexus_context.layers.reading import Reading
 from nexus_context.layers.walk import within
 from nexus_context.prompt import size
-from nexus_context.prompt.blocks import Block, Generation, Section, Standing, paths_of
+from nexus_context.prompt.blocks import Block, Conditional, Generation, Section, Standing, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden import hidden_text
 from nexus_context.prompt.hidden_markup import hidden_markup
@@ -59,8 +59,9 @@ class Contents(msgspec.Struct, frozen=True):
     `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
     Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
     as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
-    that were followed, each after that of its importing file. `waits_for` is an encoding without which it
-    cannot be told whether a file is too long: gather again once it is loaded.
+    that were followed, each after that of its importing file. `conditional` are files that only some turns
+    are sent with. `waits_for` is an encoding without which it cannot be told whether a file is too long:
+    gather again once it is loaded.
     """
 
     bootstrap: tuple[Block, ...]
@@ -72,6 +73,7 @@ class Contents(msgspec.Struct, frozen=True):
     above: tuple[Generation, ...] = ()
     imports: tuple[Import, ...] = ()
     waits_for: str | None = None
+    conditional: tuple[Conditional, ...] = ()
 
 
 def gather(
@@ -102,7 +104,7 @@ def gather(
         if real not in waiting:
             continue
         waiting.remove(real)
-        pieces = expand(imports, layer, file.path, file.text or "")
+        pieces = expand(imports, layer, file.path, file.text or "", file.body)
         if pieces:
             blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
     persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
@@ -111,6 +113,7 @@ def gather(
         if standing is None
         else _all_sections(layers, reading, imports, standing)
     )
+    conditional = tuple(_conditional(layers, imports))
     for path in imports.dropped.difference(imports.texts, before):
         reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
     reading.watch.update(imports.refused)
@@ -133,7 +136,24 @@ def gather(
     problems = (*imports.problems, *told, *long.problems, *_skill_problems(layers, reading))
     rest = tuple(blocks[len(persona) :])
     found = tuple(imports.found)
-    return Contents(persona, rest, sections, problems, known, standing, above, found, long.waits_for)
+    return Contents(
+        persona, rest, sections, problems, known, standing, above, found, long.waits_for, conditional
+    )
+
+
+def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
+    """The files that only some turns are sent with, and of what they import what the prompt does not have."""
+    in_prompt = frozenset(imports.included)
+    for layer in layers.layers:
+        for file in layer.files:
+            real = imports.real_path(file.path)
+            if file.status != "conditional" or file.applies_to is None or real in in_prompt:
+                continue
+            imports.included = {*in_prompt, real}
+            pieces = expand(imports, layer, file.path, file.text or "", file.body)
+            if pieces:
+                yield Conditional(Block(file.kind, layer, file.path, tuple(pieces)), file.applies_to)
+    imports.included = set(in_prompt)
 
 
 def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:

@@ -103,6 +103,7 @@ class _Importer(NamedTuple):
     text: str
     layer: Layer
     stack: tuple[str, ...]  # real paths from the instruction file to this one
+    body: Span | None = None  # the part of the text that counts; None: all of it
 
 
 class _Token(NamedTuple):
@@ -110,12 +111,15 @@ class _Token(NamedTuple):
     span: Span
 
 
-def expand(imports: Imports, layer: Layer, path: str, text: str) -> list[Piece]:
-    """Pieces of a file of a layer with its imports in place, without white space at both ends."""
+def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None) -> list[Piece]:
+    """Pieces of a file of a layer with its imports in place, without white space at both ends.
+
+    `body` is the part of the text that counts; None: all of it.
+    """
     imports.texts[path] = text
 
     def importer() -> _Importer:
-        return _Importer(path, text, layer, (imports.real_path(path),))
+        return _Importer(path, text, layer, (imports.real_path(path),), body)
 
     return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
@@ -209,10 +213,12 @@ def import_tokens(text: str) -> Iterator[_Token]:
 
 def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     path, text = importer.path, importer.text
-    whole = trimmed(text, Span(0, len(text)))
+    whole = trimmed(text, importer.body or Span(0, len(text)))
     position = whole.start
     nothing: _Importer | None = None
     for token in import_tokens(text):
+        if token.span.start < whole.start:
+            continue
         imports.lookups += 1
         imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
         if (imports.lookups > MAX_LOOKUPS or imports.steps > MAX_STEPS) and not imports.spent:

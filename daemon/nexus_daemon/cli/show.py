@@ -8,6 +8,7 @@ is for the model that was picked last for the folder in an editor, unless the se
 
 import argparse
 import shlex
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
     command.add_argument("--tokens", action="store_true", help="a table of what each token is spent on")
     command.add_argument(
-        "--source", action="store_true", help="before each part, the file and lines that it comes from"
+        "--source",
+        action="store_true",
+        help="before each part, the file and lines that it comes from; then what is not read, and why",
     )
     command.add_argument(
         "--layers", action="store_true", help="a table of the layers, their files and skipped places"
@@ -264,7 +267,16 @@ def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
         parts.append(f"── {place} ({mark}{tokens:,} tokens)\n")
         text = prompt.text[fragment.span.start : fragment.span.end]
         parts.append(text if text.endswith("\n") else text + "\n")
-    return "".join(parts)
+    return "".join((*parts, *_not_sent(snapshot)))
+
+
+def _not_sent(snapshot: Snapshot) -> Iterator[str]:
+    """A line for each instruction file that is not in the prompt, with the reason."""
+    for each in snapshot.contents.conditional:
+        reason = f"is sent with turns about files that match {each.applies_to}"
+        yield f"── not here: {visible_line(f'{each.block.path}: {reason}')}\n"
+    for skipped in snapshot.layers.not_read:
+        yield f"── not read: {visible_line(f'{skipped.path}: {skipped.reason}')}\n"
 
 
 def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:

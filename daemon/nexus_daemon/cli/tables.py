@@ -70,7 +70,8 @@ def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] =
         name = visible_line(layer.name)
         for file in layer.files:
             count = "" if file.tokens is None else f"{mark}{file.tokens:,}"
-            table.add_row(name, shown(_path(file.uri)), file.status, count)
+            condition = "" if file.applies_to is None else f": {visible_line(file.applies_to)}"
+            table.add_row(name, shown(_path(file.uri)), f"{file.status}{condition}", count)
             name = ""
             for imported in file.imports or ():
                 count = "" if imported.tokens is None else f"{mark}{imported.tokens:,}"

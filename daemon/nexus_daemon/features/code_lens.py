@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_context import assembly
 from nexus_context.budget import usage
 from nexus_context.errors import Span
+from nexus_context.layers.model import LayerFile
 from nexus_context.prompt.shares import Placed, alone, counted_shares, placed
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
@@ -29,6 +30,7 @@ NOT_SENT = {
     "excluded": "the settings exclude it",
     "too-large": "it is too large",
     "unreadable": "it cannot be read",
+    "invalid": "its front matter cannot be read",
 }
 SETTINGS = ("config", "mcp")
 _TOP = Span(0, 0)
@@ -48,13 +50,16 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
     text = snapshot.layers.texts.get(path)
     found = None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
     skill = next((one.skill for one in snapshot.layers.skills if one.skill.path == path), None)
-    why = _why_not(snapshot, path) if found is None and skill is None else None
+    conditional = _conditional(snapshot, path)
+    why = _why_not(snapshot, path) if found is None and skill is None and conditional is None else None
     if text is None:
         return [] if why is None else [(_TOP, f"not sent: {why}")]
     if skill is not None:
         prompt, where = alone(path, text, skill.body)
     elif found is not None:
         prompt, where = snapshot.prompt, found
+    elif conditional is not None:
+        prompt, where = alone(path, text, conditional.body or Span(0, len(text)))
     elif why is not None:
         prompt, where = alone(path, text, Span(0, len(text)))
     else:
@@ -64,7 +69,9 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
         for share, count in counted_shares(prompt, where, path, text, counter, most=MOST)
     ]
     total = counter.count(prompt.text) if found is None else 0
-    if why is not None:
+    if conditional is not None:
+        top = f"{shown(total, counter)} · sent with turns about files that match {conditional.applies_to}"
+    elif why is not None:
         top = f"{shown(total, counter)} · not sent: {why}"
     else:
         top = _of_sent(snapshot, path, found, counter)
@@ -87,6 +94,12 @@ def _of_sent(snapshot: "Snapshot", path: str, where: Placed | None, counter: Tok
         f"{shown(tokens, counter)}, {imported:,} of them imported" if imported else shown(tokens, counter)
     )
     return f"{figure} · {percent} of {known}{_short(spent.limit)} · sent with every request"
+
+
+def _conditional(snapshot: "Snapshot", path: str) -> LayerFile | None:
+    """The file if it is sent with some turns only."""
+    files = (file for layer in snapshot.layers.layers for file in layer.files)
+    return next((file for file in files if file.path == path and file.status == "conditional"), None)
 
 
 def _why_not(snapshot: "Snapshot", path: str) -> str | None:

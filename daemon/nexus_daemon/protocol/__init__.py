@@ -28,11 +28,13 @@ from nexus_daemon.protocol.context import (
     Layer,
     LayerFile,
     LayersResult,
+    NextTurn,
     ParameterValue,
     Preview,
     PreviewParams,
     SeenParams,
     SkippedLayer,
+    UsageParams,
 )
 from nexus_daemon.protocol.memory import (
     AgentMessage,
@@ -161,6 +163,7 @@ __all__ = [
     "MessagesResult",
     "ModelCompleteParams",
     "ModelCompleteResult",
+    "NextTurn",
     "NoParams",
     "ParameterValue",
     "PickParams",
@@ -194,6 +197,7 @@ __all__ = [
     "TranscriptTurn",
     "UndoParams",
     "UndoResult",
+    "UsageParams",
     "UsagePart",
     "UsageRow",
     "Used",
@@ -204,7 +208,7 @@ __all__ = [
 METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/context/assemble": (AssembleParams, Assembled),
     "nexus/context/preview": (PreviewParams, Preview),
-    "nexus/context/usage": (AskedParams, TokenUsage),
+    "nexus/context/usage": (UsageParams, TokenUsage),
     "nexus/context/layers": (SeenParams, LayersResult),
     "nexus/config/effective": (SeenParams, EffectiveResult),
     "nexus/session/create": (CreateParams, SessionPlace),

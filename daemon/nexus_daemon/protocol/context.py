@@ -70,6 +70,20 @@ class Attachment(Wire, frozen=True):
     text: str | None = None
 
 
+class NextTurn(Wire, frozen=True):
+    """What a client knows of its next turn before the user has said anything."""
+
+    options: AssembleOptions | None = None  # as those of `nexus/context/assemble`
+    attachments: list[Attachment] = []  # instruction files that the editor will attach by itself
+    files: list[str] = []  # URIs of the files that it will be about
+
+
+class UsageParams(AskedParams, frozen=True):
+    """A folder, one of its agents, a conversation, and what its next turn will be."""
+
+    next_turn: NextTurn | None = None  # none: the usage without what only a turn is sent with
+
+
 class AssembleParams(AskedParams, frozen=True):
     """A folder, who is asked and the turn to assemble.
 
@@ -89,6 +103,9 @@ class AssembleParams(AskedParams, frozen=True):
     # instruction files that the editor attaches by itself. Those that the prompt has are left out; the others
     # stand before the message, once in each request, and are never part of the conversation
     attachments: list[Attachment] = []
+    # URIs of the files that the turn is about: attached, referenced or edited. Instruction files for some
+    # files only (`applyTo`) are sent where one of these fits, as attachments are
+    files: list[str] = []
 
 
 class ParameterValue(Wire, frozen=True):
@@ -169,11 +186,12 @@ class LayerFile(Sparse, frozen=True):
     kind: str
     uri: str  # the file, also where it is missing
     # `loaded`, `missing`, `stale`, `invalid`, `unreadable`, `too-large`, `shadowed` (a nearer layer has one),
-    # `excluded` (by the settings)
+    # `excluded` (by the settings), `conditional` (sent with turns about files that `appliesTo` stands for)
     status: str
     tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
     # the files that it imports, each followed by what it imports itself
     imports: list[ImportedFile] | None = None
+    applies_to: str | None = None  # the globs of a `conditional` file, separated by commas
 
 
 class Layer(Wire, frozen=True):

@@ -1,6 +1,6 @@
 """`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from nexus_context import assembly
@@ -8,6 +8,7 @@ from nexus_context.config import merge
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
+from nexus_context.memory.item import Item
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
@@ -21,10 +22,14 @@ from nexus_daemon.requests import wire
 
 
 def measure(
-    snapshot: Snapshot, conversation: Conversation, locate: Locator, options: assembly.Options
+    snapshot: Snapshot,
+    conversation: Conversation,
+    locate: Locator,
+    request: assembly.Request,
+    memory: Sequence[Item] = (),
 ) -> tuple[protocol.TokenUsage, float]:
     """Usage, and how full the context is before anything is cut, in percent."""
-    found = assembly.measure(snapshot, conversation.manager, options=options, now=_now())
+    found = assembly.measure(snapshot, conversation.manager, request=request, now=_now(), memory=memory)
     return wire.measured(found, locate, conversation.positions), found.wanted_percent
 
 
@@ -77,6 +82,7 @@ def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
                         file.status,
                         tokens.get(file.path),
                         tree.below(file.path) if file.status == "loaded" else None,
+                        file.applies_to,
                     )
                     for file in layer.files
                 ],

@@ -17,6 +17,7 @@ from nexus_context.assembly.event import takes_memory
 from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
+from nexus_context.layers.agents import MAIN
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import convert, protocol
 from nexus_daemon.requests import acting, context, summaries, tokens, turns, wire
@@ -129,7 +130,7 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
         passages, git, attachments = await asyncio.gather(
             _passages(client, used, request),
             _git(client, used, request),
-            _attachments(client, used, params.attachments),
+            _attachments(client, used, params.attachments, params.files),
         )
         steps = turns.assemble(
             used.snapshot,
@@ -149,12 +150,32 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     return result
 
 
-async def context_usage(client: "Client", params: protocol.AskedParams) -> protocol.TokenUsage:
-    """What the next request of a conversation costs, before its own message and tools."""
+async def context_usage(client: "Client", params: protocol.UsageParams) -> protocol.TokenUsage:
+    """What the next request of a conversation costs, before its own message and tools.
+
+    With `nextTurn` it is all that a turn of `nexus/context/assemble` would be sent with, but for what the
+    user says and passages that belong to it: tools, time, the state of git, what is remembered and what the
+    editor attaches. Its `options` count until the conversation has had a turn; then that turn's hold.
+    """
     async with using_own(client, params) as used:
         if used.agent is None:
             await acting.snapshot_of(client, used.folder, params.agent)  # an unknown agent is an error
-        return await client.daemon.work(jobs.usage, used)
+        if params.next_turn is None:
+            return await client.daemon.work(jobs.usage, used)
+        turn = protocol.AssembleParams(
+            params.workspace_folder,
+            message="",
+            options=params.next_turn.options,
+            session=used.conversation.session,
+        )
+        request = turns.request_of(turn)
+        git, attachments = await asyncio.gather(
+            _git(client, used, request),
+            _attachments(client, used, params.next_turn.attachments, params.next_turn.files),
+        )
+        agent = params.agent or (MAIN if used.agent is None else used.agent.id)
+        next_turn = jobs.NextTurn(msgspec.structs.replace(request, git=git), attachments, agent)
+        return await client.daemon.work(jobs.next_usage, used, next_turn)
 
 
 async def context_preview(client: "Client", params: protocol.PreviewParams) -> protocol.Preview:
@@ -240,13 +261,13 @@ async def _git(client: "Client", used: jobs.Used, request: assembly.Request) -> 
 
 
 async def _attachments(
-    client: "Client", used: jobs.Used, attached: Sequence[protocol.Attachment]
+    client: "Client", used: jobs.Used, attached: Sequence[protocol.Attachment], files: Sequence[str]
 ) -> Attachments:
-    """What the editor attached and the prompt does not have."""
-    if not attached:
+    """The instruction files of a turn about these files, and what the editor attached."""
+    if not attached and not used.snapshot.contents.conditional:
         return NO_ATTACHMENTS
     overlays = dict(client.daemon.folders.overlays)
-    return await client.daemon.work(read_attachments, used.snapshot, attached, overlays)
+    return await client.daemon.work(read_attachments, used.snapshot, attached, overlays, files)
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

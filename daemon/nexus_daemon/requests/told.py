@@ -29,6 +29,7 @@ def usage_now(
     options = next_request.besides(snapshot, conversation, book)
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
-    measured = assembly.measure(snapshot, conversation.manager, options=options, counter=counter)
+    request = assembly.Request(options=options)
+    measured = assembly.measure(snapshot, conversation.manager, request=request, counter=counter)
     usage = wire.measured(measured, locate, conversation.positions)
     return caching.with_cache(usage, snapshot, conversation, locate)

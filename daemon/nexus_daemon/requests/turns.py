@@ -94,8 +94,7 @@ def assemble(
     memory = context.metadata.get("memory", {})
     if found.asked:
         remembered.given_out(conversation, whose, memory.get("messages", ()))
-    if attachments.statuses:
-        known["attachments"] = report_attachments(attachments, memory)
+    known |= report_attachments(attachments, memory)
     if found.failures:
         known["memory"] = memory | {"failures": list(found.failures)}
     known["contextJson"] = _record(snapshot, context)

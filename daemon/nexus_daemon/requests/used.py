@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context import assembly
 from nexus_context import snapshot as snapshots
 from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.errors import RequestError
@@ -18,7 +19,8 @@ from nexus_daemon.convert import Locator
 from nexus_daemon.folders import Folder, Surroundings
 from nexus_daemon.following import Given
 from nexus_daemon.ledger import Book
-from nexus_daemon.requests import caching, compacting, context
+from nexus_daemon.requests import caching, compacting, context, remembered
+from nexus_daemon.requests.attachments import Attachments
 from nexus_daemon.requests.compacting import Steps
 
 if TYPE_CHECKING:  # most conversations are of no agent
@@ -47,6 +49,17 @@ class Used(msgspec.Struct, frozen=True):
         following.follow(self.conversation, self.book, self.snapshot, tokens=None)
 
 
+class NextTurn(msgspec.Struct, frozen=True):
+    """What is known of the next turn: a request with an empty message, what the editor attaches, whose it is.
+
+    The options of the request hold for a conversation without a turn; else those of its last turn do.
+    """
+
+    request: assembly.Request
+    attachments: Attachments
+    agent: str
+
+
 class Measured(msgspec.Struct, frozen=True):
     """What a conversation holds and costs; in percent how full the context would be, were nothing cut."""
 
@@ -64,6 +77,23 @@ def usage(used: Used) -> protocol.TokenUsage:
     used.follow()
     spent = _usage(used)
     return caching.with_cache(spent, used.snapshot, used.conversation, used.locate)
+
+
+def next_usage(used: Used, next_turn: NextTurn) -> protocol.TokenUsage:
+    """What the next request costs with all that is sent beside the user's message."""
+    conversation = used.conversation
+    snapshot, options = next_request.expected(
+        used.snapshot, conversation, used.book, next_turn.request.options
+    )
+    following.follow(conversation, used.book, snapshot, tokens=following.needed(snapshot))
+    request = msgspec.structs.replace(next_turn.request, options=options)
+    remembered_items = remembered.gathered(
+        snapshot, conversation, used.book, request, agent=next_turn.agent, passages=()
+    ).behind(next_turn.attachments.items)
+    items = remembered_items.items
+    locate = remembered.with_files(used.locate, items)
+    spent, _ = context.measure(snapshot, conversation, locate, request, items)
+    return caching.with_cache(spent, snapshot, conversation, locate)
 
 
 def append(used: Used, given: Given) -> tuple[Answer, Measured | None]:
@@ -169,7 +199,8 @@ def _usage(used: Used) -> protocol.TokenUsage:
 def _measured(used: Used) -> Measured:
     conversation = used.conversation
     options = next_request.besides(used.snapshot, conversation, used.book)
-    spent, wanted = context.measure(used.snapshot, conversation, used.locate, options)
+    request = assembly.Request(options=options)
+    spent, wanted = context.measure(used.snapshot, conversation, used.locate, request)
     return Measured(len(conversation.manager), spent, wanted)
 
 

@@ -3,10 +3,11 @@ import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
 import type { AgentInfo, InFolder } from "../protocol";
 import type { Told } from "./follow";
+import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
 import { freeName, type Mark } from "./place";
 import type { Threads } from "./threads";
-import { undoAction, windowOf } from "./turn";
+import { undoAction } from "./turn";
 
 export interface Chat {
   nexus: Nexus;

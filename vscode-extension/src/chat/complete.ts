@@ -11,44 +11,13 @@ import * as vscode from "vscode";
 import { NexusError } from "../nexus";
 import type { Message, ModelCompleteParams, ModelCompleteResult } from "../protocol";
 import { modelOf } from "./lm";
+import type { Models } from "./models";
 import { spokenOf } from "./spoken";
 
 const LIMIT_MS = 60_000;
-const USED = "nexus.chat.model";
 const JUSTIFICATION = "Nexus compacts a conversation with the model of your chat.";
 /** Characters that a token may have, generously: more than that is not waited for. */
 const LONGEST_TOKEN = 16;
-
-interface Used {
-  vendor: string;
-  id: string;
-}
-
-/** The models that the user has picked in the chat. */
-export class Models {
-  private readonly running = new Set<vscode.LanguageModelChat>();
-
-  constructor(private readonly context: vscode.ExtensionContext) {}
-
-  /** A chat request uses this model until what is returned is called. */
-  use(model: vscode.LanguageModelChat): () => void {
-    this.running.add(model);
-    void this.context.globalState.update(USED, { vendor: model.vendor, id: model.id } satisfies Used);
-    return () => this.running.delete(model);
-  }
-
-  /** A model that may be asked without a dialog. `wanted`: its id or family, where it matters. */
-  async allowed(wanted: string | undefined): Promise<vscode.LanguageModelChat | undefined> {
-    const running = [...this.running];
-    const used = this.context.globalState.get<Used>(USED);
-    const rest = (await vscode.lm.selectChatModels()).filter(
-      (model) => this.context.languageModelAccessInformation.canSendRequest(model) === true,
-    );
-    const isWanted = (model: vscode.LanguageModelChat): boolean => model.id === wanted || model.family === wanted;
-    const isUsed = (model: vscode.LanguageModelChat): boolean => model.vendor === used?.vendor && model.id === used.id;
-    return [...running, ...rest].find(isWanted) ?? running.at(-1) ?? rest.find(isUsed) ?? rest[0];
-  }
-}
 
 /** Answer the daemon. Rejects with NexusError where no model may be asked, or none answers. */
 export async function complete(

@@ -3,13 +3,14 @@
  * commands: `commands`. What the daemon asks the editor's model: `complete`.
  */
 import * as vscode from "vscode";
-import type { Focus, Nexus } from "../nexus";
+import type { Focus, NextTurn, Nexus } from "../nexus";
 import { showReceipt } from "../receipt";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
-import { complete, Models } from "./complete";
+import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
 import { metadataOf, suggestions, type Told, toldOf } from "./follow";
 import { placeNote, plain } from "./markdown";
+import { Models } from "./models";
 import type { Place } from "./place";
 import { whenReady } from "./ready";
 import { Recorder } from "./record";
@@ -23,10 +24,16 @@ const READY_MS = 180_000;
 const RECORD_READY_MS = 20_000;
 
 /** Register @nexus, its buttons' commands, and the answers to `nexus/model/complete`. */
-export function registerChat(context: vscode.ExtensionContext, nexus: Nexus, focus: Focus): vscode.Disposable {
+export function registerChat(
+  context: vscode.ExtensionContext,
+  nexus: Nexus,
+  focus: Focus,
+  nextTurn: NextTurn,
+): vscode.Disposable {
   const chat: Talk = {
     nexus,
     focus,
+    nextTurn,
     threads: new Threads(nexus, focus, context.workspaceState),
     recorder: new Recorder(nexus, () => whenReady(nexus, RECORD_READY_MS)),
     models: new Models(context),
@@ -46,6 +53,7 @@ export function registerChat(context: vscode.ExtensionContext, nexus: Nexus, foc
 }
 
 interface Talk extends Chat {
+  nextTurn: NextTurn;
   recorder: Recorder;
   models: Models;
 }
@@ -85,7 +93,7 @@ async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
   }
   const { place, mark } = await chat.threads.take(context, request.prompt, token);
   introduce(chat, call, place, mark.folder);
-  const taken = await takeTurn(chat.nexus, chat.recorder, {
+  const taken = await takeTurn(chat, {
     request,
     stream,
     token,
@@ -105,7 +113,7 @@ async function talkToAgent(chat: Talk, call: Call, task: Task): Promise<vscode.C
   const { mark, folder, agent, session, prompt } = task;
   note(stream, [`To agent **${plain(agent)}**, in its conversation **${plain(session)}**.`]);
   const turn = { request, stream, token, folder, session, agent, prompt };
-  const taken = await takeTurn(chat.nexus, chat.recorder, turn);
+  const taken = await takeTurn(chat, turn);
   return resultOf(call, toldOfTurn(taken, mark, agent), taken.failure);
 }
 

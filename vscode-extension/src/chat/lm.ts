@@ -1,5 +1,6 @@
 /** The editor's language models: what they can do, and our messages in their classes. */
 import * as vscode from "vscode";
+import type { AssembleOptions } from "../protocol";
 import type { Model, Piece, Tool } from "./ask";
 import type { Abilities, Part, Spoken } from "./spoken";
 
@@ -32,6 +33,18 @@ export function abilitiesOf(chat: vscode.LanguageModelChat): Abilities {
     tools: (says("supportsToolCalling") ?? says("toolCalling") ?? true) !== false,
     images: dataPart() !== undefined && (says("supportsImageToText") ?? says("imageInput") ?? true) !== false,
   };
+}
+
+/** The model's name and window, for the daemon. */
+export function windowOf(model: vscode.LanguageModelChat): { model: string; maxContextTokens?: number } {
+  return model.maxInputTokens > 0 ? { model: model.id, maxContextTokens: model.maxInputTokens } : { model: model.id };
+}
+
+/** What a turn with a model asks the daemon for; where the model is not known, as for one that can call tools. */
+export function turnOptions(model: vscode.LanguageModelChat | undefined): AssembleOptions {
+  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
+  const memoryTools = wantsTools && (model === undefined || abilitiesOf(model).tools);
+  return model === undefined ? { memoryTools } : { ...windowOf(model), memoryTools };
 }
 
 export function messageOf(spoken: Spoken): vscode.LanguageModelChatMessage {

@@ -57,18 +57,19 @@ function linkOf(source: NonNullable<UsageRow["source"]>): string {
   return `${uri}#L${source.range.start.line + 1}`;
 }
 
-/** What a reader is told of an instruction file that VS Code attached and that is not sent whole. */
+/** What a reader is told of an instruction file that is not sent whole. */
 const ATTACHMENT_NOTES: Readonly<Record<string, string>> = {
-  shortened: "VS Code attached this instruction file; it is too long, and is sent shortened.",
-  "no-room": "VS Code attached this instruction file; it does not fit beside the conversation, and is not sent.",
-  unreadable: "VS Code attached this instruction file; it cannot be read, and is not sent.",
+  shortened: "it is too long, and is sent shortened.",
+  "no-room": "it does not fit beside the conversation, and is not sent.",
+  unreadable: "it cannot be read, and is not sent.",
 };
 
-/** What became of instruction files that VS Code attached, where they are not sent whole. One line each. */
+/** What became of instruction files that only this message is sent with, where one is not sent whole. One line each. */
 export function attachmentNotes({ metadata }: AssembledContext): string[] {
-  return (metadata.attachments ?? []).flatMap(({ label, status }) => {
+  return [...(metadata.instructions ?? []), ...(metadata.attachments ?? [])].flatMap(({ label, status, file }) => {
     const note = ATTACHMENT_NOTES[status];
-    return note === undefined ? [] : [`${plain(label)}: ${note}`];
+    const why = file === undefined ? "VS Code attached this instruction file" : `This is for ${plain(file)}`;
+    return note === undefined ? [] : [`${plain(label)}: ${why}; ${note}`];
   });
 }
 

@@ -13,13 +13,13 @@
  */
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Nexus } from "../nexus";
+import type { NextTurn, Nexus } from "../nexus";
 import type { Appended, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { type Answer, answerOf, type Tool } from "./ask";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
 import type { Told } from "./follow";
-import { abilitiesOf, modelOf } from "./lm";
+import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
 import type { Mark } from "./place";
 import type { Recorder } from "./record";
@@ -51,11 +51,19 @@ export interface Taken {
   percent: number;
 }
 
+/** What a turn is run with. */
+export interface Desk {
+  nexus: Nexus;
+  recorder: Recorder;
+  nextTurn: NextTurn;
+}
+
 /** Run a turn. Rejects where the daemon refuses to assemble it: then nothing was sent. */
-export async function takeTurn(nexus: Nexus, recorder: Recorder, turn: Turn): Promise<Taken> {
+export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn): Promise<Taken> {
   const { request, stream } = turn;
   await caughtUp(recorder, turn);
   const { user, instructions } = splitReferences(request.references);
+  void nextTurn.learn(instructions, user.length === 0);
   const attached = await messageWith(promptOf(turn), user, request.model.maxInputTokens);
   for (const used of attached.used) {
     stream.reference(used);
@@ -85,8 +93,6 @@ function promptOf(turn: Turn): string {
 
 /** The conversation's context for the turn, for the model that the user picked. */
 function assembled(nexus: Nexus, turn: Turn, attached: Attached, attachments: Attachment[]): Promise<AssembledContext> {
-  const { model } = turn.request;
-  const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
   return nexus.request(
     "nexus/context/assemble",
     {
@@ -95,16 +101,12 @@ function assembled(nexus: Nexus, turn: Turn, attached: Attached, attachments: At
       ...(turn.agent === undefined ? {} : { agent: turn.agent }),
       message: attached.content,
       ...(attachments.length === 0 ? {} : { attachments }),
+      ...(attached.used.length === 0 ? {} : { files: urisOf(attached) }),
       format: "openai",
-      options: { ...windowOf(model), memoryTools: wantsTools && abilitiesOf(model).tools },
+      options: turnOptions(turn.request.model),
     },
     turn.token,
   );
-}
-
-/** The model's name and window, for the daemon. */
-export function windowOf(model: vscode.LanguageModelChat): { model: string; maxContextTokens?: number } {
-  return model.maxInputTokens > 0 ? { model: model.id, maxContextTokens: model.maxInputTokens } : { model: model.id };
 }
 
 function answered(nexus: Nexus, turn: Turn, context: AssembledContext): Promise<Answer> {
@@ -169,12 +171,17 @@ async function written(
 }
 
 function asSaid(turn: Turn, attached: Attached): Message {
-  const references = attached.used.map((used) => (used instanceof vscode.Uri ? used : used.uri).toString());
+  const references = urisOf(attached);
   const meta: Record<string, Json> = { client: "vscode" };
   if (references.length > 0) {
     Object.assign(meta, { prompt: promptOf(turn), references });
   }
   return { role: "user", content: attached.content, meta };
+}
+
+/** The files that the user attached, each as it was attached. */
+function urisOf({ used }: Attached): string[] {
+  return used.map((one) => (one instanceof vscode.Uri ? one : one.uri).toString());
 }
 
 function told(stream: vscode.ChatResponseStream, appended: Appended, session: string): void {
@@ -219,12 +226,12 @@ async function filesOf(nexus: Nexus, turn: Turn): Promise<ReadonlySet<string>> {
 
 /** The files that went into the prompt, as references: the layers' own, and others of the workspace. */
 function showSources(turn: Turn, context: AssembledContext, files: ReadonlySet<string>): void {
-  const { attachments = [] } = context.metadata;
+  const { attachments = [], instructions = [] } = context.metadata;
   const sources = [
     ...context.usage.rows.flatMap((row) =>
       row.category === "system" && row.source !== undefined ? [row.source.uri] : [],
     ),
-    ...attachments.filter(isSent).map((attachment) => attachment.uri),
+    ...[...instructions, ...attachments].filter(isSent).map((file) => file.uri),
   ];
   for (const source of new Set(sources)) {
     const uri = vscode.Uri.parse(source);

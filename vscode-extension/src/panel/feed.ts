@@ -9,7 +9,7 @@
 import type * as vscode from "vscode";
 import { type Asked, asked } from "../asked";
 import { isFolder, MAIN } from "../focus";
-import type { Focus, Nexus } from "../nexus";
+import type { Focus, NextTurn, Nexus } from "../nexus";
 import type {
   AgentDidChange,
   AgentInfo,
@@ -62,13 +62,13 @@ const ALL = Object.keys(NEEDS) as View[];
 const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
 
 /** `show` is called with the views whose parts have changed. */
-export function feed(nexus: Nexus, focus: Focus, show: (views: readonly View[]) => void): Feed {
+export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (views: readonly View[]) => void): Feed {
   const looking = new Set<View>();
   const compactions = new Map<string, LastCompaction>();
   let shownPlace = keyOf(placeOf(focus));
 
   const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
-  const costs = focusedUsage(nexus, focus, () => tell("usage"));
+  const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
   const parts = { usage: costs.cost, ...makeParts(nexus, focus, tell) } satisfies { [P in Part]: Asked<Parts[P]> };
   const every = Object.values(parts) as Asked<unknown>[];
   const poke = (...names: Part[]) => {

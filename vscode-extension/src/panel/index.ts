@@ -6,7 +6,7 @@
  * loop, so that what a change costs is on its way before thousands of rows are compared.
  */
 import * as vscode from "vscode";
-import type { Focus, Nexus } from "../nexus";
+import type { Focus, NextTurn, Nexus } from "../nexus";
 import { rangeOf } from "../prompt";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
@@ -47,9 +47,14 @@ interface Shape {
   readonly rows: ReturnType<typeof rowTrees>;
 }
 
-export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, focus: Focus): vscode.Disposable {
+export function registerPanel(
+  context: vscode.ExtensionContext,
+  nexus: Nexus,
+  focus: Focus,
+  nextTurn: NextTurn,
+): vscode.Disposable {
   const trees = Object.fromEntries(TREES.map((name) => [name, tree(`nexus.${name}`)])) as Record<TreeName, Tree>;
-  const known = feed(nexus, focus, show);
+  const known = feed(nexus, focus, nextTurn, show);
   const shape: Shape = { sessions: PAGE, rows: rowTrees() };
   const due = new Set<TreeName>();
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -28,6 +28,7 @@ const STATUS: Readonly<Record<string, { icon: string; colour: string; says: stri
   unreadable: { icon: "error", colour: "list.errorForeground", says: "cannot be read" },
   "too-large": { icon: "error", colour: "list.errorForeground", says: "too large to be read" },
   shadowed: { icon: "circle-slash", colour: "disabledForeground", says: "a nearer layer has one" },
+  conditional: { icon: "filter", colour: "descriptionForeground", says: "sent with messages about some files" },
   excluded: { icon: "circle-slash", colour: "disabledForeground", says: "left out by the settings" },
   missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
 };
@@ -103,7 +104,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
   const wrong = problems.filter((problem) => problem.severity <= 2).length;
   const parts = [
     ...(file.tokens === undefined ? [] : [cost(file.tokens, given)]),
-    ...(status ? [file.status] : []),
+    ...(status ? [stateOf(file)] : []),
     ...(wrong ? [plural(wrong, "problem")] : []),
   ];
   const first = problems.find((problem) => problem.severity === worst);
@@ -113,12 +114,12 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     ...(parts.length ? { description: parts.join(" · ") } : {}),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
-      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
+      `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
       ...problems
         .slice(0, 5)
         .map((problem) => `$(${problem.severity === 1 ? "error" : "warning"}) ${plain(problem.message)}`),
     ].join("\n\n"),
-    spoken: [name, file.kind, ...(status ? [status.says] : []), ...parts.filter((part) => part !== file.status)].join(
+    spoken: [name, file.kind, ...(status ? [status.says] : []), ...parts.filter((part) => part !== stateOf(file))].join(
       ", ",
     ),
     icon: fileIcon(file, wrong ? worst : 4),
@@ -127,6 +128,11 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
       ? {}
       : { command: OPEN, subject: { source: { uri: file.uri, range: first?.range ?? TOP } } }),
   };
+}
+
+/** A file's status, for people; of one for some files only, for which. */
+function stateOf(file: LayerFile): string {
+  return file.appliesTo === undefined ? file.status : `for ${file.appliesTo}`;
 }
 
 function fileIcon(file: LayerFile, worst: number): Icon {

@@ -1,7 +1,8 @@
 /**
  * Every row of a request's cost as a tree: category → section → what it includes.
  *
- * 1. `X: Y` stands below `X` (an import below the section that imports it).
+ * 1. `X: Y` stands below `X` (an import below the section that imports it). Of GROUPS there is no row `X`: its node
+ *    sums up what stands below.
  * 2. Tools stand below the MCP server whose name they begin with.
  * 3. Ids do not hold counts: the row of a conversation stays the same row while it grows.
  */
@@ -11,6 +12,9 @@ import { CATEGORIES, count, isCategory, placeOf, plain, plural, share, tokensOf 
 
 const OPEN = "nexus.panel.openSource";
 const SHOW = "nexus.showTranscript";
+
+/** What the labels of instruction files begin with that only a message is sent with. */
+const GROUPS = ["Attached by the editor", "For these files"] as const;
 
 export interface RowsGiven {
   readonly usage: TokenUsage;
@@ -78,6 +82,12 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
   const parts: { node: Node; label: string; children: Node[] }[] = [];
   const byLabel = new Map<string, Node[]>();
   for (const row of rows) {
+    const group = groupOf(row.label);
+    if (group !== undefined && !byLabel.has(group)) {
+      const children: Node[] = [];
+      parts.push({ node: groupNode(group, rows, given), label: group, children });
+      byLabel.set(group, children);
+    }
     const owner = ownerOf(row.label, byLabel);
     const short = owner ? row.label.slice(owner.label.length + 2) : shortened(row.label);
     const node = rowNode(id(row.label), short, row, given, category);
@@ -90,6 +100,25 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
     byLabel.set(row.label, children);
   }
   return parts.map(({ node, children }) => (children.length ? { ...node, open: true, children } : node));
+}
+
+function groupOf(label: string): string | undefined {
+  return GROUPS.find((group) => label.startsWith(`${group}: `));
+}
+
+function groupNode(group: string, rows: readonly UsageRow[], given: Making): Node {
+  const own = rows.filter((row) => groupOf(row.label) === group);
+  const tokens = sum(own);
+  const exact = own.every((row) => row.exact);
+  return {
+    id: `group:${group}`,
+    label: group,
+    description: figures(tokens, exact, given.usage),
+    tooltip: `**${plain(group)}**\n\n${cost(tokens, exact, given.usage)} in ${plural(own.length, "file")}`,
+    spoken: `${group}, ${cost(tokens, exact, given.usage)}`,
+    icon: { name: "attach" },
+    context: "group",
+  };
 }
 
 /** `Ancestor: backend`, as the layer is called: in a narrow side bar the figures must fit beside it. */

@@ -79,6 +79,23 @@ export interface Attachment {
   text?: string | null;
 }
 
+/** What a client knows of its next turn before the user has said anything. */
+export interface NextTurnParams {
+  options?: AssembleOptions | null;
+  attachments?: Attachment[];
+  files?: string[];
+}
+
+/** What became of an instruction file that only a turn is sent with. */
+export interface SentInstructions {
+  uri: string;
+  label: string;
+  status: "sent" | "shortened" | "in-prompt" | "no-room" | "unreadable" | "not-applied";
+  /** The globs of a file for some files only, and the file of the turn that fits. */
+  appliesTo?: string;
+  file?: string;
+}
+
 export interface Metadata {
   tokens: Record<string, number>;
   stablePrefixTokens: number;
@@ -103,11 +120,8 @@ export interface Metadata {
   repairs?: { kind: string; text: string; index?: number; toolCallId?: string; given?: string; sent?: string }[];
   unsent?: string[];
   activeSkills: string[];
-  attachments?: {
-    uri: string;
-    label: string;
-    status: "sent" | "shortened" | "in-prompt" | "no-room" | "unreadable";
-  }[];
+  attachments?: SentInstructions[];
+  instructions?: SentInstructions[];
   memory?: {
     included: string[];
     dropped: string[];
@@ -186,8 +200,19 @@ export type ViewAs = Partial<Omit<SpawnParams, "workspaceFolder">>;
 export interface LayerFile {
   kind: string;
   uri: string;
-  status: "loaded" | "missing" | "stale" | "invalid" | "unreadable" | "too-large" | "shadowed" | "excluded";
+  status:
+    | "loaded"
+    | "missing"
+    | "stale"
+    | "invalid"
+    | "unreadable"
+    | "too-large"
+    | "shadowed"
+    | "excluded"
+    | "conditional";
   tokens?: number;
+  /** The globs of a conditional file: it is sent with turns about files that fit. */
+  appliesTo?: string;
 }
 
 export interface Layer {

@@ -6,6 +6,7 @@ import type {
   Attachment,
   EffectiveConfig,
   Layers,
+  NextTurnParams,
   Preview,
   TokenUsage,
   ViewAs,
@@ -25,11 +26,15 @@ export interface Requests {
       format?: "neutral" | "openai" | "anthropic";
       options?: AssembleOptions | null;
       attachments?: Attachment[];
+      files?: string[];
     };
     result: AssembledContext;
   };
   "nexus/context/preview": { params: InFolder & { agent?: string | null; viewAs?: ViewAs | null }; result: Preview };
-  "nexus/context/usage": { params: InSession & { agent?: string | null }; result: TokenUsage };
+  "nexus/context/usage": {
+    params: InSession & { agent?: string | null; nextTurn?: NextTurnParams | null };
+    result: TokenUsage;
+  };
   "nexus/context/layers": { params: InFolder & { agent?: string | null }; result: Layers };
   "nexus/config/effective": { params: InFolder & { agent?: string | null }; result: EffectiveConfig };
   "nexus/session/create": { params: InSession & { agent?: string | null }; result: SessionPlace };

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { Daemon, uriOf } from "./harness/daemon.ts";
+import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, until, window, world } from "./harness/each.ts";
 import { descendants } from "./harness/processes.ts";
 import { copyExample } from "./harness/world.ts";
@@ -28,7 +28,10 @@ test("a workspace of two folders shows the one of the editor", async () => {
   await bench.close();
 
   async function counted(folder: string): Promise<string> {
-    const { total } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+    const { total } = await other.request("nexus/context/usage", {
+      workspaceFolder: uriOf(folder),
+      nextTurn: NEXT_TURN,
+    });
     return new Intl.NumberFormat("en").format(total);
   }
 });

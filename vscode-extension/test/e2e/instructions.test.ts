@@ -1,47 +1,69 @@
-/** A workspace with everybody's instruction files: what VS Code attaches by itself is sent once, and kept nowhere. */
+/**
+ * A monorepo with everybody's instruction files: what VS Code attaches by itself is sent once, and kept nowhere, and
+ * what the panel says before a message is what the model is sent, to the token.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { ledger } from "./harness/daemon.ts";
-import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { Daemon, ledger } from "./harness/daemon.ts";
+import { type Heard, heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
 const CLAUDE = "Claude's rule: be brief.";
 const PYTHON = "Python's rule: type everything.";
 const COPILOT = "Copilot's rule: prefer tabs.";
+const TYPESCRIPT = "TypeScript's rule: no any.";
+const ALWAYS = ".github/copilot-instructions.md";
+const FOR_SOME = ".github/instructions/*.instructions.md";
 const REPEATS = 2_000;
 const LONG = "Every module has one purpose, and its name says which.\n".repeat(REPEATS);
+/** Tokens around each message but the system prompt, as the daemon counts them. */
+const OVERHEAD = 4;
+/** The conversation's first message, which is sent as one with the user's first. */
+const OPENING = /^\[Session started: [^\]]*\](?=[\s\S])/;
+/** The panel's figure stands still for so long before it is read. */
+const STILL_MS = 1_500;
 
 let folder: string;
 let bench: Workbench;
+let panel: FrameLocator;
+let other: Daemon;
 
 beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "instructions"), "shop");
+    write(".git/HEAD", "ref: refs/heads/main\n");
+    write(".nexus3/config.json", '{ "provider": { "name": "editor" } }\n');
     write("AGENTS.md", `# Agents\n\n${LONG}`);
     write("CLAUDE.md", `# Claude\n\n${CLAUDE}\n`);
-    write(".github/copilot-instructions.md", COPILOT);
+    write("web/AGENTS.md", "# Web\n");
+    write(".mcp.json", '{ "mcpServers": {} }\n');
+    write(ALWAYS, COPILOT);
     write(".github/instructions/python.instructions.md", `---\napplyTo: '**'\n---\n${PYTHON}`);
+    write(".github/instructions/deep/web.instructions.md", `---\napplyTo: '**/*.ts'\n---\n${TYPESCRIPT}`);
+    other = await Daemon.start(world(), folder);
     bench = await window({ workspace: folder, file: path.join(folder, "AGENTS.md") });
     await bench.ready();
+    panel = await bench.openPanel();
     await bench.openChat();
   }),
 );
-afterAll(() => bench?.close());
+afterAll(async () => {
+  await other?.stop();
+  await bench?.close();
+});
 beforeEach(photographFailure);
 
-test("what VS Code attaches is not sent twice, and is not what the user said", async () => {
+test("the first and the second message cost what the panel says before, and are sent without what is there twice", async () => {
   for (const [turn, prompt] of ["hi", "and again"].entries()) {
-    await bench.ask(prompt);
-    await bench.response(`You said: ${prompt}`).waitFor();
-    const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
-    const text = sent.map((message) => message.text).join("\n");
+    const { text } = await asPredicted(prompt);
     expect(count(text, "Every module has one purpose")).toBe(REPEATS);
     // VS Code attaches these two; the prompt has AGENTS.md in place of CLAUDE.md
     expect([count(text, CLAUDE), count(text, PYTHON)]).toEqual([1, 1]);
-    // it only lists this one, for a tool that reads files
-    expect([count(text, COPILOT), count(text, "<instructions>")]).toEqual([0, 0]);
+    // it only lists this one, for a tool that reads files; the other is for files that nobody attached
+    expect([count(text, COPILOT), count(text, TYPESCRIPT), count(text, "<instructions>")]).toEqual([0, 0, 0]);
     const messages = await until(
       () => ledger(world(), folder),
       (all) => all.length > 2 * turn + 1,
@@ -50,6 +72,74 @@ test("what VS Code attaches is not sent twice, and is not what the user said", a
     expect(count(JSON.stringify(messages), PYTHON)).toBe(0);
   }
 });
+
+test("the panel shows what will be attached as rows of their own", async () => {
+  await bench.unfold("What Costs What"); // the list holds only rows that there is room for
+  const rows = await until(
+    () => bench.rows("What Costs What"),
+    (all) => all.some((row) => row.startsWith("Attached by the editor, ")),
+  );
+  const attached = rows.findIndex((row) => row.startsWith("Attached by the editor, "));
+  expect(rows.slice(attached + 1, attached + 3).map((row) => row.split(",")[0])).toEqual([
+    ".github/instructions/python.instructions.md",
+    "CLAUDE.md",
+  ]);
+});
+
+test("Copilot's files that are switched on are in the system prompt, once, and predicted", async () => {
+  await bench.unfold("Context Window");
+  const before = await still();
+  const listed = ["NEXUS.md", "AGENTS.md", "CLAUDE.md", ALWAYS, FOR_SOME];
+  const settings = { provider: { name: "editor" }, context: { instruction_files: listed } };
+  write(".nexus3/config.json", JSON.stringify(settings));
+  await until(
+    () => panel.locator(".window .used").first().innerText(),
+    (now) => Number(now.replaceAll(/\D/g, "")) !== before,
+  );
+  const { system, text } = await asPredicted("now with Copilot's");
+  expect([count(system, COPILOT), count(system, PYTHON), count(system, TYPESCRIPT)]).toEqual([1, 1, 0]);
+  expect([count(text, COPILOT), count(text, PYTHON), count(text, CLAUDE)]).toEqual([1, 1, 1]);
+});
+
+/** Sends a message: what the model is sent costs what the panel said before, and what was typed. */
+async function asPredicted(prompt: string): Promise<{ system: string; text: string }> {
+  const predicted = await still();
+  const before = heard().filter(isRequest).length;
+  await bench.ask(prompt);
+  await bench.response(`You said: ${prompt}`).waitFor();
+  const request = heard().filter(isRequest)[before];
+  const messages = request?.messages ?? [];
+  const texts = messages.map((message) => message.text);
+  const definitions = (request?.definitions ?? []).map(({ name, description, inputSchema }) =>
+    JSON.stringify({ name, description, inputSchema }),
+  );
+  const [typed, ...sent] = await tokensOf([prompt, ...texts, ...definitions]);
+  const conversation = messages.length - 1 + texts.filter((text) => OPENING.test(text)).length;
+  const total = sent.reduce((sum, tokens) => sum + tokens, 0) + OVERHEAD * conversation;
+  expect(predicted).toBe(total - (typed ?? 0));
+  return { system: texts[0] ?? "", text: texts.join("\n") };
+}
+
+function isRequest({ event }: Heard): boolean {
+  return event === "request";
+}
+
+async function tokensOf(texts: string[]): Promise<number[]> {
+  return (await other.request("nexus/tokens/count", { texts, model: "parrot" })).counts;
+}
+
+/** The panel's figure, once it stands still. */
+async function still(): Promise<number> {
+  let [last, since] = ["", Date.now()];
+  await until(
+    () => panel.locator(".window .used").first().innerText(),
+    (now) => {
+      if (now !== last) [last, since] = [now, Date.now()];
+      return Date.now() - since > STILL_MS;
+    },
+  );
+  return Number(last.replaceAll(/\D/g, ""));
+}
 
 function count(text: string, part: string): number {
   return text.split(part).length - 1;

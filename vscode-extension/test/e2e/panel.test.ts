@@ -4,7 +4,7 @@ import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { TokenUsage } from "../../src/protocol.ts";
-import { Daemon, uriOf } from "./harness/daemon.ts";
+import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { alive, daemons, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
@@ -182,7 +182,7 @@ test("a daemon that is killed is back, and the panel goes on", async () => {
 });
 
 function counted(): Promise<TokenUsage> {
-  return other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), session: "main" });
+  return other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), session: "main", nextTurn: NEXT_TURN });
 }
 
 async function figures(): Promise<{ used: string; of: string; percent: string; model: string }> {

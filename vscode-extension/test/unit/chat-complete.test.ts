@@ -1,5 +1,6 @@
 import { beforeEach, expect, it } from "vitest";
-import { complete, Models } from "../../src/chat/complete";
+import { complete } from "../../src/chat/complete";
+import { Models } from "../../src/chat/models";
 import type { ModelCompleteParams } from "../../src/protocol";
 import { FOLDER } from "./chat-daemon";
 import { Desk, FakeModel } from "./chat-desk";

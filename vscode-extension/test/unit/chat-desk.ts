@@ -2,6 +2,7 @@ import type * as api from "vscode";
 import { registerChat } from "../../src/chat";
 import type { Focus } from "../../src/nexus";
 import { FakeDaemon, FOLDER, OTHER } from "./chat-daemon";
+import { fakeNextTurn } from "./nexus";
 import * as mock from "./vscode";
 
 export class FakeFocus implements Focus {
@@ -141,6 +142,7 @@ interface Made {
 export class Desk {
   readonly daemon = new FakeDaemon();
   readonly focus = new FakeFocus();
+  readonly nextTurn = fakeNextTurn();
   readonly model = new FakeModel();
   readonly workspaceState = memento();
   readonly globalState = memento();
@@ -161,7 +163,7 @@ export class Desk {
   /** Register the chat: again, as after the window was reloaded. */
   open(): void {
     mock.mock.commands.clear();
-    registerChat(this.context(), this.daemon, this.focus);
+    registerChat(this.context(), this.daemon, this.focus, this.nextTurn);
     const made = mock.chat.participants.at(-1) as unknown as Made;
     this.handler = made.requestHandler;
     this.followups = (result) => made.followupProvider.provideFollowups(result);

@@ -290,6 +290,8 @@ describe("attachments", () => {
       { id: "a", value: file("a.py") },
     ];
     const answer = await desk.thread().ask("why?", { references });
+    expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)?.files).toEqual([`${FOLDER}/a.py`, `${FOLDER}/a.py`]);
+    expect(desk.nextTurn.learned).toEqual([{ attached: [], isPlain: false }]);
     const content = `\`a.py\`:\n\n\`\`\`python\n${text}\n\`\`\`\n\n\`a.py, lines 2–2\`:\n\n\`\`\`python\ntwo\n\`\`\`\n\nwhy?`;
     expect(desk.daemon.said("main")[0]).toEqual({
       role: "user",
@@ -346,6 +348,17 @@ describe("attachments", () => {
       "long.instructions.md: VS Code attached this instruction file; it does not fit beside the conversation, and is not sent.",
     );
     expect(answer.text).not.toContain("copilot");
+    expect(desk.nextTurn.learned).toEqual([{ attached: [`${FOLDER}/AGENTS.md`, `${FOLDER}/style.md`], isPlain: true }]);
+  });
+
+  it("shows the instruction files of the folder that are for the attached files, and says what is not sent", async () => {
+    const uri = (name: string) => `${FOLDER}/.github/instructions/${name}.instructions.md`;
+    const one = (name: string, status: string) => ({ uri: uri(name), label: name, status, file: "a.py" });
+    desk.daemon.metadata = { instructions: [one("py", "sent"), one("long", "no-room"), one("ts", "not-applied")] };
+    const answer = await desk.thread().ask("hi");
+    expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`, uri("py")]);
+    expect(answer.text).toContain("long: This is for a.py; it does not fit beside the conversation, and is not sent.");
+    expect(answer.text).not.toContain("ts:");
   });
 
   it("sends the text of the editor's files that the daemon cannot read", async () => {

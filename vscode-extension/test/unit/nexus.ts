@@ -1,7 +1,14 @@
 /** A daemon for the tests of parts: answers by method, and what it was asked. */
 import * as vscode from "vscode";
-import { type Nexus, NexusError, type ServerState } from "../../src/nexus";
-import type { AgentDidChange, ContextDidChange, SessionDidChange, TokenUsage, UsageRow } from "../../src/protocol";
+import { type NextTurn, type Nexus, NexusError, type ServerState } from "../../src/nexus";
+import type {
+  AgentDidChange,
+  ContextDidChange,
+  NextTurnParams,
+  SessionDidChange,
+  TokenUsage,
+  UsageRow,
+} from "../../src/protocol";
 
 export interface FakeNexus extends Nexus {
   answers: Record<string, unknown>;
@@ -52,6 +59,28 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     answerModel: () => new vscode.Disposable(() => undefined),
     async restart() {
       made.restarts++;
+    },
+  };
+  return made;
+}
+
+export interface FakeNextTurn extends NextTurn {
+  given: NextTurnParams;
+  readonly changes: vscode.EventEmitter<void>;
+  readonly learned: { attached: string[]; isPlain: boolean }[];
+}
+
+/** What is known of the next message: what a test sets. */
+export function fakeNextTurn(): FakeNextTurn {
+  const changes = new vscode.EventEmitter<void>();
+  const made: FakeNextTurn = {
+    given: {},
+    changes,
+    learned: [],
+    onDidChange: changes.event,
+    params: async () => made.given,
+    async learn(attached, isPlain) {
+      made.learned.push({ attached: attached.map(String), isPlain });
     },
   };
   return made;

@@ -3,6 +3,7 @@ import type * as vscode from "vscode";
 import { type Focus, type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import { type Feed, feed, type View } from "../../src/panel/feed";
 import type { AgentDidChange, ContextDidChange, Requests, SessionDidChange } from "../../src/protocol";
+import { fakeNextTurn } from "./nexus";
 import { example, FOLDER, usageOf } from "./panel-examples";
 import { EventEmitter, mock, Uri } from "./vscode";
 
@@ -19,6 +20,7 @@ function world() {
   };
   const asked: [string, Record<string, unknown>][] = [];
   const failing = new Set<string>();
+  let total: number | undefined;
   const nexus = {
     state: "ready" as ServerState,
     detail: "",
@@ -29,6 +31,8 @@ function world() {
     async request<M extends keyof Requests>(method: M, params: Requests[M]["params"]) {
       asked.push([method.replace("nexus/", ""), params as Record<string, unknown>]);
       if (failing.has(method)) throw new Error(`${method} failed`);
+      if (method === "nexus/context/usage" && total !== undefined)
+        return usageOf([{ category: "system", label: "x", tokens: total, exact: true }]);
       return method === "nexus/agent/list" ? { agents: [] } : example(method);
     },
   };
@@ -47,8 +51,22 @@ function world() {
     },
   };
   const shown: View[] = [];
-  const known = feed(nexus as unknown as Nexus, focus as unknown as Focus, (views) => shown.push(...views));
-  return { events, asked, failing, nexus, focus, shown, known, methods: () => asked.map(([method]) => method).sort() };
+  const nextTurn = fakeNextTurn();
+  const known = feed(nexus as unknown as Nexus, focus as unknown as Focus, nextTurn, (views) => shown.push(...views));
+  return {
+    events,
+    nextTurn,
+    asked,
+    failing,
+    nexus,
+    focus,
+    shown,
+    known,
+    costs: (tokens: number) => {
+      total = tokens;
+    },
+    methods: () => asked.map(([method]) => method).sort(),
+  };
 }
 
 const context = (more: Partial<ContextDidChange> = {}): ContextDidChange => ({
@@ -90,18 +108,22 @@ describe("the feed", () => {
     expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers"]));
   });
 
-  it("takes the figures that come with a change: nothing is asked for them", async () => {
-    const { known, events, asked } = begin();
+  it("asks for the figures of the next message, also where a change brings those without it", async () => {
+    const { known, events, asked, nextTurn } = begin();
+    nextTurn.given = { attachments: [{ uri: `${FOLDER}/CLAUDE.md` }] };
     known.look("rows", true);
     await settle();
     asked.length = 0;
     events.context.fire(context({ reason: "session" }));
-    expect(known.get("usage").value?.usage.total).toBe(777);
     await settle();
-    expect(asked).toEqual([]);
+    expect(known.get("usage").value?.usage.total).toBe(618);
+    nextTurn.changes.fire();
+    await settle();
+    const usage = ["context/usage", { workspaceFolder: FOLDER, session: "main", nextTurn: nextTurn.given }];
+    expect(asked.filter(([method]) => method === "context/usage")).toEqual([usage, usage]);
   });
 
-  it("asks for another conversation's figures, since the change brings those of main", async () => {
+  it("asks once for another conversation's figures, however many changes come at once", async () => {
     const { known, events, asked, focus } = begin();
     focus.session = "plan";
     known.look("rows", true);
@@ -110,7 +132,7 @@ describe("the feed", () => {
     for (let time = 0; time < 20; time++) events.context.fire(context({ reason: "session", session: "plan" }));
     events.session.fire({ workspaceFolder: FOLDER, session: "plan", reason: "appended", by: "other" });
     await settle();
-    expect(asked).toEqual([["context/usage", { workspaceFolder: FOLDER, session: "plan" }]]);
+    expect(asked).toEqual([["context/usage", { workspaceFolder: FOLDER, session: "plan", nextTurn: {} }]]);
   });
 
   it("follows an agent everywhere, and goes back when it ends", async () => {
@@ -121,7 +143,7 @@ describe("the feed", () => {
     focus.setAgent("reviewer");
     await settle(500);
     const scoped = asked.filter(([method]) => !method.startsWith("agent/"));
-    expect(scoped.map(([, params]) => params)).toEqual(
+    expect(scoped.map(([, { nextTurn: _, ...params }]) => params)).toEqual(
       scoped.map(() => ({ workspaceFolder: FOLDER, agent: "reviewer" })),
     );
     expect(scoped.length).toBe(4);
@@ -168,12 +190,15 @@ describe("the feed", () => {
   });
 
   it("other folders' changes are nothing to it; another way to write the folder is", async () => {
-    const { known, events } = begin();
+    const { known, events, costs } = begin();
     known.look("rows", true);
     await settle();
+    costs(777);
     events.context.fire(context({ workspaceFolder: OTHER }));
+    await settle();
     expect(known.get("usage").value?.usage.total).toBe(618);
     events.context.fire(context({ workspaceFolder: FOLDER.replace("-", "%2D") }));
+    await settle();
     expect(known.get("usage").value?.usage.total).toBe(777);
   });
 
@@ -243,18 +268,17 @@ describe("the feed", () => {
     expect(known.compaction).toMatchObject({ undone: false });
   });
 
-  it("what is typed costs no request of its own: the figures and what the cache can reuse come along", async () => {
+  it("what is typed costs one request a part, however fast, and none for the settings", async () => {
     const { known, events, methods, asked } = begin();
     known.look("window", true);
     await settle(500);
     asked.length = 0;
-    const cache = { reusedTokens: 600, prefixTokens: 648 };
-    for (let time = 0; time < 30; time++) events.context.fire(context({ usage: { ...context().usage, cache } }));
-    expect(known.get("usage").value?.usage.cache).toEqual(cache);
+    for (let time = 0; time < 30; time++) events.context.fire(context());
     await settle(500);
-    expect(methods()).toEqual(["context/layers"]);
+    expect(methods()).toEqual(["context/layers", "context/usage"]);
+    asked.length = 0;
     events.context.fire(context({ reason: "config" }));
     await settle(500);
-    expect(methods()).toEqual(["config/effective", "context/layers", "context/layers"]);
+    expect(methods()).toEqual(["config/effective", "context/layers", "context/usage"]);
   });
 });

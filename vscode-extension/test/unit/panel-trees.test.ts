@@ -40,6 +40,26 @@ History | 68 · < 0.1 %
 `);
   });
 
+  it("what only the next message is sent with stands below why it is sent", () => {
+    const memory = (label: string, tokens: number) => ({ category: "memory" as const, label, tokens, exact: true });
+    const rows = [
+      memory("For these files: py.instructions.md", 7),
+      memory("Attached by the editor: CLAUDE.md", 10),
+      memory("Attached by the editor: a: b.md", 20),
+      memory("from bob", 3),
+    ];
+    const nodes = rowNodes({ usage: { ...example("nexus/context/usage"), rows }, folder: FOLDER });
+    expect(drawn(nodes)).toBe(`\
+Memory | 40 · < 0.1 %
+  For these files | 7 · < 0.1 %
+    py.instructions.md | 7 · < 0.1 %
+  Attached by the editor | 30 · < 0.1 %
+    CLAUDE.md | 10 · < 0.1 %
+    a: b.md | 20 · < 0.1 %
+  from bob | 3 · < 0.1 %
+`);
+  });
+
   it("of the answer that is documented today: every row once, each category the sum of its rows", () => {
     const usage = documented("nexus/context/usage");
     const nodes = rowNodes({ usage, folder: FOLDER });

@@ -3,11 +3,10 @@ import * as vscode from "vscode";
 import { briefly, percentText } from "../../src/figures";
 import { makeFocus } from "../../src/focus";
 import { registerStatus, stateText, usageTable, usageText } from "../../src/status";
-import { fakeNexus, usageOf } from "./nexus";
+import { fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 
 const THRESHOLDS = { warnAt: 75, errorAt: 90 };
-const context = {} as vscode.ExtensionContext;
 
 const memento = () => {
   const kept = new Map<string, unknown>();
@@ -105,25 +104,35 @@ test.each([
   expect(stateText(state, "why")?.text).toBe(text);
 });
 
-test("main's figures come with the change; another conversation is asked for, once", async () => {
+test("figures are asked for with the next turn, once a change; those of other folders are not", async () => {
   openFolders("a", "b");
+  let tokens = 100;
   const nexus = fakeNexus({
-    "nexus/context/usage": ({ session }: { session: string }) => usageOf([{ tokens: session === "main" ? 100 : 7 }]),
+    "nexus/context/usage": ({ session }: { session: string }) => usageOf([{ tokens: session === "main" ? tokens : 7 }]),
   });
-  const focus = makeFocus(memento());
-  registerStatus(context, nexus, focus);
+  const [focus, nextTurn] = [makeFocus(memento()), fakeNextTurn()];
+  nextTurn.given = { attachments: [{ uri: "file:///w/a/AGENTS.md" }] };
+  registerStatus(nexus, focus, nextTurn);
   await vi.runAllTimersAsync();
   const item = mock.statusItems[0] as { text: string; visible: boolean; backgroundColor?: { id: string } };
   expect([item.text, item.visible]).toEqual(["$(layers) 100 / 200k 0.1 %", true]);
 
-  nexus.asked.length = 0;
+  const asked = (session: string) => [
+    "nexus/context/usage",
+    { workspaceFolder: "file:///w/a", session, nextTurn: nextTurn.given },
+  ];
+  expect(nexus.asked).toEqual([asked("main")]);
   const change = { workspaceFolder: "file:///w/a", revision: 2, reason: "config" };
-  nexus.contexts.fire({ ...change, usage: usageOf([{ tokens: 190_000 }]) });
+  tokens = 190_000;
+  nexus.contexts.fire({ ...change, usage: usageOf([{ tokens: 1 }]) });
+  await vi.runAllTimersAsync();
   expect([item.text, item.backgroundColor?.id]).toEqual([
     "$(layers) 190k / 200k 95 %",
     "statusBarItem.errorBackground",
   ]);
+  nexus.asked.length = 0;
   nexus.contexts.fire({ ...change, workspaceFolder: "file:///w/b", usage: usageOf([{ tokens: 1 }]) });
+  await vi.runAllTimersAsync();
   expect(nexus.asked).toEqual([]);
   expect(item.text).toContain("190k");
 
@@ -131,7 +140,12 @@ test("main's figures come with the change; another conversation is asked for, on
   nexus.contexts.fire({ ...change, usage: usageOf([{ tokens: 3 }]) });
   await vi.runAllTimersAsync();
   expect(item.text).toBe("$(layers) 7 / 200k 0 %");
-  expect(nexus.asked).toEqual([["nexus/context/usage", { workspaceFolder: "file:///w/a", session: "plan" }]]);
+  expect(nexus.asked).toEqual([asked("plan")]);
+
+  nextTurn.given = {};
+  nextTurn.changes.fire();
+  await vi.runAllTimersAsync();
+  expect(nexus.asked.slice(1)).toEqual([asked("plan")]);
 });
 
 test("it shows the agent that is viewed, whatever becomes of main, and main again afterwards", async () => {
@@ -140,7 +154,7 @@ test("it shows the agent that is viewed, whatever becomes of main, and main agai
     "nexus/context/usage": ({ agent }: { agent?: string }) => usageOf([{ tokens: agent === "reviewer" ? 951 : 100 }]),
   });
   const focus = makeFocus(memento());
-  registerStatus(context, nexus, focus);
+  registerStatus(nexus, focus, fakeNextTurn());
   await vi.runAllTimersAsync();
   const item = mock.statusItems[0] as { text: string; accessibilityInformation: { label: string } };
   focus.setAgent("reviewer");
@@ -168,7 +182,7 @@ test("a failure is said, and tried again by itself", async () => {
   const nexus = fakeNexus({
     "nexus/context/usage": () => (++tries === 1 ? new Error("The ledger is busy.") : usageOf([{ tokens: 100 }])),
   });
-  registerStatus(context, nexus, makeFocus(memento()));
+  registerStatus(nexus, makeFocus(memento()), fakeNextTurn());
   await vi.advanceTimersByTimeAsync(10);
   const item = mock.statusItems[0] as { text: string; tooltip: string };
   expect([item.text, item.tooltip]).toEqual(["$(warning) Nexus", "The ledger is busy."]);
@@ -186,7 +200,7 @@ test("the tooltip says what the last edit broke of the cache", () => {
 
 test("it hides where there is nothing to say, and says why there is no server", async () => {
   const nexus = fakeNexus();
-  registerStatus(context, nexus, makeFocus(memento()));
+  registerStatus(nexus, makeFocus(memento()), fakeNextTurn());
   const item = mock.statusItems[0] as { visible: boolean; text: string };
   expect(item.visible).toBe(false);
   nexus.become("failed", "No Python.");

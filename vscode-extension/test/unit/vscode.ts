@@ -276,4 +276,5 @@ export const lm = {
   /** What `selectChatModels` finds. */
   models: [] as unknown[],
   selectChatModels: async (): Promise<unknown[]> => lm.models,
+  onDidChangeChatModels: emitters.other.event,
 };

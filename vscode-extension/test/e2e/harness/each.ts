@@ -72,6 +72,7 @@ export interface Heard {
   readonly event: "request" | "answered" | "cancelled" | "called" | "failed";
   readonly messages?: readonly { role: string; text: string }[];
   readonly tools?: readonly string[];
+  readonly definitions?: readonly { name: string; description: string; inputSchema: object }[];
 }
 
 /** What the test model was sent, since the run began. */

@@ -42,7 +42,13 @@ exports.activate = (context) => {
 async function answer(_model, messages, options, progress, token) {
   const heard = messages.map((message) => ({ role: role(message), text: words(message) }));
   const tools = (options.tools ?? []).map((tool) => tool.name);
-  log({ event: "request", messages: heard, tools, options: options.modelOptions ?? {} });
+  log({
+    event: "request",
+    messages: heard,
+    tools,
+    definitions: options.tools ?? [],
+    options: options.modelOptions ?? {},
+  });
   const last = heard.at(-1)?.text ?? "";
   if (last.includes("[[fail]]")) {
     log({ event: "failed" });

@@ -1,0 +1,141 @@
+"""Globs of paths such as `src/**/*.{ts,tsx}, docs/*`: what instruction files apply to, as VS Code has it.
+
+1. Commas separate patterns, but not within braces or sets. `{a,b}` is either; braces may be nested.
+2. `*` is any text within a name, `?` one character, `[…]` one of a set; `**` alone between slashes is any
+   number of directories. Upper and lower case are the same.
+3. A pattern may begin anywhere in a path, unless it begins with `/`.
+4. A name is compared with a component by an automaton (`patterns`), and a path with all steps of a pattern at
+   once, so nothing is tried twice. MOST_PATTERNS, MOST_CHARACTERS and MOST_BRACES bound the work.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+
+from nexus_context.config.patterns import Patterns
+
+EVERYTHING = frozenset({"**", "**/*", "*"})
+"""Patterns that stand for all files, and for a turn that is about none."""
+MOST_PATTERNS = 256
+"""Patterns of one list, after its braces are taken apart."""
+MOST_CHARACTERS = 16_384
+"""Of all these together."""
+MOST_BRACES = 64
+"""Braces that are opened in one list."""
+
+_ANYWHERE = "**"
+
+
+class GlobsError(ValueError):
+    """A list of globs that is too long; the message continues a sentence."""
+
+
+class Globs:
+    """A comma-separated list of globs. Raises GlobsError for one that is too long."""
+
+    def __init__(self, text: str) -> None:
+        written = [pattern for each in _split(text) if (pattern := each.strip())]
+        self.everything = not EVERYTHING.isdisjoint(written)
+        patterns: dict[str, None] = {}
+        characters = 0
+        if text.count("{") > MOST_BRACES:
+            raise GlobsError(f"opens more than {MOST_BRACES} braces")
+        for pattern in written:
+            for single in _alternatives(pattern):
+                patterns[single] = None
+                characters += len(single)
+                if len(patterns) > MOST_PATTERNS or characters > MOST_CHARACTERS:
+                    raise GlobsError(
+                        f"has more than {MOST_PATTERNS} patterns or {MOST_CHARACTERS:,} characters with its "
+                        "braces taken apart"
+                    )
+        self._steps = [_steps(pattern) for pattern in patterns]
+
+    def matching(self, paths: Iterable[str]) -> str | None:
+        """The first of these absolute paths, with `/`, that a glob stands for."""
+        return next((path for path in paths if self.matches(path)), None)
+
+    def matches(self, path: str) -> bool:
+        """Whether one of the globs stands for an absolute path, with `/`."""
+        if self.everything:
+            return True
+        names = path.lower().strip("/").split("/")
+        return any(_fits(names, steps) for steps in self._steps)
+
+
+def _split(text: str, separator: str = ",") -> Iterator[str]:
+    """The parts of a text between separators that are in no braces and no set."""
+    depth, start, in_set = 0, 0, False
+    for at, character in enumerate(text):
+        if character == "[":
+            in_set = "]" in text[at + 1 :]
+        elif character == "]":
+            in_set = False
+        elif in_set:
+            continue
+        elif character in "{}":
+            depth = max(0, depth + (1 if character == "{" else -1))
+        elif character == separator and not depth:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """The patterns that one with braces stands for; a brace that nothing closes is a character."""
+    opening = pattern.find("{")
+    closing = _closing(pattern, opening)
+    if closing < 0:
+        yield pattern
+        return
+    before, after = pattern[:opening], pattern[closing + 1 :]
+    for choice in _split(pattern[opening + 1 : closing]):
+        yield from _alternatives(f"{before}{choice}{after}")
+
+
+def _closing(pattern: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(pattern) if opening >= 0 else -1):
+        depth += (pattern[at] == "{") - (pattern[at] == "}")
+        if not depth:
+            return at
+    return -1
+
+
+_Step = Patterns | None
+"""What one name of a path must fit; None: `**`, any number of names."""
+
+
+def _steps(pattern: str) -> tuple[_Step, ...]:
+    rooted = pattern.startswith("/")
+    components = [part for part in pattern.lower().split("/") if part]
+    if not rooted and components[:1] != [_ANYWHERE]:
+        components.insert(0, _ANYWHERE)
+    return tuple(None if part == _ANYWHERE else _name(part) for part in components)
+
+
+@functools.lru_cache(maxsize=1024)
+def _name(component: str) -> Patterns:
+    return Patterns((component.replace("[^", "[!"),))
+
+
+def _fits(names: Sequence[str], steps: tuple[_Step, ...]) -> bool:
+    following = set(_after(steps, 0))
+    for name in names:
+        reached, following = following, set()
+        for at in reached:
+            step = steps[at] if at < len(steps) else _name("")
+            if step is None:
+                following.update(_after(steps, at))
+            elif step.matches(name):
+                following.update(_after(steps, at + 1))
+        if not following:
+            return False
+    return len(steps) in following
+
+
+def _after(steps: tuple[_Step, ...], at: int) -> Iterator[int]:
+    """The steps that may come next: one that is `**` may stand for nothing."""
+    yield at
+    while at < len(steps) and steps[at] is None:
+        at += 1
+        yield at

@@ -1,0 +1,210 @@
+"""GitHub Copilot's instruction files, where `context.instruction_files` lists them: which, and for what.
+
+1. `.github/copilot-instructions.md` is for every turn.
+2. `.github/instructions/*.instructions.md`, DEEPEST directories deep, say in their front matter what they are
+   for: `applyTo`, a comma-separated list of globs. As in VS Code, `**`, `**/*` and `*` are for every turn,
+   others for turns about a file that fits; a file without `applyTo` is sent only where somebody attaches it.
+3. A name without `*` stands for that one file.
+4. The front matter is no part of what is sent. A `*` may begin its value without quotes, which YAML does not
+   allow and Copilot does.
+5. Of the files of one directory at most MOST_FILES are read, the first by name.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from nexus_context.config import mend
+from nexus_context.config.globs import Globs, GlobsError
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.files import RealFiles
+from nexus_context.layers.model import LayerFile, Listing, Skipped
+from nexus_context.layers.reading import Reading
+from nexus_context.layers.walk import Place, RealPath
+from nexus_context.skills.front_matter import Node, front_matter
+
+ALWAYS = ".github/copilot-instructions.md"
+DIRECTORY = ".github/instructions"
+SUFFIX = ".instructions.md"
+ALL_FOR_SOME = f"{DIRECTORY}/*{SUFFIX}"
+
+DEEPEST = 5
+MOST_FILES = 200
+MOST_ENTRIES = 2_000
+"""Names of a directory that are looked at."""
+CODE = "layer.front-matter"
+FIELD = "applyTo"
+
+NO_FIELD = (
+    "has no `applyTo`: an editor sends it only where somebody attaches it. Write `applyTo: '**'` between two "
+    "lines `---` at its top to send it with every request"
+)
+
+_LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+)\*", re.MULTILINE)
+_STAR = "\ue000"
+"""Stands for a `*` that YAML would take for an alias."""
+_FIELDS = re.compile(r"---[ \t]*(?:\r\n|\r|\n)(?:[\w-]+:[^\r\n]*(?:\r\n|\r|\n|\Z))+")
+_UNQUOTED = re.compile(rf"^{FIELD}:[ \t]+([^'\"\s][^\r\n]*?)[ \t]*$", re.MULTILINE)
+_CLOSED = re.compile(r"^---[ \t]*$", re.MULTILINE)
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a file's front matter says. `applies_to` None: nothing; `body` is what is sent.
+
+    `valid` false: it cannot be read.
+    """
+
+    applies_to: str | None
+    body: Span
+    problems: tuple[Problem, ...] = ()
+    valid: bool = True
+
+
+class _Directory(Listing, frozen=True):
+    """Names of the instruction files in a directory; `directories` are those below that are looked into."""
+
+    directories: tuple[str, ...] = ()
+
+
+def is_source(name: str) -> bool:
+    """Whether an entry of `context.instruction_files` names files of Copilot."""
+    return name == ALWAYS or (name.startswith(f"{DIRECTORY}/") and name.endswith(SUFFIX))
+
+
+def find_sources(reading: Reading, place: Place, sources: Sequence[str]) -> list[LayerFile]:
+    """Copilot's files in a place, as far as the settings list them."""
+    if not place.in_workspace or not sources:
+        return []
+    files: list[LayerFile] = []
+    path = os.path.join(place.directory, *ALWAYS.split("/"))
+    if ALWAYS in sources and reading.is_there(place, path):
+        read = reading.prompt_file(path)
+        files.append(LayerFile("instructions", path, read.status, read.text))
+    if any(source != ALWAYS for source in sources):
+        files.extend(_for_some(reading, place, sources))
+    return files
+
+
+def read_header(path: str, text: str) -> Header:
+    """What the front matter of a file of Copilot says."""
+    if not text.startswith("---"):
+        return Header(None, Span(0, len(text)))
+    matter = front_matter(path, _LEADING_STAR.sub(rf"\1{_STAR}", text))
+    problems = [msgspec.structs.replace(problem, code=CODE) for problem in matter.problems]
+    if matter.fields is None:
+        fix = _ending(text) or _quoting(text, matter.span)
+        if fix is not None:
+            problems = [msgspec.structs.replace(problem, fix=problem.fix or fix) for problem in problems]
+        return Header(None, matter.body, tuple(problems), valid=False)
+    member = matter.fields.get(FIELD)
+    if member is None:
+        near = next((each for name, each in matter.fields.items() if _bare(name) == _bare(FIELD)), None)
+        if near is not None:
+            message = f"`{near.name}` is not read. Write `{FIELD}`."
+            rename = Fix(f"Rename to `{FIELD}`", (Edit(near.span, FIELD),))
+            problems.append(Problem(path, near.span, CODE, Severity.WARNING, message, rename))
+        return Header(None, matter.body, tuple(problems))
+    globs = (member.value.text or "").replace(_STAR, "*").strip()
+    problem = _wrong_globs(path, member.value, globs)
+    if problem is not None:
+        return Header(None, matter.body, (*problems, problem), valid=False)
+    return Header(globs or None, matter.body, tuple(problems))
+
+
+def _for_some(reading: Reading, place: Place, sources: Sequence[str]) -> Iterator[LayerFile]:
+    directory = os.path.join(place.directory, *DIRECTORY.split("/"))
+    for path in instruction_files(reading, directory):
+        name = os.path.relpath(path, place.directory).replace(os.sep, "/")
+        if (ALL_FOR_SOME not in sources and name not in sources) or not reading.is_there(place, path):
+            continue
+        read = reading.prompt_file(path)
+        if read.status != "loaded" or read.text is None:
+            yield LayerFile("instructions", path, read.status, read.text)
+            continue
+        header = reading.header(path, read.text, read_header)
+        reading.problems.extend(header.problems)
+        if not header.valid:
+            yield LayerFile("instructions", path, "invalid", read.text)
+        elif header.applies_to is None:
+            reading.skipped.append(Skipped(path, NO_FIELD))
+        elif Globs(header.applies_to).everything:
+            yield LayerFile("instructions", path, "loaded", read.text, body=header.body)
+        else:
+            yield LayerFile("instructions", path, "conditional", read.text, header.applies_to, header.body)
+
+
+def instruction_files(reading: Reading, directory: str) -> list[str]:
+    """Paths of the instruction files below a directory, in an order that never changes by itself."""
+    unsaved = {
+        path
+        for path in reading.overlays
+        if path.startswith(directory + os.sep)
+        and path.endswith(SUFFIX)
+        and path.count(os.sep) <= _depth(directory)
+    }
+    paths = dict.fromkeys((*_below(reading, directory, 0), *sorted(unsaved)))
+    return list(paths)[:MOST_FILES]
+
+
+def _depth(directory: str) -> int:
+    """How many separators the path of the deepest file below a directory has, at most."""
+    return directory.count(os.sep) + DEEPEST + 1
+
+
+def _below(reading: Reading, directory: str, depth: int) -> Iterator[str]:
+    def look(path: str) -> Listing:
+        return _listed(path, reading.real_path, reading.real_files)
+
+    listing = reading.listing(directory, look)
+    yield from (os.path.join(directory, name) for name in listing.names)
+    if isinstance(listing, _Directory) and depth < DEEPEST:
+        for name in listing.directories:
+            yield from _below(reading, os.path.join(directory, name), depth + 1)
+
+
+def _listed(directory: str, real_path: RealPath, files: RealFiles) -> _Directory:
+    entries = files.list_directory(real_path(directory), MOST_ENTRIES) or ()
+    names = [name for name, kind in entries if kind in ("file", "link") and name.endswith(SUFFIX)]
+    below = [name for name, kind in entries if kind == "directory" and not name.startswith(".")]
+    return _Directory(tuple(names[:MOST_FILES]), len(names) > MOST_FILES, tuple(below[:MOST_FILES]))
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _wrong_globs(path: str, value: Node, globs: str) -> Problem | None:
+    if value.text is None:
+        items = [item.text.replace(_STAR, "*") for item in value.items or () if item.text]
+        fix = None
+        if items:
+            fix = Fix("Write one text", (Edit(value.span, mend.as_json(", ".join(items))),))
+        message = f"`{FIELD}` must be one text with commas, as in `{FIELD}: '**/*.ts, **/*.tsx'`."
+        return Problem(path, value.span, CODE, Severity.ERROR, message, fix)
+    try:
+        Globs(globs)
+    except GlobsError as error:
+        return Problem(path, value.span, CODE, Severity.ERROR, f"`{FIELD}` {error}. Write fewer.")
+    return None
+
+
+def _quoting(text: str, inside: Span) -> Fix | None:
+    """Puts the globs, a list or plain text, into quotes."""
+    value = _UNQUOTED.search(text, inside.start, inside.end)
+    if value is None:
+        return None
+    globs = [part.strip(" \t'\"") for part in value[1].strip("[]").split(",")]
+    return Fix("Put the value in quotes", (Edit(Span(*value.span(1)), f"'{', '.join(globs)}'"),))
+
+
+def _ending(text: str) -> Fix | None:
+    """Ends a front matter that does not end, behind its last field."""
+    fields = _FIELDS.match(text)
+    if fields is None or _CLOSED.search(text, 3):
+        return None
+    line = "---\n" if fields[0].endswith(("\n", "\r")) else "\n---\n"
+    return Fix("End the front matter", (Edit(Span(fields.end(), fields.end()), line),))
