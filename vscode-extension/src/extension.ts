@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
 import { foldersOnDisk, makeFocus } from "./focus";
+import { registerLenses } from "./lenses";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
 import { registerPromptDocuments } from "./prompt";
@@ -28,6 +29,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
     registerPromptDocuments(context, nexus, focus),
     registerStatus(context, nexus, focus),
     registerPanel(context, nexus, focus),
+    registerLenses(nexus, (source) => vscode.commands.executeCommand("nexus.panel.revealFile", source)),
     registerChat(context, nexus, focus),
     startLater(server),
   );

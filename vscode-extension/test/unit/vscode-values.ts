@@ -165,6 +165,21 @@ export class Uri {
   }
 }
 
+export class CodeLens {
+  constructor(
+    readonly range: Range,
+    readonly command?: unknown,
+  ) {}
+}
+
+export class FileDecoration {
+  constructor(
+    readonly badge?: string,
+    readonly tooltip?: string,
+    readonly color?: ThemeColor,
+  ) {}
+}
+
 export class ThemeColor {
   constructor(readonly id: string) {}
 }
