@@ -161,7 +161,9 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
       "nexus.panel.showInPrompt",
       guarded((element) => showInPrompt(element as Element | undefined)),
     ),
-    vscode.commands.registerCommand("nexus.panel.showPart", ({ part }: { part: string }) => revealPart(part)),
+    vscode.commands.registerCommand("nexus.panel.showPart", (about?: { part?: unknown }) => {
+      if (typeof about?.part === "string") revealPart(about.part);
+    }),
     vscode.commands.registerCommand("nexus.panel.refresh", () => known.refresh()),
     vscode.commands.registerCommand("nexus.panel.stopViewingAs", () => focus.setAgent(undefined)),
     vscode.commands.registerCommand("nexus.panel.moreSessions", () => {
