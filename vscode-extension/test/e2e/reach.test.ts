@@ -46,14 +46,16 @@ test("a row has its menu by key; Enter goes to its source", async () => {
   await bench.page.keyboard.press("Enter");
   await bench.page.locator(".part.editor .tab.active", { hasText: "system prompt" }).waitFor();
   const { text, fragments } = await other.request("nexus/context/preview", { workspaceFolder: uriOf(folder) });
-  const soul = fragments.filter(({ source }) => source?.uri.endsWith("/SOUL.md")).find(({ verbatim }) => verbatim);
-  if (!soul) throw new Error("the prompt has no SOUL.md");
-  const lines = text.split("\n").slice(soul.range.start.line, soul.range.end.line + 1);
-  expect([soul.range.start.character, lines.length]).toEqual([0, 1]);
+  const { end } = fragments.find((one) => one.source?.uri.endsWith("/SOUL.md") && one.verbatim)?.range ?? expect.fail();
+  const before = text
+    .split("\n")
+    .slice(0, end.line + 1)
+    .join("\n");
+  const selected = before.slice(before.lastIndexOf("## Soul"), before.length); // its heading is in the prompt alone
+  expect(end.character).toBe(before.length - before.lastIndexOf("\n") - 1);
   await until(
     () => bench.page.locator("#status\\.editor\\.selection").innerText(),
-    (now) =>
-      now === `Ln ${soul.range.end.line + 1}, Col ${soul.range.end.character + 1} (${lines[0]?.length} selected)`,
+    (now) => now === `Ln ${end.line + 1}, Col ${end.character + 1} (${selected.length} selected)`,
   );
   await focusRow("Soul");
   await bench.page.keyboard.press("Enter");

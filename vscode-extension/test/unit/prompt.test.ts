@@ -67,6 +67,15 @@ test.each([
   expect(placeIn(FRAGMENTS, { uri: "file:///w/other.md", range: source })).toBeUndefined();
 });
 
+test("from a file to the prompt: with its heading there, without the line below it", () => {
+  const fragments = [
+    piece("Soul", range(0, 0, 2, 0), range(0, 0, 0, 0), false),
+    piece("Soul", range(2, 0, 2, 9), range(0, 0, 0, 9), true),
+    piece("Soul", range(2, 9, 6, 0), range(0, 9, 0, 9), false),
+  ];
+  expect(placeIn(fragments, { uri: "file:///w/NEXUS.md", range: range(0, 0, 0, 9) })).toEqual(range(0, 0, 2, 9));
+});
+
 test("neighbours of one title are one section, with the sum of their tokens", () => {
   expect(sections(FRAGMENTS)).toEqual([
     { title: "Own", layer: null, range: range(0, 0, 2, 0), tokens: 5 },
