@@ -165,13 +165,6 @@ export class Uri {
   }
 }
 
-export class CodeLens {
-  constructor(
-    readonly range: Range,
-    readonly command?: unknown,
-  ) {}
-}
-
 export class FileDecoration {
   constructor(
     readonly badge?: string,
