@@ -117,6 +117,10 @@ class Agents:
         live = (agent.snapshot for agent in self._live.values())
         return next((seen for seen in (*live, *self._said.views) if path in seen.layers.texts), None)
 
+    def name_of(self, snapshot: Snapshot) -> str | None:
+        """The live agent that sees this; None: it does not live."""
+        return next((name for name, agent in self._live.items() if agent.snapshot is snapshot), None)
+
     def check_draft(self, path: str) -> None:
         """Look at an open document that only an agent would read, unless that was done."""
         if path not in self._asked:

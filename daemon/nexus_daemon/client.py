@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import Problem
 from nexus_daemon import convert, messages
@@ -27,6 +27,19 @@ class _NoTexts:
     """A file that no folder has read: its positions all mean its start."""
 
     texts: Mapping[str, str] = MappingProxyType({})
+
+
+class View(NamedTuple):
+    """A file as a part of what a folder's conversation sees, or an agent.
+
+    `folder` is a URI. `asked`: requests can be about it; they cannot about an agent that does not live.
+    """
+
+    snapshot: "Snapshot"
+    path: str
+    folder: str
+    agent: str | None = None
+    asked: bool = True
 
 
 class Client:
@@ -193,16 +206,24 @@ class Client:
 
     async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
         """The snapshot that reads a file, and the file's path; None where no folder reads it."""
+        view = await self.view_of(uri)
+        return (None, convert.uri_to_path(uri)) if view is None else (view.snapshot, view.path)
+
+    async def view_of(self, uri: str) -> "View | None":
+        """What a file is part of; None where no folder reads it."""
         path = convert.uri_to_path(uri)
         if path is None:
-            return None, None
+            return None
         for folder in self.start().folders.reading(path):
             snapshot = await folder.current()
             if folder.agents is not None and path not in snapshot.layers.texts:
                 await folder.agents.current()
-                snapshot = folder.agents.reading(path) or snapshot
-            return snapshot, path
-        return None, path
+                seen = folder.agents.reading(path)
+                if seen is not None:
+                    agent = folder.agents.name_of(seen)
+                    return View(seen, path, folder.uri, agent, asked=agent is not None)
+            return View(snapshot, path, folder.uri)
+        return None
 
     def describe_problem(self, problem: Problem) -> Any:
         """A problem in the data of a failed request, in this client's positions."""

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Span
 from nexus_daemon import convert, messages, protocol
-from nexus_daemon.client import Client
+from nexus_daemon.client import Client, View
 from nexus_daemon.connection.greeting import Offer
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.version import __version__
 
 if TYPE_CHECKING:
-    from nexus_context.snapshot import Snapshot
     from nexus_daemon.connection.server import NexusServer
     from nexus_daemon.daemon import Daemon
 
@@ -108,11 +107,11 @@ def _documents(client: Client) -> dict[str, Handler]:
         return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
     async def code_lens(params: messages.CodeLensParams) -> list[dict[str, Any]]:
-        snapshot, path = await client.snapshot_of(params.text_document.uri)
-        if snapshot is None or path is None:
+        view = await client.view_of(params.text_document.uri)
+        if view is None:
             return []
         client.lenses.shown()
-        return await client.daemon.work(_lenses, snapshot, path, client.position_encoding)
+        return await client.daemon.work(_lenses, view, client.position_encoding)
 
     return {
         "textDocument/didOpen": opened,
@@ -123,11 +122,13 @@ def _documents(client: Client) -> dict[str, Handler]:
     }
 
 
-def _lenses(snapshot: "Snapshot", path: str, encoding: str) -> list[dict[str, Any]]:
+def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
     """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
     from nexus_daemon.features.code_lens import code_lenses
 
-    return code_lenses(snapshot, path, encoding)
+    return code_lenses(
+        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, asked=view.asked
+    )
 
 
 def _kind(kind: Any) -> str:

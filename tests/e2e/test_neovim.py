@@ -169,6 +169,15 @@ def test_session(tmp_path: Path) -> None:
             "layers": f"{{company}}/{AUTH}/.nexus3/config.json:1",
             "usage": "{company}/backend/AGENTS.md:1",
         },
+        "lenses": {
+            "heading": {
+                "title": "30 tokens",
+                "at_mark": True,
+                "text": "## Conventions\n\n- Compare secrets with `hmac.compare_digest`, never with `==`.\n"
+                "- Times are UTC, in seconds, as integers.",
+            },
+            "skill": {"title": "34 tokens"},
+        },
         "folders": {
             "clients": 1,
             "of_client": [f"file://{{company}}/{AUTH}", "file://{company}/backend"],

@@ -15,7 +15,7 @@ from nexus_context.prompt.shares import Placed, Share, counted_shares, placed, s
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
-from nexus_daemon.convert import Locator
+from nexus_daemon.convert import Locator, path_to_uri
 from nexus_daemon.features.code_lens import code_lenses, shown
 from nexus_daemon.requests import context
 from support.fixture import Fixture, write_fixture
@@ -30,8 +30,7 @@ def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
     """Place and title of the lenses of the file with the cursor; the tokens of all of it as N."""
     snapshot = load_folder(fixture, "/a")
     path = fixture.cursor_path or ""
-    found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, encoding))
-    assert all(one["command"]["command"] == "" for one in found)
+    found = lenses_of(snapshot, path, encoding)
     told = [(place(one["range"]), one["command"]["title"]) for one in found]
     tokens, imported = tokens_of(snapshot, path)
     if told and tokens is not None:  # they depend on the length of the file's path
@@ -44,6 +43,33 @@ def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
         assert percent == f"{(tokens + imported) / 20:.1f} %"
         told[0] = (told[0][0], f"N{f', {imported} imported' if imported else ''} · P of {of}")
     return told
+
+
+def lenses_of(snapshot: Snapshot, path: str, encoding: str) -> list[Any]:
+    found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, encoding, folder="file:///a"))
+    return found
+
+
+def counted(fixture: Fixture, more: str = "") -> list[tuple[str, str | None]]:
+    """The place of each lens of the file with the cursor, and the prompt's text that it counts."""
+    snapshot = load_folder(fixture, "/a")
+    path = fixture.cursor_path or ""
+    lenses: list[tuple[str, str | None]] = []
+    for one in lenses_of(snapshot, path, "utf-32"):
+        assert one["command"]["command"] == "nexus.showInContext"
+        [target] = one["command"]["arguments"]
+        assert target["workspaceFolder"] == "file:///a"
+        assert target["source"] == {"uri": path_to_uri(path), "range": one["range"]}
+        span = target.get("prompt")
+        lenses.append((place(one["range"]), None if span is None else cut(snapshot.prompt.text, span)))
+    return lenses
+
+
+def cut(text: str, where: dict[str, dict[str, int]]) -> str:
+    """A range of a text, in characters."""
+    starts = [0, *(at + 1 for at, one in enumerate(text) if one == "\n")]
+    begin, end = (starts[where[key]["line"]] + where[key]["character"] for key in ("start", "end"))
+    return text[begin:end]
 
 
 def tokens_of(snapshot: Snapshot, path: str) -> tuple[int | None, int]:
@@ -107,6 +133,46 @@ def test_a_file_its_headings_and_its_imports(tmp_path: Path) -> None:
     check(tmp_path, RULES, expected)
 
 
+def test_a_lens_leads_to_what_it_counts(tmp_path: Path) -> None:
+    fixture = write_fixture(MODEL.replace("MORE", "") + RULES, tmp_path)
+    style, more = "No tabs. None at all.", "## Deep\nMore."
+    code = "```\n# no heading\n@no-import.md\n```\n"
+    below = f"## Style\n{style}\nSee @more.md there.\n{more}\n{code}"
+    rules = f"# Rules\nBe brief.\n{below}"
+    frame = f"## Project Configuration\nSource: {tmp_path}/a/NEXUS.md\n\n"
+    assert counted(fixture) == [
+        ("0:0-0", f"{frame}{rules}# End\nStop."),
+        ("0:0-7", rules),
+        ("2:0-8", below),
+        ("3:0-9", style),
+        ("4:4-12", more),
+        ("9:0-5", "# End\nStop."),
+    ]
+
+
+def test_what_is_not_in_the_prompt_is_nowhere_in_it(tmp_path: Path) -> None:
+    """Of a skill the description is there, not yet its text."""
+    fixture = write_fixture(MODEL.replace("MORE", "") + SKILL, tmp_path / "skill")
+    [(_, described), heading] = counted(fixture)
+    assert described is not None
+    assert "Dives." in described
+    assert heading == ("4:0-5", None)
+    empty = write_fixture(MODEL.replace("MORE", "") + "//- /a/NEXUS.md\n$0  \n", tmp_path / "empty")
+    assert counted(empty) == [("0:0-0", None)]
+
+
+def test_of_an_agent_that_does_not_live_no_prompt_can_be_asked_for(tmp_path: Path) -> None:
+    fixture = write_fixture(MODEL.replace("MORE", "") + "//- /a/NEXUS.md\n# A$0\n", tmp_path)
+    snapshot, path = load_folder(fixture, "/a"), fixture.cursor_path or ""
+
+    def targets(agent: str | None, asked: bool) -> list[dict[str, Any]]:
+        made = code_lenses(snapshot, path, "utf-8", folder="file:///a", agent=agent, asked=asked)
+        return [one["command"]["arguments"][0] for one in made]
+
+    assert [(one.get("agent"), "prompt" in one) for one in targets("zoe", True)] == [("zoe", True)] * 2
+    assert [(one.get("agent"), "prompt" in one) for one in targets(None, False)] == [(None, False)] * 2
+
+
 def test_line_ends_do_not_matter(tmp_path: Path) -> None:
     """Those of the first file of a fixture end its path, too: here they are in the text only."""
     unix = write_fixture(MODEL.replace("MODEL", "gpt-4o").replace("MORE", "") + RULES, tmp_path)
@@ -147,7 +213,7 @@ def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:
 """
     snapshot = load_folder(write_fixture(MODEL.replace("MORE", "") + text, tmp_path), "/a")
     path = str(tmp_path / "a" / "one.md")
-    found: list[Any] = msgspec.to_builtins(code_lenses(snapshot, path, "utf-16"))
+    found = lenses_of(snapshot, path, "utf-16")
     assert found[0]["command"]["title"].endswith(" sent with every request")
     assert [one["command"]["title"].split()[1:] for one in found[1:]] == [
         ["10", "tokens"],
@@ -204,7 +270,7 @@ def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, 
         write_fixture(MODEL.replace("MORE", "") + "//- /a/x.md\nX x.\n//- /a/y.md\n# Y\ny\n", root)
         (root / "a" / "NEXUS.md").write_bytes(text.encode())
         snapshot = load_folder(Fixture(str(root), {}), "/a")
-        found = code_lenses(snapshot, str(root / "a" / "NEXUS.md"), "utf-32")
+        found = lenses_of(snapshot, str(root / "a" / "NEXUS.md"), "utf-32")
         assert found or not text.strip()
         prompt = snapshot.prompt
         where = placed(prompt, snapshot.contents, str(root / "a" / "NEXUS.md"), snapshot.layers.texts)

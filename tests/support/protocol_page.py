@@ -428,6 +428,11 @@ at the moment, or whose user does not want to wait, answers with an error at onc
 Other requests go on meanwhile. A client may make some of its own while it answers.
 
 Besides, `workspace/codeLens/refresh` is sent to clients that support it and have asked for code lenses.
+
+The command of a code lens is the client's own, `nexus.showInContext`; a client that does not know it shows
+the title alone. Its one argument says what the lens counts: `workspaceFolder`, the `agent` where it is an
+agent's prompt, the `source` (URI of the file, range of the heading or import), and `prompt`, its range in the
+text of `nexus/context/preview`; absent: it is not there.
 """
 NOTIFIED = """\
 ## Notifications

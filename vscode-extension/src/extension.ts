@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
 import { foldersOnDisk, makeFocus, tellFocus } from "./focus";
+import { registerLenses } from "./lenses";
 import { makeNextTurn } from "./nextTurn";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
@@ -32,6 +33,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
     registerPromptDocuments(context, nexus, focus),
     registerStatus(nexus, focus, nextTurn),
     registerPanel(context, nexus, focus, nextTurn),
+    registerLenses(nexus, (source) => vscode.commands.executeCommand("nexus.panel.revealFile", source)),
     registerChat(context, nexus, focus, nextTurn),
     startLater(server),
   );

@@ -1,5 +1,5 @@
 /** Numbers for people, the same everywhere. They come from the daemon; nothing is added up here but rows of a category. */
-import type { Category, TokenUsage, UsageRow } from "./protocol";
+import type { Category, TokenUsage } from "./protocol";
 
 /** The categories in the order in which they are sent. */
 export const TITLES: Readonly<Record<Category, string>> = {
@@ -34,13 +34,4 @@ export function about(usage: Pick<TokenUsage, "counter">): string {
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${exactly(count)} ${count === 1 ? one : many}`;
-}
-
-/** Tokens of each category that has rows, in the order in which they are sent. */
-export function byCategory(rows: readonly UsageRow[]): { name: string; tokens: number; exact: boolean }[] {
-  return Object.entries(TITLES).flatMap(([category, name]) => {
-    const own = rows.filter((row) => row.category === category);
-    const tokens = own.reduce((sum, row) => sum + row.tokens, 0);
-    return own.length > 0 ? [{ name, tokens, exact: own.every((row) => row.exact) }] : [];
-  });
 }

@@ -40,6 +40,22 @@ export function sourceOf(fragments: readonly Fragment[], at: Position): Location
   return { uri: source.uri, range: { start: place, end: place } };
 }
 
+/**
+ * Where a place of a file stands in the prompt: from the heading that it has there to the end of its text, with what it
+ * imports. Undefined: nowhere.
+ */
+export function placeIn(fragments: readonly Fragment[], { uri, range }: Location): Range | undefined {
+  const own = fragments.filter((one) => one.source?.uri === uri);
+  const inside = own.filter(({ source }) => source && isWithin(source.range, range));
+  const parts = inside.length > 0 ? inside : own;
+  const [first, last] = [parts[0], parts.findLast(({ verbatim }) => verbatim) ?? parts.at(-1)];
+  return first && last && { start: first.range.start, end: last.range.end };
+}
+
+function isWithin(inner: Range, outer: Range): boolean {
+  return !before(inner.start, outer.start) && !before(outer.end, inner.end);
+}
+
 /** Neighbours of one title as one section. Its tokens are the sum of its fragments'. */
 export function sections(fragments: readonly Fragment[]): Section[] {
   const made: Section[] = [];

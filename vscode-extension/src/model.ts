@@ -8,8 +8,7 @@
  */
 import * as vscode from "vscode";
 import { pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { abilitiesOf } from "./chat/lm";
-import { windowOf } from "./chat/turn";
+import { abilitiesOf, windowOf } from "./chat/lm";
 import { exactly } from "./figures";
 import type { EffectiveConfig } from "./protocol";
 import { meant } from "./sessions";

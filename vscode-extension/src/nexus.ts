@@ -12,6 +12,11 @@ import type {
 
 export type ServerState = "stopped" | "finding" | "installing" | "starting" | "ready" | "failed";
 
+/** Whether a server is being looked for, installed or started: figures of the one before may stay until it answers. */
+export function isOnItsWay(state: ServerState): boolean {
+  return state === "finding" || state === "installing" || state === "starting";
+}
+
 /** The daemon as the parts of the extension see it. */
 export interface Nexus {
   readonly state: ServerState;

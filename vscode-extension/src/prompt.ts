@@ -113,10 +113,10 @@ function isSame(about: About, change: { workspaceFolder: string }): boolean {
   return isFolder(change.workspaceFolder, vscode.Uri.parse(about.folder));
 }
 
-/** Opens a document. */
-export async function show(about: About, folderName: string): Promise<void> {
+/** Opens a document; with a range, that is selected. */
+export async function show(about: About, folderName: string, selection?: vscode.Range): Promise<void> {
   const document = await vscode.workspace.openTextDocument(uriOf(about, folderName));
-  await vscode.window.showTextDocument(document, { preview: true });
+  await vscode.window.showTextDocument(document, { preview: true, ...(selection ? { selection } : {}) });
 }
 
 async function read(nexus: Nexus, about: About, token: vscode.CancellationToken): Promise<[string, Known]> {

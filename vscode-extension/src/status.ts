@@ -4,8 +4,9 @@
  * It follows what the panel shows: the focused conversation, or the agent that is viewed, which it names.
  */
 import * as vscode from "vscode";
-import { about, briefly, byCategory, exactly, percentText } from "./figures";
-import type { Focus, NextTurn, Nexus, ServerState } from "./nexus";
+import { about, briefly, exactly, percentText } from "./figures";
+import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "./nexus";
+import { byPart, styleOf } from "./parts";
 import type { TokenUsage } from "./protocol";
 import { type Cost, focusedUsage } from "./usage";
 
@@ -22,6 +23,8 @@ const COMMANDS = [
 export interface StatusText {
   readonly text: string;
   readonly spoken: string;
+  /** Whether the figures are from before a restart. */
+  readonly stale?: boolean;
   readonly colour: "statusBarItem.warningBackground" | "statusBarItem.errorBackground" | undefined;
   readonly command: string;
 }
@@ -45,6 +48,19 @@ export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: str
         : usage.percent >= thresholds.warnAt
           ? "statusBarItem.warningBackground"
           : undefined,
+    command: "nexus.openPanel",
+  };
+}
+
+/** The figures of the server before, while the next one is on its way. */
+export function staleText(usage: TokenUsage, detail: string, agent?: string): StatusText {
+  const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
+  const before = `${usage.counter.exact ? "" : "about "}${exactly(usage.total)} of ${exactly(usage.available)}`;
+  return {
+    text: `$(sync~spin) ${agent === undefined ? "" : `${bare(agent)}: `}${about(usage)}${briefly(usage.total)} / ${of} ${percentText(usage.percent)}`,
+    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${detail}. Before: ${before} tokens`,
+    stale: true,
+    colour: undefined,
     command: "nexus.openPanel",
   };
 }
@@ -77,8 +93,9 @@ export function usageTable(
   place: { folder: string; session: string; agent?: string | undefined },
 ): string {
   const who = `${plain(place.folder)} · ${place.agent ? `as ${plain(place.agent)}` : plain(place.session)}`;
-  const rows = byCategory(usage.rows).map(
-    (row) => `| ${row.name} | ${row.exact ? "" : "≈ "}${exactly(row.tokens)} | ${shareOf(row.tokens, usage.total)} |`,
+  const rows = byPart(usage).map(
+    ({ part, tokens, exact }) =>
+      `| ${plain(styleOf(part).title)} | ${exact ? "" : "≈ "}${exactly(tokens)} | ${shareOf(tokens, usage.total)} |`,
   );
   const counted = usage.counter.exact
     ? `counted with ${plain(usage.counter.name)}`
@@ -115,20 +132,26 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
     item.text = status.text;
     item.accessibilityInformation = { label: status.spoken, role: "button" };
     item.backgroundColor = status.colour && new vscode.ThemeColor(status.colour);
+    item.color = status.stale ? new vscode.ThemeColor("disabledForeground") : undefined;
     item.command = status.command;
     item.tooltip = tooltip;
     item.show();
   }
 
-  function sayCost({ place, usage }: Cost): void {
+  function sayCost({ place, usage }: Cost, detail?: string): void {
     const about = { folder: place.folder.name, session: place.session, agent: place.agent };
-    const tooltip = new vscode.MarkdownString(usageTable(usage, about), true);
+    const before = detail === undefined ? "" : `$(sync~spin) ${plain(detail)}. The figures are from before.\n\n`;
+    const tooltip = new vscode.MarkdownString(before + usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
-    say(usageText(usage, thresholds(), place.agent), tooltip);
+    say(
+      detail === undefined ? usageText(usage, thresholds(), place.agent) : staleText(usage, detail, place.agent),
+      tooltip,
+    );
   }
 
   function update(): void {
-    if (nexus.state !== "ready") say(stateText(nexus.state, nexus.detail), nexus.detail);
+    if (isOnItsWay(nexus.state) && focus.folder && cost.value) sayCost(cost.value, nexus.detail);
+    else if (nexus.state !== "ready") say(stateText(nexus.state, nexus.detail), nexus.detail);
     else if (!focus.folder) item.hide();
     else if (cost.stale)
       return; // what is there stays until the answer

@@ -5,12 +5,15 @@
 2. A heading says what its part of the prompt takes, with its imports, an import what it brings: together
    never more than the file (`prompt.shares`). Of a skill's text, and of a file that is not sent, the text
    alone is counted.
-3. Estimates begin with `≈`. Lenses are for reading: their commands have a title and do nothing.
+3. Estimates begin with `≈`.
+4. The command of a lens, `nexus.showInContext`, is the client's: it shows what is counted. Its argument has
+   the place in the file and, where there is one, the place in the prompt. A client that does not know the
+   command shows the title alone.
 
 Counting a long text the first time takes long: for worker threads.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context import assembly
 from nexus_context.budget import usage
@@ -33,19 +36,50 @@ NOT_SENT = {
     "invalid": "its front matter cannot be read",
 }
 SETTINGS = ("config", "mcp")
+COMMAND = "nexus.showInContext"
 _TOP = Span(0, 0)
 
 
-def code_lenses(snapshot: "Snapshot", path: str, encoding: str) -> list[dict[str, Any]]:
-    """The lenses of one file; none of one that could not be a part of the prompt."""
+class _Lens(NamedTuple):
+    """`span` is its place in the file, `counted` that of what it counts in the prompt, if it is there."""
+
+    span: Span
+    title: str
+    counted: Span | None = None
+
+
+def code_lenses(
+    snapshot: "Snapshot",
+    path: str,
+    encoding: str,
+    *,
+    folder: str,
+    agent: str | None = None,
+    asked: bool = True,
+) -> list[dict[str, Any]]:
+    """The lenses of one file; none of one that could not be a part of the prompt.
+
+    `folder` is the URI of the folder whose snapshot it is, `agent` the name of the agent. `asked`: clients
+    can ask for that prompt; they cannot for that of an agent that does not live.
+    """
     locate = Locator(snapshot.layers, encoding)
-    return [
-        {"range": locate.range(path, span), "command": {"title": title, "command": ""}}
-        for span, title in _titles(snapshot, path)
-    ]
+    lenses: list[dict[str, Any]] = []
+    for span, title, counted in _lenses(snapshot, path):
+        where = locate.range(path, span)
+        target: dict[str, Any] = {
+            "workspaceFolder": folder,
+            "source": {"uri": locate.uri(path), "range": where},
+        }
+        if agent is not None:
+            target["agent"] = agent
+        if counted is not None and asked:
+            target["prompt"] = locate.range_in(snapshot.prompt.text, counted)
+        command = {"title": title, "command": COMMAND, "arguments": [target]}
+        lenses.append({"range": where, "command": command})
+    return lenses
 
 
-def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
+def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     counter = assembly.model_of(snapshot, None)[1]
     text = snapshot.layers.texts.get(path)
     found = None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
@@ -53,7 +87,7 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
     conditional = _conditional(snapshot, path)
     why = _why_not(snapshot, path) if found is None and skill is None and conditional is None else None
     if text is None:
-        return [] if why is None else [(_TOP, f"not sent: {why}")]
+        return [] if why is None else [_Lens(_TOP, f"not sent: {why}")]
     if skill is not None:
         prompt, where = alone(path, text, skill.body)
     elif found is not None:
@@ -65,7 +99,7 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
     else:
         return []
     parts = [
-        (share, shown(count, counter))
+        (share, shown(count, counter), None if found is None else share.span)
         for share, count in counted_shares(prompt, where, path, text, counter, most=MOST)
     ]
     total = counter.count(prompt.text) if found is None else 0
@@ -77,7 +111,20 @@ def _titles(snapshot: "Snapshot", path: str) -> list[tuple[Span, str]]:
         top = _of_sent(snapshot, path, found, counter)
         top += f" · {shown(total, counter)} when it is activated" if skill is not None else ""
     imports = {"heading": "", "import": " imported"}
-    return [(_TOP, top), *((share.source, f"{tokens}{imports[share.kind]}") for share, tokens in parts)]
+    whole = None if why is not None else _place_of(snapshot, path)
+    return [
+        _Lens(_TOP, top, whole),
+        *(_Lens(share.source, f"{tokens}{imports[share.kind]}", span) for share, tokens, span in parts),
+    ]
+
+
+def _place_of(snapshot: "Snapshot", path: str) -> Span | None:
+    """From the heading that the prompt gives a file to the end of its text, without the line below it."""
+    own = [one for one in snapshot.prompt.fragments if one.path == path and one.layer is not None]
+    if not own:
+        return None
+    last = next((one for one in reversed(own) if one.verbatim), own[-1])
+    return Span(own[0].span.start, last.span.end)
 
 
 def _of_sent(snapshot: "Snapshot", path: str, where: Placed | None, counter: TokenCounter) -> str:

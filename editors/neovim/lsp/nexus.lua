@@ -18,5 +18,10 @@ return {
   end,
   reuse_client = nexus.reuse_client,
   on_init = nexus.on_init,
+  commands = {
+    ['nexus.showInContext'] = function(command)
+      require('nexus.view').lens(command)
+    end,
+  },
   handlers = { ['nexus/context/didChange'] = nexus.on_context_change },
 }

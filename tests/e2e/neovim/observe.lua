@@ -84,11 +84,15 @@ function M.request(method, params)
   return answer.result
 end
 
---- Run a user command and wait for the page that it opens: its buffer, in the current window.
+--- Run a user command, or a function, and wait for the page that it opens: its buffer, in the current window.
 function M.open_page(command, view)
-  vim.cmd(command)
+  if type(command) == 'function' then
+    command()
+  else
+    vim.cmd(command)
+  end
   local buffer
-  M.wait('page of ' .. command, function()
+  M.wait('page of ' .. tostring(command), function()
     buffer = vim.fn.bufnr('^nexus://' .. view)
     return buffer > 0 and buffer == vim.api.nvim_get_current_buf()
   end)

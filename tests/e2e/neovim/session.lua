@@ -129,6 +129,44 @@ local function read_pages()
   }
 end
 
+--- A lens of each kind that is run: which page opens, and what is marked there.
+local function run_lenses()
+  local function run(path, line, view)
+    local buffer = observe.open_attached(folder .. path)
+    local shown
+    observe.wait('lenses of ' .. path, function()
+      vim.lsp.codelens.refresh({ bufnr = buffer })
+      shown = vim.lsp.codelens.get(buffer)
+      return #shown > 0
+    end)
+    vim.api.nvim_win_set_cursor(0, { line, 0 })
+    local at_line = vim.iter(shown):filter(function(lens)
+      return lens.range.start.line == line - 1
+    end)
+    vim.ui.select = function(items, _, on_choice)
+      on_choice(items[1], 1)
+    end
+    local page = observe.open_page(vim.lsp.codelens.run, view)
+    local marks = vim.api.nvim_buf_get_extmarks(page, -1, 0, -1, { details = true })
+    local marked = vim.iter(marks):find(function(mark)
+      return mark[4].hl_group == 'Visual'
+    end)
+    local text = marked
+      and vim.api.nvim_buf_get_text(page, marked[2], marked[3], marked[4].end_row, marked[4].end_col, {})
+    local seen_here = {
+      title = at_line:next().command.title,
+      at_mark = marked and vim.deep_equal(vim.api.nvim_win_get_cursor(0), { marked[2] + 1, marked[3] }),
+      text = text and table.concat(text, '\n'),
+    }
+    vim.api.nvim_feedkeys('q', 'x', false)
+    return seen_here
+  end
+  seen.lenses = {
+    heading = run('/.nexus3/NEXUS.md', 11, 'preview'),
+    skill = run('/.nexus3/skills/rotate-key/SKILL.md', 12, 'layers'),
+  }
+end
+
 --- Growing instructions move the figures in the status line.
 local function watch_usage()
   local buffer = observe.open_attached(folder .. '/.nexus3/NEXUS.md')
@@ -218,6 +256,7 @@ observe.run(function()
   fix_mcp()
   open_second_folder()
   read_pages()
+  run_lenses()
   watch_usage()
   create_folder()
   leave()

@@ -65,6 +65,7 @@ function agentNode(agent: AgentInfo, children: ReadonlyMap<string, AgentInfo[]>,
     id: `agent:${agent.agentId}${below.length ? "/" : ""}`,
     label: agent.agentId,
     description: parts.join(" · "),
+    figure: `${agent.usage.counter.exact ? "" : "≈ "}${count(agent.usage.total)}`,
     tooltip: [
       `**${plain(agent.agentId)}**${agent.role ? `, ${plain(agent.role)}` : ""}`,
       ...(agent.notice ? [`$(warning) ${plain(agent.notice)}`] : []),

@@ -6,18 +6,22 @@
  * loop, so that what a change costs is on its way before thousands of rows are compared.
  */
 import * as vscode from "vscode";
-import type { Focus, NextTurn, Nexus } from "../nexus";
-import { rangeOf } from "../prompt";
+import { guarded } from "../ask";
+import { placeIn } from "../mapped";
+import { type Focus, isOnItsWay, type NextTurn, type Nexus } from "../nexus";
+import { rangeOf, show as showDocument } from "../prompt";
+import type { Location } from "../protocol";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
 import type { Node } from "./node";
 import { noticeOf, READING, troubleNotice } from "./notice";
-import { categoryId, rowTrees } from "./rows";
+import { nodeOfPart, rowTrees } from "./rows";
 import { PAGE, sessionNodes } from "./sessions";
-import { type Element, type Tree, tree } from "./tree";
+import { type Element, staleDecorations, type Tree, tree } from "./tree";
 import { type ActionId, type WindowModel, windowModel } from "./window";
 import { windowView } from "./windowView";
+import { pathOf } from "./wording";
 
 type TreeName = Exclude<View, "window">;
 const TREES: readonly TreeName[] = ["rows", "layers", "sessions", "agents"];
@@ -44,6 +48,8 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
 interface Shape {
   /** How many conversations show. */
   sessions: number;
+  /** Whether the side bar has little room. */
+  narrow: boolean;
   readonly rows: ReturnType<typeof rowTrees>;
 }
 
@@ -55,21 +61,57 @@ export function registerPanel(
 ): vscode.Disposable {
   const trees = Object.fromEntries(TREES.map((name) => [name, tree(`nexus.${name}`)])) as Record<TreeName, Tree>;
   const known = feed(nexus, focus, nextTurn, show);
-  const shape: Shape = { sessions: PAGE, rows: rowTrees() };
+  const shape: Shape = { sessions: PAGE, narrow: false, rows: rowTrees() };
   const due = new Set<TreeName>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let told: boolean | undefined;
+  /** URI of a file whose row in the layers is to be shown as soon as it is there. */
+  let awaited: string | undefined;
 
   const page = windowView(context.extensionUri, {
     onVisible: (visible) => look("window", visible),
     onMessage(message) {
       if (message.type === "act") act(message.id);
-      else {
-        showTree(trees.rows, known, "rows", shape); // it may never have been opened
-        void trees.rows.reveal(categoryId(message.category));
-      }
+      else if (message.type === "width") {
+        shape.narrow = message.narrow;
+        show(TREES);
+      } else revealPart(message.part);
     },
   });
+
+  function revealPart(part: string): void {
+    showTree(trees.rows, known, "rows", shape); // it may never have been opened
+    const usage = known.get("usage").value?.usage;
+    if (usage) void trees.rows.reveal(nodeOfPart(part, usage));
+  }
+
+  /** The row of a file in the layers: they may never have been opened. */
+  async function revealFile({ uri }: Location): Promise<void> {
+    awaited = uri;
+    await vscode.commands.executeCommand("nexus.layers.focus");
+    showTree(trees.layers, known, "layers", shape);
+    await revealAwaited();
+  }
+
+  async function revealAwaited(): Promise<void> {
+    if (awaited === undefined) return;
+    const [uri, end] = [awaited, `:${pathOf(awaited)}`]; // what is left out has a path alone
+    const id = trees.layers.find((element) => element.source?.uri === uri || element.id.endsWith(end));
+    if (id === undefined) return;
+    awaited = undefined;
+    await trees.layers.reveal(id);
+  }
+
+  /** Where the text of a row or a file stands in the system prompt. */
+  async function showInPrompt(element?: Element): Promise<void> {
+    const { place } = known;
+    if (!place || !element?.source) return;
+    const { folder, agent } = place;
+    const who = agent === undefined ? {} : { agent };
+    const preview = await nexus.request("nexus/context/preview", { workspaceFolder: folder.uri, ...who });
+    const range = placeIn(preview.fragments, element.source);
+    await showDocument({ kind: "prompt", folder: folder.uri, ...who }, folder.name, range && rangeOf(range));
+  }
 
   function act(id: ActionId): void {
     const source = known.get("usage").value?.usage.cache?.broke?.source;
@@ -100,6 +142,7 @@ export function registerPanel(
     timer = undefined;
     for (const name of due) if (trees[name].view.visible) showTree(trees[name], known, name, shape);
     due.clear();
+    void revealAwaited();
   }
 
   const visibilities = TREES.map((name) => {
@@ -116,8 +159,17 @@ export function registerPanel(
     page,
     ...Object.values(trees),
     ...visibilities,
+    staleDecorations(),
     vscode.commands.registerCommand("nexus.panel.openSource", openSource),
     vscode.commands.registerCommand("nexus.panel.openConversation", openConversation),
+    vscode.commands.registerCommand("nexus.panel.revealFile", revealFile),
+    vscode.commands.registerCommand(
+      "nexus.panel.showInPrompt",
+      guarded((element) => showInPrompt(element as Element | undefined)),
+    ),
+    vscode.commands.registerCommand("nexus.panel.showPart", (about?: { part?: unknown }) => {
+      if (typeof about?.part === "string") revealPart(about.part);
+    }),
     vscode.commands.registerCommand("nexus.panel.refresh", () => known.refresh()),
     vscode.commands.registerCommand("nexus.panel.stopViewingAs", () => focus.setAgent(undefined)),
     vscode.commands.registerCommand("nexus.panel.moreSessions", () => {
@@ -131,10 +183,11 @@ export function registerPanel(
 function windowNow(known: Feed): WindowModel | undefined {
   const { nexus, place } = known;
   const where = place !== undefined ? "here" : vscode.workspace.workspaceFolders?.length ? "elsewhere" : "none";
-  const notice = noticeOf(nexus.state, nexus.detail, where);
-  if (notice) return notice;
   const usage = known.get("usage");
-  if (usage.stale) return undefined;
+  const stale = place !== undefined && usage.value && isOnItsWay(nexus.state) ? nexus.detail : undefined;
+  const notice = stale === undefined ? noticeOf(nexus.state, nexus.detail, where) : undefined;
+  if (notice) return notice;
+  if (usage.stale && stale === undefined) return undefined;
   if (!usage.value) return usage.trouble ? troubleNotice(usage.trouble) : READING;
   return windowModel({
     ...usage.value.place,
@@ -142,7 +195,8 @@ function windowNow(known: Feed): WindowModel | undefined {
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),
     compaction: known.compaction,
-    trouble: usage.trouble,
+    trouble: stale === undefined ? usage.trouble : undefined,
+    stale,
   });
 }
 
@@ -156,12 +210,19 @@ function showTree(shown: Tree, known: Feed, name: TreeName, shape: Shape): void 
   const main = known.get(NEEDS[name][0] ?? "usage");
   const { place } = known;
   const ready = known.nexus.state === "ready" && place !== undefined;
-  if (ready && main.stale) return;
-  const nodes = ready ? nodesOf(known, name, shape) : undefined;
-  view.description = place?.agent !== undefined && name !== "sessions" && ready ? `as ${place.agent}` : "";
+  const stale = place !== undefined && main.value !== undefined && isOnItsWay(known.nexus.state);
+  if ((ready || stale) && main.stale) return;
+  const nodes = ready || stale ? nodesOf(known, name, shape) : undefined;
+  view.description = stale ? "from before" : agentText(known, name);
   view.message = ready && main.trouble ? main.trouble : "";
-  if (nodes) shown.show(nodes);
-  else if (!ready) shown.show([]);
+  if (nodes) shown.show(nodes, { stale, narrow: shape.narrow });
+  else if (!ready || main.trouble) shown.show([]);
+}
+
+/** Whose view a tree is, where it is an agent's. */
+function agentText({ nexus, place }: Feed, name: TreeName): string {
+  const isAgents = place?.agent !== undefined && name !== "sessions" && nexus.state === "ready";
+  return isAgents ? `as ${place.agent}` : "";
 }
 
 /** The nodes of a tree; none while nothing is known. */

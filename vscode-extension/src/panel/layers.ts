@@ -75,6 +75,7 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
     id: `layer:${layer.name}`,
     label: title,
     description: says,
+    ...(tokens ? { figure: figure(tokens, given) } : {}),
     tooltip: [`**${plain(title)}**`, plain(layer.path), says, ...(absent ? [`Not there: ${plain(absent)}`] : [])].join(
       "\n\n",
     ),
@@ -89,6 +90,11 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
 /** `≈ 1,234 tokens`, the mark where the daemon estimates. */
 function cost(tokens: number, given: LayersGiven): string {
   return tokensOf(tokens, given.layers.counter?.exact ?? true);
+}
+
+/** `≈ 1,234`. */
+function figure(tokens: number, given: LayersGiven): string {
+  return `${(given.layers.counter?.exact ?? true) ? "" : "≈ "}${count(tokens)}`;
 }
 
 function layerTokens(layer: Layer, given: LayersGiven): number {
@@ -112,6 +118,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     id: `file:${layer.name}:${file.kind}:${file.uri}`,
     label: name,
     ...(parts.length ? { description: parts.join(" · ") } : {}),
+    ...(file.tokens === undefined ? {} : { figure: figure(file.tokens, given) }),
     tooltip: [
       `**${plain(pathOf(file.uri, given.folder))}**`,
       `${plain(file.kind)}${status ? `: ${status.says}` : ""}${file.appliesTo === undefined ? "" : ` (${plain(file.appliesTo)})`}${file.tokens === undefined ? "" : `, ${cost(file.tokens, given)}`}`,
@@ -123,7 +130,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
       ", ",
     ),
     icon: fileIcon(file, wrong ? worst : 4),
-    context: `file.${file.status}`,
+    context: `file.${file.status}${file.tokens === undefined ? "" : ".prompt"}`,
     ...(file.status === "missing"
       ? {}
       : { command: OPEN, subject: { source: { uri: file.uri, range: first?.range ?? TOP } } }),
@@ -155,10 +162,11 @@ function importNodes(layer: Layer, given: LayersGiven): Node[] {
     id: `import:${layer.name}:${uri}`,
     label: nameOf(uri),
     description: `${cost(own, given)} · imported`,
+    figure: figure(own, given),
     tooltip: `**${plain(pathOf(uri, given.folder))}**\n\nimported, ${cost(own, given)}`,
     spoken: `${nameOf(uri)}, imported, ${cost(own, given)}`,
     icon: { name: "references" },
-    context: "file.imported",
+    context: "file.imported.prompt",
     command: OPEN,
     subject: { source: { uri, range: TOP } },
   }));

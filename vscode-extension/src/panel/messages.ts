@@ -9,14 +9,16 @@ export interface ToPage {
 export type FromPage =
   | { readonly type: "ready" }
   | { readonly type: "act"; readonly id: ActionId }
-  | { readonly type: "reveal"; readonly category: string };
+  | { readonly type: "reveal"; readonly part: string }
+  | { readonly type: "width"; readonly narrow: boolean };
 
 /** A message of the page; undefined: it is none, and nothing is done. */
 export function fromPage(message: unknown): FromPage | undefined {
   if (typeof message !== "object" || message === null) return undefined;
-  const { type, id, category } = message as Record<string, unknown>;
+  const { type, id, part, narrow } = message as Record<string, unknown>;
   if (type === "ready") return { type };
   if (type === "act" && typeof id === "string") return { type, id: id as ActionId };
-  if (type === "reveal" && typeof category === "string") return { type, category };
+  if (type === "reveal" && typeof part === "string") return { type, part };
+  if (type === "width" && typeof narrow === "boolean") return { type, narrow };
   return undefined;
 }

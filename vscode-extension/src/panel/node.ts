@@ -31,6 +31,8 @@ export interface Node {
   readonly id: string;
   readonly label: string;
   readonly description?: string;
+  /** The figure that a narrow view shows first: `≈ 1,234`. */
+  readonly figure?: string;
   /** Markdown. */
   readonly tooltip?: Text;
   /** What a screen reader says instead of label and description. */

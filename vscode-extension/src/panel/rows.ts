@@ -6,7 +6,8 @@
  * 2. Tools stand below the MCP server whose name they begin with.
  * 3. Ids do not hold counts: the row of a conversation stays the same row while it grows.
  */
-import type { Category, TokenUsage, UsageRow } from "../protocol";
+import { firstRow } from "../parts";
+import type { TokenUsage, UsageRow } from "../protocol";
 import { type Icon, type Node, sameLocation } from "./node";
 import { CATEGORIES, count, isCategory, placeOf, plain, plural, share, tokensOf } from "./wording";
 
@@ -58,6 +59,13 @@ export function categoryId(category: string): string {
   return `category:${category}`;
 }
 
+/** The id of the node at which a part of the bar begins: a row's in the system prompt, else a category's. */
+export function nodeOfPart(part: string, { rows }: TokenUsage): string {
+  const row = firstRow(part, rows);
+  if (!row) return categoryId("system");
+  return row.category === "system" ? `row:system/${row.label}` : categoryId(row.category);
+}
+
 function categoryNode(category: string, rows: readonly UsageRow[], given: Making): Node {
   const known = isCategory(category) ? CATEGORIES[category] : undefined;
   const title = known?.title ?? category;
@@ -68,9 +76,10 @@ function categoryNode(category: string, rows: readonly UsageRow[], given: Making
     id: categoryId(category),
     label: title,
     description: figures(tokens, exact, given.usage),
+    figure: figure(tokens, exact),
     tooltip: `**${plain(title)}**\n\n${cost(tokens, exact, given.usage)} in ${plural(rows.length, "row")}`,
     spoken: `${title}, ${cost(tokens, exact, given.usage)}`,
-    icon: { name: known?.icon ?? "circle-outline", colour: known?.colour ?? "charts.lines" },
+    icon: { name: known?.icon ?? "circle-outline", colour: known?.colour ?? "descriptionForeground" },
     context: "category",
     open: true,
     children,
@@ -90,7 +99,7 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
     }
     const owner = ownerOf(row.label, byLabel);
     const short = owner ? row.label.slice(owner.label.length + 2) : shortened(row.label);
-    const node = rowNode(id(row.label), short, row, given, category);
+    const node = rowNode(id(row.label), short, row, given);
     if (owner) {
       owner.children.push(node);
       continue;
@@ -141,7 +150,7 @@ function toolNodes(rows: readonly UsageRow[], given: Making): Node[] {
   const servers = new Set(given.servers);
   for (const row of rows) {
     const server = serverOf(row.label, servers);
-    const node = rowNode(id(row.label), row.label, row, given, "tools");
+    const node = rowNode(id(row.label), row.label, row, given);
     if (server === undefined) {
       nodes.push(node);
       continue;
@@ -172,6 +181,7 @@ function serverNode(name: string, rows: readonly UsageRow[], children: readonly 
     id: `server:${name}`,
     label: name,
     description: `${figures(tokens, exact, given.usage)} · ${plural(rows.length, "tool")}`,
+    figure: figure(tokens, exact),
     tooltip: `**${plain(name)}**\n\n${cost(tokens, exact, given.usage)}`,
     spoken: `server ${name}, ${plural(rows.length, "tool")}, ${cost(tokens, exact, given.usage)}`,
     icon: { name: "server" },
@@ -180,13 +190,13 @@ function serverNode(name: string, rows: readonly UsageRow[], children: readonly 
   };
 }
 
-function rowNode(id: string, label: string, row: UsageRow, given: Making, category: string): Node {
+function rowNode(id: string, label: string, row: UsageRow, given: Making): Node {
   const { folder, last, made } = given;
   const { available } = given.usage;
   const old = last.get(id);
   const same =
     old?.node.label === label && old.folder === folder && old.available === available && sameRow(old.row, row);
-  const node = same ? old.node : newRowNode(id, label, row, given, category);
+  const node = same ? old.node : newRowNode(id, label, row, given);
   made.set(id, { row, available, folder, node });
   return node;
 }
@@ -201,18 +211,19 @@ function sameRow(one: UsageRow, other: UsageRow): boolean {
   );
 }
 
-function newRowNode(id: string, label: string, row: UsageRow, given: Making, category: string): Node {
+function newRowNode(id: string, label: string, row: UsageRow, given: Making): Node {
   const { usage, folder } = given;
   const says = () => cost(row.tokens, row.exact, usage);
   const node: Node = {
     id,
     label,
     description: figures(row.tokens, row.exact, usage),
+    figure: figure(row.tokens, row.exact),
     tooltip: () =>
       `**${plain(row.label)}**\n\n${says()}${row.source ? `\n\n${plain(placeOf(row.source, folder))}` : ""}`,
     spoken: () => `${label}, ${says()}${row.source ? `, from ${placeOf(row.source, folder)}` : ""}`,
-    icon: iconOf(category as Category, row),
-    context: row.source ? "row.source" : "row",
+    icon: iconOf(row),
+    context: row.source ? (row.category === "system" ? "row.source.prompt" : "row.source") : "row",
   };
   if (row.source) return { ...node, command: OPEN, subject: { source: row.source } };
   if (row.message === undefined) return node;
@@ -237,11 +248,12 @@ const ICONS = Object.fromEntries(
   ]),
 );
 
-function iconOf(category: Category, row: UsageRow): Icon {
-  return ICONS[iconName(category, row)] ?? { name: "circle-outline" };
+function iconOf(row: UsageRow): Icon {
+  return ICONS[iconName(row)] ?? { name: "circle-outline" };
 }
 
-function iconName(category: Category, row: UsageRow): string {
+function iconName(row: UsageRow): string {
+  const { category } = row;
   if (category === "tools") return "symbol-method";
   if (category === "history") return row.label.startsWith("names and values") ? "note" : "comment";
   if (category === "memory") return "bookmark";
@@ -249,8 +261,13 @@ function iconName(category: Category, row: UsageRow): string {
   return row.source ? "file" : "symbol-string";
 }
 
+/** `≈ 1,234`. */
+function figure(tokens: number, exact: boolean): string {
+  return `${exact ? "" : "≈ "}${count(tokens)}`;
+}
+
 function figures(tokens: number, exact: boolean, usage: TokenUsage): string {
-  return `${exact ? "" : "≈ "}${count(tokens)} · ${share(tokens, usage)}`;
+  return `${figure(tokens, exact)} · ${share(tokens, usage)}`;
 }
 
 function cost(tokens: number, exact: boolean, usage: TokenUsage): string {

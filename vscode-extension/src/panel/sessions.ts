@@ -53,6 +53,7 @@ function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
     id: `session:${one.session}`,
     label: one.session,
     description: parts.join(" · "),
+    figure: count(one.tokens),
     tooltip: [
       `**${plain(one.session)}**${isCurrent ? " (current)" : ""}`,
       `${plural(one.messages, "message")} in ${plural(one.turns, "turn")}, ${plural(one.tokens, "token")}, compacted ones among them`,

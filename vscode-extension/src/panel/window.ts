@@ -5,9 +5,11 @@
  * 2. Shares are of what is available, as the daemon's `percent`. Widths are of the whole window, the part
  *    that is kept free for answers included; in the scale `used` they are of what is used.
  * 3. The levels are the daemon's: a notice from 75 %, warnings from 90 % and 95 %.
+ * 4. While a server is on its way the figures of the one before stay, and say so.
  */
-import type { Category, EffectiveConfig, Layers, TokenUsage } from "../protocol";
-import { CATEGORIES, count, dollars, isCategory, percent, plural, share, tokensOf } from "./wording";
+import { byPart, type PartName, styleOf } from "../parts";
+import type { EffectiveConfig, Layers, TokenUsage } from "../protocol";
+import { count, dollars, percent, plural, share, tokensOf } from "./wording";
 
 export type ActionId =
   | "openFolder"
@@ -42,8 +44,10 @@ export interface Notice {
 }
 
 export interface Segment {
-  readonly category: string;
+  readonly part: PartName;
   readonly title: string;
+  /** What belongs to it, for people. */
+  readonly holds: string;
   readonly colour: string;
   readonly tokens: string;
   readonly share: string;
@@ -89,8 +93,10 @@ export interface Bar {
   readonly level: Level;
   readonly counter: string;
   readonly segments: readonly Segment[];
-  readonly free: { readonly tokens: string; readonly width: number };
+  readonly free: { readonly tokens: string; readonly share: string; readonly width: number };
   readonly reserved?: { readonly tokens: string; readonly width: number };
+  /** Why the figures are those of before. */
+  readonly stale?: string;
   readonly marks: readonly Mark[];
   /** The scale that shows more, unless the user has chosen one. */
   readonly scale: "window" | "used";
@@ -119,6 +125,8 @@ export interface WindowGiven {
   readonly compaction?: LastCompaction | undefined;
   /** Why the figures may be old. */
   readonly trouble?: string | undefined;
+  /** What the server that will bring new ones is doing. */
+  readonly stale?: string | undefined;
 }
 
 /** Below this, in percent, the bar of the whole window would show next to nothing. */
@@ -152,7 +160,8 @@ export function windowModel(given: WindowGiven): Bar {
     level,
     counter: usage.counter.exact ? `exact (${usage.counter.name})` : `an estimate (${usage.counter.name})`,
     segments: segmentsOf(usage, base),
-    free: { tokens: count(free), width: (100 * free) / base },
+    free: { tokens: count(free), share: share(free, usage), width: (100 * free) / base },
+    ...(given.stale === undefined ? {} : { stale: `${given.stale || "Starting Nexus"}. The figures are from before.` }),
     ...(kept ? { reserved: { tokens: count(kept), width: (100 * kept) / base } } : {}),
     marks: marksOf(given, base),
     scale: usage.percent < LITTLE ? "used" : "window",
@@ -163,29 +172,20 @@ export function windowModel(given: WindowGiven): Bar {
 }
 
 function segmentsOf(usage: TokenUsage, base: number): Segment[] {
-  const sums = new Map<string, { tokens: number; exact: boolean }>();
-  for (const row of usage.rows) {
-    const sum = sums.get(row.category) ?? { tokens: 0, exact: true };
-    sums.set(row.category, { tokens: sum.tokens + row.tokens, exact: sum.exact && row.exact });
-  }
-  const order = Object.keys(CATEGORIES);
-  const place = (category: string) => (isCategory(category) ? order.indexOf(category) : order.length);
-  return [...sums]
-    .sort(([one], [other]) => place(one) - place(other))
-    .map(([category, { tokens, exact }]) => {
-      const known = isCategory(category) ? CATEGORIES[category as Category] : undefined;
-      const title = known?.title ?? category;
-      const part = share(tokens, usage);
-      return {
-        category,
-        title,
-        colour: known?.colour ?? "charts.lines",
-        tokens: `${exact ? "" : "≈ "}${count(tokens)}`,
-        share: part,
-        widths: { window: (100 * tokens) / base, used: (100 * tokens) / Math.max(usage.total, 1) },
-        spoken: `${title}: ${tokensOf(tokens, exact)}, ${part}`,
-      };
-    });
+  return byPart(usage).map(({ part, tokens, exact }) => {
+    const { title, holds, colour } = styleOf(part);
+    const ofAvailable = share(tokens, usage);
+    return {
+      part,
+      title,
+      holds,
+      colour,
+      tokens: `${exact ? "" : "≈ "}${count(tokens)}`,
+      share: ofAvailable,
+      widths: { window: (100 * tokens) / base, used: (100 * tokens) / Math.max(usage.total, 1) },
+      spoken: `${title}: ${tokensOf(tokens, exact)}, ${ofAvailable}`,
+    };
+  });
 }
 
 function marksOf(given: WindowGiven, base: number): Mark[] {

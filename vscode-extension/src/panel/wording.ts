@@ -9,11 +9,11 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** The categories in the order in which they are sent, with their names and theme colours. */
 export const CATEGORIES: Readonly<Record<Category, { title: string; icon: string; colour: string }>> = {
-  system: { title: TITLES.system, icon: "book", colour: "charts.blue" },
-  tools: { title: TITLES.tools, icon: "tools", colour: "charts.orange" },
-  history: { title: TITLES.history, icon: "comment-discussion", colour: "charts.purple" },
-  memory: { title: TITLES.memory, icon: "database", colour: "charts.green" },
-  event: { title: TITLES.event, icon: "edit", colour: "charts.yellow" },
+  system: { title: TITLES.system, icon: "book", colour: "nexus.instructions" },
+  tools: { title: TITLES.tools, icon: "tools", colour: "nexus.tools" },
+  history: { title: TITLES.history, icon: "comment-discussion", colour: "nexus.history" },
+  memory: { title: TITLES.memory, icon: "database", colour: "nexus.memory" },
+  event: { title: TITLES.event, icon: "edit", colour: "nexus.message" },
 };
 
 export function isCategory(name: string): name is Category {

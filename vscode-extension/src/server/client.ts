@@ -4,12 +4,15 @@
  * 1. One client is one run of the server. It is never restarted; `daemon.ts` makes a new one.
  * 2. The daemon's requests are commands of the protocol too, `nexus.context.assemble` and the like, for programs that
  *    cannot send requests. A name that somebody else has taken is left to them: it must not stop the start.
+ * 3. Code lenses outlive it: `lenses.ts` asks for them, and hears here that they are old.
  */
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import {
   CloseAction,
   type CloseHandlerResult,
+  CodeLensRefreshRequest,
+  CodeLensRequest,
   ErrorAction,
   ExecuteCommandRequest,
   LanguageClient,
@@ -30,6 +33,9 @@ export const connect: Connect = async (options) => {
   let stopping = false;
   const client = new LanguageClient("nexus", "Nexus", executable(options), clientOptions(options));
   const commands = offerCommands(client, options.output);
+  client.getFeature(CodeLensRequest.method).initialize = () => {
+    client.onRequest(CodeLensRefreshRequest.type, () => options.notified(CodeLensRefreshRequest.method, undefined));
+  };
   client.registerFeature({
     fillClientCapabilities(capabilities) {
       capabilities.experimental = { ...capabilities.experimental, nexus: { modelComplete: true } };

@@ -7,6 +7,7 @@
  * 3. A request waits for a server that is on its way, starts one that was stopped, and is refused by one that failed.
  */
 import * as vscode from "vscode";
+import type { LensServer, ServerLens } from "../lenses";
 import { type Nexus, NexusError, type ServerState } from "../nexus";
 import type {
   AgentDidChange,
@@ -40,7 +41,7 @@ type Answerer = (params: ModelCompleteParams, token: vscode.CancellationToken) =
 const NO_REQUEST = -32601;
 const CANCELLED = [-32800, -32802];
 
-export class Daemon implements Nexus, vscode.Disposable {
+export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private now: ServerState = "stopped";
   private doing = "";
   private connection: Connection | undefined;
@@ -54,11 +55,13 @@ export class Daemon implements Nexus, vscode.Disposable {
   private readonly contexts = new vscode.EventEmitter<ContextDidChange>();
   private readonly sessions = new vscode.EventEmitter<SessionDidChange>();
   private readonly agents = new vscode.EventEmitter<AgentDidChange>();
+  private readonly oldLenses = new vscode.EventEmitter<void>();
 
   readonly onDidChangeState = this.states.event;
   readonly onDidChangeContext = this.contexts.event;
   readonly onDidChangeSession = this.sessions.event;
   readonly onDidChangeAgent = this.agents.event;
+  readonly onDidChangeLenses = this.oldLenses.event;
 
   constructor(private readonly parts: DaemonParts) {}
 
@@ -85,19 +88,24 @@ export class Daemon implements Nexus, vscode.Disposable {
   }
 
   async restart(): Promise<void> {
-    await this.stop();
+    await this.end("finding", "Restarting the server");
+    if (this.now === "stopped") return; // meanwhile
     this.parts.backoff.reset();
     await this.start();
   }
 
   /** Ends the server, or what was on its way to it. */
   async stop(detail = ""): Promise<void> {
+    await this.end("stopped", detail);
+  }
+
+  private async end(state: ServerState, detail: string): Promise<void> {
     this.life++;
     this.beginning = undefined;
     clearTimeout(this.timer);
     const connection = this.connection;
     this.connection = undefined;
-    this.set("stopped", detail);
+    this.set(state, detail);
     await connection?.stop();
   }
 
@@ -106,9 +114,18 @@ export class Daemon implements Nexus, vscode.Disposable {
     params: Requests[M]["params"],
     token?: vscode.CancellationToken,
   ): Promise<Requests[M]["result"]> {
+    return (await this.ask(method, params, token)) as Requests[M]["result"];
+  }
+
+  async lenses(uri: string, token: vscode.CancellationToken): Promise<readonly ServerLens[]> {
+    const answer = await this.ask("textDocument/codeLens", { textDocument: { uri } }, token);
+    return (answer as ServerLens[] | null) ?? [];
+  }
+
+  private async ask(method: string, params: unknown, token?: vscode.CancellationToken): Promise<unknown> {
     const connection = await this.connected(token);
     try {
-      return (await connection.request(method, params, token)) as Requests[M]["result"];
+      return await connection.request(method, params, token);
     } catch (error) {
       throw this.refusal(method, error, connection);
     }
@@ -123,7 +140,7 @@ export class Daemon implements Nexus, vscode.Disposable {
 
   dispose(): void {
     void this.stop();
-    for (const emitter of [this.states, this.contexts, this.sessions, this.agents]) emitter.dispose();
+    for (const emitter of [this.states, this.contexts, this.sessions, this.agents, this.oldLenses]) emitter.dispose();
   }
 
   private async begin(life: number): Promise<void> {
@@ -239,6 +256,7 @@ export class Daemon implements Nexus, vscode.Disposable {
     if (method === "nexus/context/didChange") this.contexts.fire(params as ContextDidChange);
     else if (method === "nexus/session/didChange") this.sessions.fire(params as SessionDidChange);
     else if (method === "nexus/agent/didChange") this.agents.fire(params as AgentDidChange);
+    else if (method === "workspace/codeLens/refresh") this.oldLenses.fire();
   }
 
   private set(state: ServerState, detail: string): void {

@@ -48,9 +48,18 @@ test("the panel shows the daemon's very numbers", async () => {
     model: usage.model,
   });
   const legend = await panel.locator(".legend .entry .tokens").allTextContents();
-  const sums = Map.groupBy(usage.rows, (row) => row.category);
-  const wanted = [...sums.values()].map((rows) => whole(rows.reduce((sum, row) => sum + row.tokens, 0)));
-  expect(legend).toEqual([...wanted, whole(usage.remaining), whole(usage.limit - usage.available)]);
+  expect([...new Set(usage.rows.map((row) => row.category))]).toEqual(["system"]);
+  const parts = (usage.parts ?? []).filter(({ tokens }) => tokens > 0).map(({ tokens }) => whole(tokens));
+  expect(parts).toHaveLength(4);
+  expect(legend).toEqual([...parts, whole(usage.remaining), whole(usage.limit - usage.available)]);
+  expect(await panel.locator(".legend .entry .title").allTextContents()).toEqual([
+    "Your instructions",
+    "Skills",
+    "MCP and tools",
+    "Nexus's own text",
+    "Free",
+    "Kept for answers",
+  ]);
 });
 
 test("every row is in the tree with its tokens", async () => {
@@ -86,12 +95,12 @@ test("the keyboard walks through the legend and from there into the tree", async
   expect(await last.locator(".entry").evaluate((entry) => entry === entry.ownerDocument.activeElement)).toBe(true);
   await bench.page.keyboard.press("Home");
   await bench.page.keyboard.press("Enter");
-  await bench.page.locator('.part.sidebar .monaco-list-row.focused[aria-label^="System prompt, "]').waitFor();
+  await bench.page.locator('.part.sidebar .monaco-list-row.focused[aria-label^="Agent Definition, "]').waitFor();
   await bench.page.keyboard.press("ArrowDown");
   const focused = bench.page.locator(".part.sidebar .monaco-list-row.focused");
   await until(
     () => focused.getAttribute("aria-label"),
-    (label) => !label?.startsWith("System prompt, "),
+    (label) => !label?.startsWith("Agent Definition, "),
   );
 });
 

@@ -5,11 +5,17 @@ import { beforeAll, beforeEach, test } from "vitest";
 import type { Message } from "../../src/protocol.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, window, world } from "./harness/each.ts";
+import { daemons, signal } from "./harness/processes.ts";
 import type { Opening, Workbench } from "./harness/workbench.ts";
 import { copyExample, EXTENSION, REPOSITORY } from "./harness/world.ts";
 
 const FOLDER = path.join(EXTENSION, "media/screenshots");
+/** Pictures that are looked at, and not kept. */
+const LOOKS = path.join(process.env.NEXUS_E2E_CACHE ?? path.join(EXTENSION, ".e2e"), "looks");
+/** The pictures of the walkthrough. */
+const WALKTHROUGH = path.join(EXTENSION, "walkthrough");
 const SIZE = { width: 1280, height: 800 };
+const LONG_MS = 400_000; // some forty pictures
 const SETTLE_MS = 1_500; // fades, and what VS Code does when it has time
 const QUESTION = "May two session tokens be compared with ==?";
 const ANSWER = `No. \`==\` stops at the first byte that differs, so the time it takes tells how much of a guess is right. The conventions of **auth-service** ask for a comparison in constant time:
@@ -63,6 +69,70 @@ test("the panel", async () => {
   }
   await bench.close();
 });
+
+test(
+  "the panel in every theme and width",
+  async () => {
+    const folder = await company("looks");
+    const bench = await open({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    for (const theme of ["dark", "light", "hc-dark", "hc-light"] as const) {
+      await bench.dress(theme);
+      await bench.openPanel();
+      await bench.unfold("Context Window", "What Costs What");
+      for (const width of [180, 300, 430]) {
+        await bench.widenSideBar(width);
+        await bench.heighten("Context Window", width < 250 ? 480 : 400);
+        await settle(bench);
+        console.log(await bench.photograph(".part.sidebar", `panel-${theme}-${width}`, LOOKS));
+        if (width === 300) console.log(await bench.photograph(".part.sidebar", `panel-${theme}`, WALKTHROUGH));
+      }
+      console.log(await bench.photograph(".part.editor", `editor-${theme}`, LOOKS));
+    }
+    bench.undress();
+    await bench.close();
+  },
+  LONG_MS,
+);
+
+test(
+  "a lens in the prompt, menus by key, and the figures of before",
+  async () => {
+    const folder = await company("moments");
+    const bench = await open({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    const look = async (name: string) => console.log(await bench.screenshot(name, LOOKS));
+    const panel = await bench.openPanel();
+    await bench.widenSideBar(340);
+    await bench.unfold("Context Window", "What Costs What", "Layers");
+    await panel.locator('.legend .entry[tabindex="0"]').focus();
+    await bench.page.keyboard.press("Shift+F10");
+    await bench.menu().first().waitFor();
+    await look("menu-of-a-part");
+    await bench.page.keyboard.press("Escape");
+    await bench.row("What Costs What", /Soul/).first().click();
+    await bench.row("What Costs What", /Soul/).first().press("Shift+F10");
+    await bench.menu().first().waitFor();
+    await look("menu-of-a-row");
+    await bench.page.keyboard.press("Escape");
+    await bench.openFile(".nexus3/NEXUS.md");
+    const [daemon] = daemons(world().pid);
+    if (daemon) signal(daemon.pid, "SIGKILL");
+    await panel.locator(".window[data-stale]").waitFor();
+    await bench.page.waitForTimeout(SETTLE_MS / 2);
+    await look("figures-of-before");
+    await bench.ready();
+    await bench.lens("30 tokens").click();
+    await bench.page.locator(".part.editor .tab.active", { hasText: "system prompt" }).waitFor();
+    await bench.page.waitForTimeout(SETTLE_MS);
+    await look("lens-in-the-prompt");
+    await bench.page.keyboard.press("Control+B");
+    await bench.command("Nexus: Open Walkthrough");
+    await bench.page.locator(".gettingStartedContainer img").first().waitFor();
+    await bench.page.waitForTimeout(SETTLE_MS);
+    await look("walkthrough");
+    await bench.close();
+  },
+  LONG_MS,
+);
 
 test("the chat", async () => {
   const folder = await company("chat");

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import * as vscode from "vscode";
@@ -288,14 +288,20 @@ test.each([
   expect(subjectOf(argument)).toEqual(subject);
 });
 
+interface Step {
+  readonly id: string;
+  readonly description: string;
+  readonly media: { readonly markdown?: string; readonly image?: Record<string, string>; readonly altText?: string };
+}
+
 interface Manifest {
   contributes: {
-    commands: { command: string; enablement?: string }[];
-    menus: Record<string, { command: string }[]>;
+    commands: { command: string; enablement?: string; icon?: string | { light: string; dark: string } }[];
+    menus: Record<string, { command: string; when: string; group?: string }[]>;
     keybindings: { command: string }[];
     configuration: { properties: Record<string, unknown> };
     jsonValidation: { url: string }[];
-    walkthroughs: { steps: { media: { markdown: string } }[] }[];
+    walkthroughs: { steps: Step[] }[];
   };
   capabilities: { untrustedWorkspaces: { supported: string; restrictedConfigurations: string[] } };
 }
@@ -357,8 +363,50 @@ test("what names a program may not come from a folder that is not trusted", () =
 });
 
 test("what the walkthrough shows is there", () => {
-  const shown = manifest.contributes.walkthroughs.flatMap((one) => one.steps.map((step) => step.media.markdown));
-  for (const path of shown) expect(file(path)).toMatch(/^# /);
+  for (const { markdown, image, altText } of steps.map(({ media }) => media)) {
+    if (markdown !== undefined) expect(file(markdown)).toMatch(/^# /);
+    for (const path of Object.values(image ?? {})) expect(size(path)).toBeLessThan(100_000);
+    if (image)
+      expect([Object.keys(image), altText?.length]).toEqual([["dark", "light", "hc", "hcLight"], expect.any(Number)]);
+  }
+  const [first] = steps;
+  expect([first?.id, first?.media.image?.dark]).toEqual(["panel", "walkthrough/panel-dark.png"]);
+});
+
+const steps = manifest.contributes.walkthroughs.flatMap((one) => one.steps);
+const size = (path: string) => statSync(resolve(__dirname, "../..", path)).size;
+
+test("every command that the walkthrough names is there", () => {
+  const links = steps.flatMap(({ description }) =>
+    [...description.matchAll(/\(command:([\w.]+)/g)].map(([, id]) => id),
+  );
+  const declared = manifest.contributes.commands.map(({ command }) => command);
+  expect(links.filter((id) => !declared.includes(id ?? ""))).toEqual(["workbench.action.chat.open"]);
+  const taught = file("walkthrough/chat.md").matchAll(/^- `\/(\w+)/gm);
+  expect([...taught].map(([, name]) => name)).toEqual(chatCommands.map(({ name }) => name));
+});
+
+const chatCommands = (
+  JSON.parse(file("package.json")) as { contributes: { chatParticipants: { commands: { name: string }[] }[] } }
+).contributes.chatParticipants.flatMap(({ commands }) => commands);
+
+test("an icon of our own has one colour for each kind of theme, as the editor's icons have", () => {
+  const icon = manifest.contributes.commands.find(({ command }) => command === "nexus.showPrompt")?.icon;
+  expect(icon).toEqual({ light: "media/prompt-light.svg", dark: "media/prompt-dark.svg" });
+  const colours = (path: string) => [...new Set(file(path).match(/#[\dA-F]{6}/gi))];
+  expect([colours("media/prompt-light.svg"), colours("media/prompt-dark.svg")]).toEqual([["#424242"], ["#C5C5C5"]]);
+  expect(file("media/prompt-dark.svg")).toContain('width="16" height="16" viewBox="0 0 16 16"');
+});
+
+test("what stands beside a row stands in its menu, too: the keyboard reaches no other place", () => {
+  const items = manifest.contributes.menus["view/item/context"] ?? [];
+  const inline = items.filter(({ group }) => group?.startsWith("inline"));
+  const inMenu = items.filter(({ group }) => !group?.startsWith("inline"));
+  expect(inline.length).toBeGreaterThan(3);
+  const missing = inline.filter(
+    (one) => !inMenu.some(({ command, when }) => command === one.command && when === one.when),
+  );
+  expect(missing).toEqual([]);
 });
 
 test("the lock file is of the dependencies that the server declares, and names no host", () => {

@@ -159,6 +159,41 @@ test.each([
   expect(refused.message).toMatch(message);
 });
 
+test("a restart is on its way from the beginning: nobody takes it for a server that was stopped", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  states.length = 0;
+  const restarted = nexus.restart();
+  const [state, detail] = [nexus.state, nexus.detail];
+  const asked = nexus.request("nexus/status", {}); // waits for the next one
+  await restarted;
+  expect([state, detail]).toEqual(["finding", "Restarting the server"]);
+  expect(states).toEqual(["finding", "finding", "starting", "ready"]);
+  await expect(asked).resolves.toEqual({ method: "nexus/status" });
+  expect([opened.length, stopped]).toEqual([2, 1]);
+});
+
+test("a restart that is stopped meanwhile starts nothing", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  const restarted = nexus.restart();
+  await nexus.stop();
+  await restarted;
+  expect([nexus.state, opened.length]).toEqual(["stopped", 1]);
+});
+
+test("lenses are asked for as any client asks, and who listens hears when they are old", async () => {
+  const nexus = daemon();
+  await nexus.start();
+  const { token } = new CancellationTokenSource();
+  answer = (method) => (method === "textDocument/codeLens" ? null : { method });
+  expect(await nexus.lenses("file:///w/NEXUS.md", token)).toEqual([]);
+  let old = 0;
+  nexus.onDidChangeLenses(() => old++);
+  opened[0]?.notified("workspace/codeLens/refresh", undefined);
+  expect(old).toBe(1);
+});
+
 test("notifications reach who listens", async () => {
   const nexus = daemon();
   await nexus.start();

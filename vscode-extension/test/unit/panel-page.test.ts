@@ -41,9 +41,11 @@ describe("the page", () => {
     shown.show(model());
     expect([text(".used"), text(".of"), text(".percent")]).toEqual(["618", "of 1,043,576 tokens", "0.1 %"]);
     expect(legend().map((entry) => entry.textContent)).toEqual([
-      "System prompt5500.1 %",
+      "Your instructions403< 0.1 %",
+      "MCP and tools52< 0.1 %",
+      "Nexus's own text95< 0.1 %",
       "History68< 0.1 %",
-      "Free1,042,958",
+      "Free1,042,95899.9 %",
       "Kept for answers4,000",
     ]);
     expect(root.querySelector(".strip")?.getAttribute("aria-label")).toBe("618 tokens of 1,043,576 used, 0.1 %.");
@@ -56,7 +58,7 @@ describe("the page", () => {
     shown.show(model(usageOf(rows(10, 25, 3_000))));
     expect([...root.querySelectorAll("*")].every((element, index) => element === before[index])).toBe(true);
     expect(document.activeElement).toBe(legend()[1]);
-    expect(texts(".legend .tokens").slice(0, 3)).toEqual(["10", "25", "3,000"]);
+    expect(texts(".legend .tokens").slice(0, 3)).toEqual(["25", "10", "3,000"]);
   });
 
   it("touches nothing when nothing changed", async () => {
@@ -80,31 +82,90 @@ describe("the page", () => {
     observer.disconnect();
   });
 
-  it("puts a new category into its place", () => {
+  it("puts a new part into its place", () => {
     shown.show(model(usageOf(rows(10).concat(rows(0, 0, 30).slice(2)))));
     const history = root.querySelector('.strip [data-key="history"]');
     shown.show(model(usageOf(rows(10, 20, 30))));
     const keys = [...root.querySelectorAll<HTMLElement>(".strip > *")].map((part) => part.dataset.key);
-    expect(keys.slice(0, 3)).toEqual(["system", "tools", "history"]);
+    expect(keys.slice(0, 3)).toEqual(["tools", "nexus", "history"]);
     expect(root.querySelector('.strip [data-key="history"]')).toBe(history);
   });
 
-  it("is walked with the arrow keys, one entry in the order of tabs; Enter shows the category", () => {
+  it("is walked with the arrow keys, one entry in the order of tabs; Enter shows the part", () => {
     shown.show(model());
     const press = (key: string) =>
       document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
     const stops = () => legend().map((entry) => entry.getAttribute("tabindex"));
-    expect(stops()).toEqual(["0", "-1", "-1", "-1"]);
+    expect(stops()).toEqual(["0", "-1", "-1", "-1", "-1", "-1"]);
     legend()[0]?.focus();
     press("ArrowDown");
     expect(document.activeElement).toBe(legend()[1]);
-    expect(stops()).toEqual(["-1", "0", "-1", "-1"]);
+    expect(stops()).toEqual(["-1", "0", "-1", "-1", "-1", "-1"]);
     press("End");
     press("ArrowDown");
     expect(document.activeElement).toBe(legend()[0]);
-    legend()[1]?.click(); // what Enter does on a button
-    legend()[2]?.click(); // free: there is nothing to show
-    expect(sent).toEqual([{ type: "reveal", category: "history" }]);
+    legend()[3]?.click(); // what Enter does on a button
+    legend()[4]?.click(); // free: there is nothing to show
+    expect(sent).toEqual([{ type: "reveal", part: "history" }]);
+  });
+
+  it("has the roles, tooltips and menus of what it shows", () => {
+    shown.show(model());
+    const toolbar = root.querySelector(".legend");
+    const attributes = (element: Element | null | undefined, ...names: string[]) =>
+      names.map((name) => element?.getAttribute(name));
+    expect(attributes(toolbar, "role", "aria-orientation", "aria-label")).toEqual([
+      "toolbar",
+      "vertical",
+      "What the window holds",
+    ]);
+    expect([...(toolbar?.children ?? [])].map((item) => item.getAttribute("role"))).toEqual(Array(6).fill("none"));
+    const [instructions, , , , free] = legend();
+    const menu = '{"webviewSection":"part","part":"instructions","preventDefaultContextMenuItems":true}';
+    const tooltip = [
+      "Your instructions: 403 tokens, < 0.1 % of what is available",
+      "What stands in instruction files of all layers, and in what they import",
+    ].join("\n");
+    expect(attributes(instructions, "aria-label", "title", "data-vscode-context", "aria-disabled")).toEqual([
+      "Your instructions: 403 tokens, < 0.1 %. Show in the tree",
+      tooltip,
+      menu,
+      null,
+    ]);
+    expect(attributes(root.querySelector('.strip [data-key="instructions"]'), "title", "data-vscode-context")).toEqual([
+      tooltip,
+      menu,
+    ]);
+    expect(attributes(free, "aria-label", "title", "data-vscode-context", "aria-disabled")).toEqual([
+      "Free: 1,042,958 tokens, 99.9 %",
+      "Free: 1,042,958 tokens, 99.9 % of what is available",
+      null,
+      "true",
+    ]);
+    expect(attributes(root.querySelector(".window"), "data-vscode-context")).toEqual(['{"webviewSection":"window"}']);
+  });
+
+  it("greys the figures of before and says so, once, until there are new ones", () => {
+    const window = () => root.querySelector(".window");
+    shown.show(model());
+    expect([window()?.hasAttribute("data-stale"), root.querySelector<HTMLElement>(".stale")?.hidden]).toEqual([
+      false,
+      true,
+    ]);
+    const bar = root.firstElementChild;
+    shown.show(model(undefined, { stale: "Starting the server" }));
+    expect(root.firstElementChild).toBe(bar);
+    expect([window()?.hasAttribute("data-stale"), text(".stale"), text(".used"), spoken.textContent]).toEqual([
+      true,
+      "Starting the server. The figures are from before.",
+      "618",
+      "Starting the server. The figures are from before.",
+    ]);
+    shown.show(model());
+    expect([window()?.hasAttribute("data-stale"), spoken.textContent]).toEqual([
+      false,
+      "618 tokens of 1,043,576 used, 0.1 %.",
+    ]);
   });
 
   it("has two scales; the user's choice stays", () => {

@@ -78,7 +78,7 @@ Memory | 40 · < 0.1 %
     const [imported] = [...walk(nodes)].map(([node]) => node).filter((node) => node.label === "threats.md");
     expect(imported).toMatchObject({
       command: "nexus.panel.openSource",
-      context: "row.source",
+      context: "row.source.prompt",
       subject: { source: { uri: `${FOLDER}/.nexus3/docs/threats.md`, range: { end: { line: 4, character: 57 } } } },
     });
     expect(textOf(imported?.spoken)).toBe(

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
-import type { Focus, Nexus } from "../../src/nexus";
+import type { Focus, Nexus, ServerState } from "../../src/nexus";
 import { registerPanel } from "../../src/panel";
 import type { FromPage, ToPage } from "../../src/panel/messages";
 import type { Node } from "../../src/panel/node";
@@ -22,15 +22,18 @@ function viewOf(provider: Provider) {
 }
 
 const views = new Map<string, ReturnType<typeof viewOf>>();
+let revealed: [view: string, id: string][] = [];
 let resolveWindow: ((view: vscode.WebviewView) => void) | undefined;
 
 beforeEach(() => {
   mock.reset();
   views.clear();
+  revealed = [];
   vi.spyOn(window, "createTreeView").mockImplementation(((id: string, options: { treeDataProvider: Provider }) => {
     views.set(id, viewOf(options.treeDataProvider));
     const never = new EventEmitter<unknown>().event;
-    return { dispose() {}, visible: true, onDidChangeVisibility: never, reveal: async () => undefined };
+    const reveal = async (element: Element) => void revealed.push([id, element.id]);
+    return { dispose() {}, visible: true, onDidChangeVisibility: never, reveal };
   }) as unknown as typeof window.createTreeView);
   vi.spyOn(window, "registerWebviewViewProvider").mockImplementation(((
     _id: string,
@@ -72,6 +75,29 @@ describe("a tree", () => {
     expect(fired.length).toBe(2);
   });
 
+  it("shows figures first where there is little room, and greys what is from before", () => {
+    const shown = tree("nexus.test");
+    const { fired, children, item } = view("nexus.test");
+    const nodes: Node[] = [
+      { ...leaf("a", "1,234 · 0.1 %"), figure: "1,234", icon: { name: "file", colour: "nexus.tools" } },
+    ];
+    const face = () => {
+      const [one] = children();
+      if (!one) return expect.fail("there is no element");
+      const { label, description, resourceUri, iconPath } = item(one);
+      return [label, description, resourceUri?.scheme, (iconPath as vscode.ThemeIcon | undefined)?.color?.id];
+    };
+    shown.show(nodes);
+    expect(face()).toEqual(["a", "1,234 · 0.1 %", undefined, "nexus.tools"]);
+    shown.show(nodes, { stale: false, narrow: true });
+    expect(face()).toEqual(["1,234", "a", undefined, "nexus.tools"]);
+    shown.show(nodes, { stale: true, narrow: false });
+    expect(face()).toEqual(["a", "1,234 · 0.1 %", "nexus-stale", "disabledForeground"]);
+    shown.show(nodes);
+    expect(face()).toEqual(["a", "1,234 · 0.1 %", undefined, "nexus.tools"]);
+    expect(fired).toEqual([undefined, undefined, undefined, undefined]);
+  });
+
   it("gives commands what its nodes are about, and tooltips when they are asked for", () => {
     const shown = tree("nexus.test");
     const { children, item, provider } = view("nexus.test");
@@ -92,12 +118,17 @@ describe("a tree", () => {
 function panel() {
   const context = new EventEmitter<ContextDidChange>();
   const focused = new EventEmitter<void>();
+  const states = new EventEmitter<ServerState>();
   const never = new EventEmitter<never>().event;
   const answers = new Map<string, unknown>([["nexus/agent/list", { agents: [] }]]);
   const nexus = {
-    state: "ready",
+    state: "ready" as ServerState,
     detail: "",
-    onDidChangeState: never,
+    onDidChangeState: states.event,
+    become(state: ServerState, detail = "") {
+      Object.assign(nexus, { state, detail });
+      states.fire(state);
+    },
     onDidChangeContext: context.event,
     onDidChangeSession: never,
     onDidChangeAgent: never,
@@ -115,7 +146,7 @@ function panel() {
   };
   const extension = { extensionUri: Uri.parse("file:///extension") } as unknown as vscode.ExtensionContext;
   const registered = registerPanel(extension, nexus as unknown as Nexus, focus as unknown as Focus, fakeNextTurn());
-  return { context, focus, registered, answers };
+  return { context, focus, nexus, registered, answers };
 }
 
 function openPage() {
@@ -141,6 +172,13 @@ function openPage() {
     visibility.fire();
   };
   return { posted, html: () => made.webview.html, say: (message: FromPage) => received.fire(message), hide };
+}
+
+/** How the first row of a tree looks: words, and whether it is greyed. */
+function firstRow(id: string): [label: unknown, stale: boolean] | undefined {
+  const [first] = view(id).children();
+  const item = first && view(id).item(first);
+  return item && [item.label, item.resourceUri?.scheme === "nexus-stale"];
 }
 
 const kinds = (posted: readonly ToPage[]) =>
@@ -180,6 +218,104 @@ describe("the panel", () => {
     say({ type: "ready" });
     await vi.advanceTimersByTimeAsync(1_000);
     expect(kinds(posted.slice(before)).at(-1)).toBe("777");
+    registered.dispose();
+  });
+
+  it("keeps the figures, greyed, while a server is on its way, until the next one answers", async () => {
+    const { nexus, registered } = panel();
+    const { posted, say } = openPage();
+    say({ type: "ready" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    const stale = () => {
+      const last = posted.at(-1)?.model;
+      return last?.kind === "window" ? [last.used, last.stale] : [last?.title];
+    };
+    expect([stale(), firstRow("nexus.rows")]).toEqual([
+      ["618", undefined],
+      ["System prompt", false],
+    ]);
+    nexus.become("finding", "Restarting the server");
+    await vi.advanceTimersByTimeAsync(20);
+    expect([stale(), firstRow("nexus.rows"), firstRow("nexus.sessions")]).toEqual([
+      ["618", "Restarting the server. The figures are from before."],
+      ["System prompt", true],
+      ["plan B", true],
+    ]);
+    nexus.become("ready");
+    expect(stale()).toEqual(["618", "Restarting the server. The figures are from before."]); // nothing was answered yet
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([stale(), firstRow("nexus.rows"), firstRow("nexus.sessions")]).toEqual([
+      ["618", undefined],
+      ["System prompt", false],
+      ["plan B", false],
+    ]);
+    registered.dispose();
+  });
+
+  it("says so when the next server fails, or does not answer", async () => {
+    const { nexus, registered } = panel();
+    const { posted, say } = openPage();
+    say({ type: "ready" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    nexus.become("starting", "Starting the server");
+    nexus.become("failed", "No Python.");
+    await vi.advanceTimersByTimeAsync(20);
+    expect([kinds(posted).at(-1), firstRow("nexus.rows")]).toEqual(["Nexus could not start", undefined]);
+    const { request } = nexus;
+    nexus.request = () => Promise.reject(new Error("The ledger is broken."));
+    nexus.become("ready");
+    await vi.advanceTimersByTimeAsync(20);
+    expect([kinds(posted).at(-1), firstRow("nexus.rows")]).toEqual(["The context could not be read", undefined]);
+    nexus.request = request;
+    registered.dispose();
+  });
+
+  it("leads from the legend to the first row of a part, and from a menu, too", async () => {
+    const { registered } = panel();
+    const { say } = openPage();
+    await vi.advanceTimersByTimeAsync(20);
+    say({ type: "reveal", part: "instructions" });
+    say({ type: "reveal", part: "tools" });
+    mock.commands.get("nexus.panel.showPart")?.({ webview: "nexus.window", part: "history" });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(revealed).toEqual([
+      ["nexus.rows", "row:system/Global Configuration"],
+      ["nexus.rows", "row:system/MCP Servers"],
+      ["nexus.rows", "category:history"],
+    ]);
+    registered.dispose();
+  });
+
+  it("shows a file in the layers, and a row in the prompt where it stands", async () => {
+    const { registered } = panel();
+    await vi.advanceTimersByTimeAsync(20);
+    const source = (uri: string) => ({
+      uri,
+      range: { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } },
+    });
+    await mock.commands.get("nexus.panel.revealFile")?.(source(`${FOLDER}/.nexus3/NEXUS.md`));
+    expect(revealed).toEqual([["nexus.layers", `file:local:instructions:${FOLDER}/.nexus3/NEXUS.md`]]);
+    const show = vi.spyOn(window, "showTextDocument");
+    await mock.commands.get("nexus.panel.showInPrompt")?.({ source: source(`${FOLDER}/.nexus3/docs/threats.md`) });
+    const [opened, options] = show.mock.calls[0] as unknown as [{ uri: Uri }, vscode.TextDocumentShowOptions];
+    expect(JSON.parse(opened.uri.query)).toEqual({ kind: "prompt", folder: FOLDER });
+    const [fragment] = example("nexus/context/preview").fragments.filter((one) =>
+      one.source?.uri.endsWith("threats.md"),
+    );
+    expect(options.selection?.start).toEqual(fragment?.range.start);
+    registered.dispose();
+  });
+
+  it("shows figures first where the page says that it is narrow", async () => {
+    const { registered } = panel();
+    const { say } = openPage();
+    await vi.advanceTimersByTimeAsync(20);
+    say({ type: "width", narrow: true });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(firstRow("nexus.rows")?.[0]).toBe("550");
+    say({ type: "width", narrow: false });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(firstRow("nexus.rows")?.[0]).toBe("System prompt");
     registered.dispose();
   });
 

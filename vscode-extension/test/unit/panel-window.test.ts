@@ -31,13 +31,15 @@ describe("the window", () => {
       percent: "0.1 %",
       level: "calm",
       counter: "exact (o200k_base)",
-      free: { tokens: "1,042,958" },
+      free: { tokens: "1,042,958", share: "99.9 %" },
       reserved: { tokens: "4,000" },
       scale: "used",
       spoken: "618 tokens of 1,043,576 used, 0.1 %.",
     });
     expect(shown.segments.map(({ title, tokens, share }) => [title, tokens, share])).toEqual([
-      ["System prompt", "550", "0.1 %"],
+      ["Your instructions", "403", "< 0.1 %"],
+      ["MCP and tools", "52", "< 0.1 %"],
+      ["Nexus's own text", "95", "< 0.1 %"],
       ["History", "68", "< 0.1 %"],
     ]);
     expect(shown.remarks).toEqual([
@@ -59,12 +61,26 @@ describe("the window", () => {
     }
   });
 
-  it("puts categories in the order in which they are sent, and unknown ones last", () => {
+  it("puts parts in their order, and a category that it does not know last", () => {
     const later = { ...row("event", 1), category: "later" as "event" };
-    const usage = usageOf([later, row("event", 1), row("history", 2, false), row("system", 3), row("tools", 4)]);
+    const message = { ...row("event", 5), label: "current message" };
+    const usage = usageOf([
+      later,
+      message,
+      row("event", 1),
+      row("history", 2, false),
+      row("system", 3),
+      row("tools", 4),
+    ]);
     const shown = model({ usage });
-    expect(shown.segments.map(({ category }) => category)).toEqual(["system", "tools", "history", "event", "later"]);
-    expect(shown.segments[2]?.tokens).toBe("≈ 2");
+    expect(shown.segments.map(({ part, tokens }) => `${part} ${tokens}`)).toEqual([
+      "tools 4",
+      "nexus 3",
+      "history ≈ 2",
+      "memory 1",
+      "message 5",
+      "later 1",
+    ]);
   });
 
   it("has the daemon's levels", () => {
@@ -81,6 +97,12 @@ describe("the window", () => {
       ["The window of claude-sonnet-4-5 is not known; 200,000 tokens are a guess.", "config"],
     ]);
     expect(shown.spoken).toMatch(/Over the limit\.$/);
+  });
+
+  it("says that its figures are from before, and nothing of what failed before that", () => {
+    expect(model().stale).toBeUndefined();
+    const shown = model({ stale: "Starting the server 0.1.0" });
+    expect([shown.used, shown.stale]).toEqual(["618", "Starting the server 0.1.0. The figures are from before."]);
   });
 
   it("says what of the conversation is not sent, and why tokens are free all the same", () => {

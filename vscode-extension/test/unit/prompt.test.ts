@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as vscode from "vscode";
 import { effectiveText } from "../../src/effective";
-import { fragmentAt, sections, sourceOf } from "../../src/mapped";
+import { fragmentAt, placeIn, sections, sourceOf } from "../../src/mapped";
 import { aboutOf, uriOf } from "../../src/prompt";
 import type { AssembledContext, EffectiveConfig, Fragment, Provenance, Range } from "../../src/protocol";
 import { requestJson, requestText } from "../../src/request";
@@ -55,6 +55,25 @@ describe("from a place of the prompt to its source", () => {
     );
     expect(many.every((one) => fragmentAt(many, one.range.start) === one)).toBe(true);
   });
+});
+
+test.each([
+  ["the places that lie in it", range(4, 0, 9, 0), [3, 0, 3, 6]],
+  ["the first of two", range(4, 2, 4, 8), [3, 0, 3, 6]],
+  ["the whole file, where none lies in it", range(20, 0, 21, 0), [2, 0, 6, 3]],
+] as const)("from a place of a file to the prompt: %s", (_what, source, expected) => {
+  const place = placeIn(FRAGMENTS, { uri: "file:///w/NEXUS.md", range: source });
+  expect(place && [place.start.line, place.start.character, place.end.line, place.end.character]).toEqual(expected);
+  expect(placeIn(FRAGMENTS, { uri: "file:///w/other.md", range: source })).toBeUndefined();
+});
+
+test("from a file to the prompt: with its heading there, without the line below it", () => {
+  const fragments = [
+    piece("Soul", range(0, 0, 2, 0), range(0, 0, 0, 0), false),
+    piece("Soul", range(2, 0, 2, 9), range(0, 0, 0, 9), true),
+    piece("Soul", range(2, 9, 6, 0), range(0, 9, 0, 9), false),
+  ];
+  expect(placeIn(fragments, { uri: "file:///w/NEXUS.md", range: range(0, 0, 0, 9) })).toEqual(range(0, 0, 2, 9));
 });
 
 test("neighbours of one title are one section, with the sum of their tokens", () => {

@@ -8,6 +8,8 @@ import { mock } from "./vscode";
 
 const THRESHOLDS = { warnAt: 75, errorAt: 90 };
 
+const at = (uri: string) => ({ uri, range: { start: { line: 0, character: 0 }, end: { line: 1, character: 0 } } });
+
 const memento = () => {
   const kept = new Map<string, unknown>();
   return {
@@ -74,21 +76,23 @@ test.each([
   expect(usageText(usageOf([], { percent }), THRESHOLDS).colour).toBe(colour);
 });
 
-test("the tooltip is a table by category, and says nothing as code that a folder is called", () => {
+test("the tooltip is a table by part, and says nothing as code that a folder is called", () => {
   const usage = usageOf([
-    { category: "system", tokens: 400 },
-    { category: "system", tokens: 100 },
+    { category: "system", tokens: 400, source: at("file:///w/NEXUS.md") },
+    { category: "system", tokens: 100, source: at("file:///w/docs/style.md") },
+    { category: "system", tokens: 50 },
     { category: "history", tokens: 1_500, exact: false },
   ]);
   const table = usageTable(usage, { folder: "a[b](command:x)", session: "main", agent: "reviewer" });
-  expect(table.split("\n").slice(0, 9)).toEqual([
+  expect(table.split("\n").slice(0, 10)).toEqual([
     "**a\\[b\\]\\(command:x\\) · as reviewer**",
     "",
     "| | Tokens | Share |",
     "|:--|--:|--:|",
-    "| System prompt | 500 | 25 % |",
-    "| History | ≈ 1,500 | 75 % |",
-    "| **Total** | **2,000** | |",
+    "| Your instructions | 500 | 24 % |",
+    "| Nexus's own text | 50 | 2 % |",
+    "| History | ≈ 1,500 | 73 % |",
+    "| **Total** | **2,050** | |",
     "",
     "**1 %** of 200,000 available tokens",
   ]);
@@ -196,6 +200,29 @@ test("the tooltip says what the last edit broke of the cache", () => {
   expect(usageTable(usage, { folder: "a", session: "main" })).toContain(
     "Cache broken: Project\\|Configuration, 1,234 tokens are read again",
   );
+});
+
+test("the figures stay, greyed, while a server is on its way, and go when it fails", async () => {
+  openFolders("a");
+  const nexus = fakeNexus({ "nexus/context/usage": usageOf([{ tokens: 100 }]) });
+  registerStatus(nexus, makeFocus(memento()), fakeNextTurn());
+  await vi.runAllTimersAsync();
+  const item = mock.statusItems[0] as { text: string; color?: { id: string }; tooltip: { value: string } };
+  expect([item.text, item.color]).toEqual(["$(layers) 100 / 200k 0.1 %", undefined]);
+  nexus.become("finding", "Restarting the server");
+  expect(item).toMatchObject({
+    text: "$(sync~spin) 100 / 200k 0.1 %",
+    color: { id: "disabledForeground" },
+    accessibilityInformation: { label: "Nexus: Restarting the server. Before: 100 of 200,000 tokens" },
+  });
+  expect(item.tooltip.value.split("\n")[0]).toBe("$(sync~spin) Restarting the server. The figures are from before.");
+  nexus.answers["nexus/context/usage"] = usageOf([{ tokens: 200 }]);
+  nexus.become("ready");
+  await vi.runAllTimersAsync();
+  expect([item.text, item.color]).toEqual(["$(layers) 200 / 200k 0.1 %", undefined]);
+  nexus.become("starting", "Starting the server");
+  nexus.become("failed", "No Python.");
+  expect([item.text, item.color, item.tooltip]).toEqual(["$(error) Nexus", undefined, "No Python."]);
 });
 
 test("it hides where there is nothing to say, and says why there is no server", async () => {

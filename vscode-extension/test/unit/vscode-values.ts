@@ -165,6 +165,14 @@ export class Uri {
   }
 }
 
+export class FileDecoration {
+  constructor(
+    readonly badge?: string,
+    readonly tooltip?: string,
+    readonly color?: ThemeColor,
+  ) {}
+}
+
 export class ThemeColor {
   constructor(readonly id: string) {}
 }

@@ -44,6 +44,7 @@ const emitters = {
   configuration: new EventEmitter<{ affectsConfiguration(section: string): boolean }>(),
   trust: new EventEmitter<void>(),
   document: new EventEmitter<unknown>(),
+  text: new EventEmitter<unknown>(),
   other: new EventEmitter<unknown>(),
 };
 
@@ -120,6 +121,7 @@ export const window = {
     return { dispose() {}, visible: true, onDidChangeVisibility: emitters.other.event, reveal: async () => undefined };
   },
   registerWebviewViewProvider: () => new Disposable(() => undefined),
+  registerFileDecorationProvider: () => new Disposable(() => undefined),
   registerTreeDataProvider: () => new Disposable(() => undefined),
   setStatusBarMessage: () => new Disposable(() => undefined),
 };
@@ -132,6 +134,7 @@ export const workspace = {
   onDidChangeConfiguration: emitters.configuration.event,
   onDidGrantWorkspaceTrust: emitters.trust.event,
   onDidOpenTextDocument: emitters.document.event,
+  onDidChangeTextDocument: emitters.text.event,
   onDidCloseTextDocument: emitters.other.event,
   onDidCreateFiles: emitters.other.event,
   getWorkspaceFolder(uri: Uri): { uri: Uri; name: string; index: number } | undefined {

@@ -12,6 +12,7 @@ local WIDEST = 110 -- columns
 ---@field groups table<integer, string> line → highlight group
 ---@field notes table<integer, string> line → text shown at its right
 ---@field targets table<integer, lsp.Location> line → where <CR> goes
+---@field at? lsp.Range of the text, in the client's encoding: marked, and the cursor goes there
 
 ---@param folder string
 ---@return nexus.Page
@@ -108,6 +109,22 @@ local function open_float(buffer, page, title)
   })
 end
 
+--- Mark what a page is opened for, and go there.
+local function go_to(buffer, window, range, encoding)
+  local function column(position)
+    local line = vim.api.nvim_buf_get_lines(buffer, position.line, position.line + 1, false)[1] or ''
+    return vim.str_byteindex(line, encoding, position.character, false)
+  end
+  local start, stop = range.start, range['end']
+  vim.api.nvim_buf_set_extmark(buffer, NAMESPACE, start.line, column(start), {
+    end_row = stop.line,
+    end_col = column(stop),
+    hl_group = 'Visual',
+    priority = 250,
+  })
+  vim.api.nvim_win_set_cursor(window, { start.line + 1, column(start) })
+end
+
 local function decorate(buffer, page)
   for index in ipairs(page.lines) do
     if page.groups[index] then
@@ -167,6 +184,9 @@ function M.open(page, options)
   }
   for option, value in pairs(look) do
     vim.api.nvim_set_option_value(option, value, { win = window, scope = 'local' })
+  end
+  if page.at then
+    go_to(buffer, window, page.at, options.client.offset_encoding)
   end
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buffer, nowait = true, desc = 'Close' })
   vim.keymap.set('n', '<CR>', function()

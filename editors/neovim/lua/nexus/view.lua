@@ -117,8 +117,8 @@ local function add_message(shown, title, message)
 end
 
 --- Ask, then show; the view is the buffer's name, too.
-local function show(view, call, method, params, fill)
-  local folder = nexus.folder()
+local function show(view, call, method, params, fill, folder)
+  folder = folder or nexus.folder()
   nexus.request(method, folder, params, function(result, client)
     local shown = page.new(folder)
     fill(shown, result)
@@ -196,17 +196,34 @@ local function add_targets(shown, fragments)
   end
 end
 
+local function fill_preview(shown, result)
+  page.add(shown, result.text)
+  add_notes(shown, result.fragments)
+  add_targets(shown, result.fragments)
+end
+
 --- :NexusPreview
 function M.preview(call)
-  show('preview', call, 'nexus/context/preview', {}, function(shown, result)
-    page.add(shown, result.text)
-    add_notes(shown, result.fragments)
-    add_targets(shown, result.fragments)
-  end)
+  show('preview', call, 'nexus/context/preview', {}, fill_preview)
+end
+
+--- A code lens that is run: what it counts in the system prompt, or the layers for what is not there.
+---@param command lsp.Command of the lens
+function M.lens(command)
+  local target = command.arguments[1]
+  local folder = vim.fs.normalize(vim.uri_to_fname(target.workspaceFolder))
+  local call = { smods = vim.api.nvim_parse_cmd('NexusPreview', {}).mods }
+  if not target.prompt then
+    return M.layers(call, folder)
+  end
+  show('preview', call, 'nexus/context/preview', { agent = target.agent }, function(shown, result)
+    fill_preview(shown, result)
+    shown.at = target.prompt
+  end, folder)
 end
 
 --- :NexusLayers
-function M.layers(call)
+function M.layers(call, folder)
   show('layers', call, 'nexus/context/layers', {}, function(shown, result)
     local rows = {}
     for _, layer in ipairs(result.layers) do
@@ -241,7 +258,7 @@ function M.layers(call)
       end
     end
     add_problems(shown, result.problems)
-  end)
+  end, folder)
 end
 
 --- :NexusInit [directory]

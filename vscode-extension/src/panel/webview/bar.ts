@@ -15,6 +15,7 @@ export interface BarView {
 }
 
 export function barView(events: PageEvents): BarView {
+  const stale = make("p", "stale");
   const head = headView(events);
   const strip = make("div", "strip");
   strip.setAttribute("role", "img");
@@ -27,20 +28,21 @@ export function barView(events: PageEvents): BarView {
     if (shown) show(shown);
   });
   const legend = legendView({
-    onOpen: (category) => events.send({ type: "reveal", category }),
-    onPoint: (category) => point(strip, category),
+    onOpen: (part) => events.send({ type: "reveal", part }),
+    onPoint: (part) => point(strip, part),
   });
   const remarks = make("ul", "remarks");
   const facts = make("dl", "facts");
-  const element = make("section", "window", head.element, track, scales.element, legend.element, remarks, facts);
+  const element = make("section", "window", stale, head.element, track, scales.element, legend.element, remarks, facts);
+  element.dataset.vscodeContext = JSON.stringify({ webviewSection: "window" });
   let chosen: Scale | undefined;
   let shown: Bar | undefined;
 
   strip.addEventListener("click", (event) => {
-    const category = (event.target as HTMLElement).dataset.category;
-    if (category) events.send({ type: "reveal", category });
+    const { part } = (event.target as HTMLElement).dataset;
+    if (part) events.send({ type: "reveal", part });
   });
-  strip.addEventListener("mouseover", (event) => legend.point((event.target as HTMLElement).dataset.category));
+  strip.addEventListener("mouseover", (event) => legend.point((event.target as HTMLElement).dataset.key));
   strip.addEventListener("mouseleave", () => legend.point(undefined));
 
   function show(model: Bar): void {
@@ -48,6 +50,9 @@ export function barView(events: PageEvents): BarView {
     const scale = chosen ?? model.scale;
     setAttribute(element, "data-level", model.level);
     setAttribute(element, "data-scale", scale);
+    setAttribute(element, "data-stale", model.stale === undefined ? null : "");
+    setHidden(stale, model.stale === undefined);
+    setText(stale, model.stale ?? "");
     head.show(model);
     scales.show(scale);
     setAttribute(strip, "aria-label", model.spoken);
@@ -78,7 +83,7 @@ function headView(events: PageEvents) {
   const session = button({ id: "switchSession", label: "" }, events, "crumb");
   const model = button({ id: "pickModel", label: "" }, events, "crumb model");
   const figures = make("div", "figures", used, percent);
-  const measure = make("div", "place", of, make("span", "dot", "·"), model);
+  const measure = make("div", "place measure", of, make("span", "dot", "·"), model);
   const place = make("div", "place", folder, make("span", "dot", "/"), session);
   return {
     element: make("header", "head", agent, figures, measure, place),
@@ -125,7 +130,7 @@ function paintStrip(strip: HTMLElement, model: Bar, scale: Scale): void {
   const rest = model.reserved && scale === "window" ? [{ key: "reserved", width: model.reserved.width }] : [];
   const free = scale === "window" ? [{ key: "free", width: model.free.width }] : [];
   const parts: { key: string; width: number; segment?: Segment }[] = [
-    ...model.segments.map((segment) => ({ key: segment.category, width: segment.widths[scale], segment })),
+    ...model.segments.map((segment) => ({ key: segment.part, width: segment.widths[scale], segment })),
     ...free,
     ...rest,
   ];
@@ -136,19 +141,29 @@ function paintStrip(strip: HTMLElement, model: Bar, scale: Scale): void {
     () => make("div", ""),
     (element, { key, width, segment }) => {
       setAttribute(element, "class", segment ? "segment" : key);
-      setAttribute(element, "title", segment ? segment.spoken : titleOf(key, model));
+      setAttribute(element, "title", segment ? tooltipOf(segment) : titleOf(key, model));
       setStyle(element, "flex-grow", String(Number(width.toFixed(4))));
       if (!segment) return;
-      setAttribute(element, "data-category", segment.category);
+      setAttribute(element, "data-part", segment.part);
+      setAttribute(element, "data-vscode-context", menuOf(segment.part));
       setStyle(element, "--colour", colourOf(segment.colour));
     },
   );
 }
 
+function tooltipOf({ spoken, holds }: Segment): string {
+  return [`${spoken} of what is available`, holds].filter(Boolean).join("\n");
+}
+
 function titleOf(key: string, model: Bar): string {
   return key === "free"
-    ? `Free: ${model.free.tokens} tokens`
+    ? `Free: ${model.free.tokens} tokens, ${model.free.share} of what is available`
     : `Kept free for answers: ${model.reserved?.tokens} tokens`;
+}
+
+/** Which menu the editor opens on a part, by mouse and by key. */
+function menuOf(part: string): string {
+  return JSON.stringify({ webviewSection: "part", part, preventDefaultContextMenuItems: true });
 }
 
 function paintMarks(parent: HTMLElement, model: Bar, scale: Scale): void {
@@ -166,35 +181,43 @@ function paintMarks(parent: HTMLElement, model: Bar, scale: Scale): void {
 
 function entriesOf(model: Bar): Entry[] {
   const entries: Entry[] = model.segments.map((segment) => ({
-    key: segment.category,
+    key: segment.part,
     title: segment.title,
     tokens: segment.tokens,
     share: segment.share,
     colour: colourOf(segment.colour),
-    opens: true,
+    menu: menuOf(segment.part),
+    tooltip: tooltipOf(segment),
     spoken: segment.spoken,
   }));
-  const plain = { share: "", opens: false } as const;
   const { free, reserved } = model;
-  entries.push({ ...plain, key: "free", title: "Free", tokens: free.tokens, spoken: `Free: ${free.tokens} tokens` });
+  entries.push({
+    key: "free",
+    title: "Free",
+    tokens: free.tokens,
+    share: free.share,
+    tooltip: titleOf("free", model),
+    spoken: `Free: ${free.tokens} tokens, ${free.share}`,
+  });
   if (reserved) {
     const title = "Kept for answers";
     entries.push({
-      ...plain,
       key: "reserved",
       title,
       tokens: reserved.tokens,
+      share: "",
+      tooltip: titleOf("reserved", model),
       spoken: `${title}: ${reserved.tokens} tokens`,
     });
   }
   return entries;
 }
 
-function point(strip: HTMLElement, category: string | undefined): void {
+function point(strip: HTMLElement, key: string | undefined): void {
   for (const part of [...strip.children] as HTMLElement[]) {
-    part.classList.toggle("pointed", category !== undefined && part.dataset.key === category);
+    part.classList.toggle("pointed", key !== undefined && part.dataset.key === key);
   }
-  strip.classList.toggle("pointing", category !== undefined);
+  strip.classList.toggle("pointing", key !== undefined);
 }
 
 function paintRemarks(parent: HTMLElement, remarks: readonly Remark[], events: PageEvents): void {
@@ -221,12 +244,14 @@ function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEve
     facts,
     (fact) => fact.label,
     ({ label }) => {
+      const meter = make("div", "fact-meter", make("div", ""));
+      meter.setAttribute("aria-hidden", "true"); // the text says it
       const value = make(
         "dd",
         "",
         make("span", "fact-text"),
         make("span", "fact-action"),
-        make("div", "fact-meter", make("div", "")),
+        meter,
         make("div", "fact-detail"),
       );
       return make("div", "fact", make("dt", "", label), value);

@@ -1,6 +1,10 @@
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-/** The legend: a list that the mouse points into and the keyboard walks through. */
+/**
+ * The legend: a bar of buttons, one below the other, that the mouse points into and the keyboard walks through.
+ *
+ * Enter shows a part in the tree; the menu key and Shift+F10 open its menu, which is the editor's.
+ */
 import { make, setAttribute, setChildren, setStyle, setText } from "./patch";
 
 export interface Entry {
@@ -9,13 +13,14 @@ export interface Entry {
   readonly tokens: string;
   readonly share: string;
   readonly colour?: string;
-  /** Whether it leads to the tree. */
-  readonly opens: boolean;
+  /** What the editor's menu is about; only what leads to the tree has one. */
+  readonly menu?: string;
+  readonly tooltip: string;
   readonly spoken: string;
 }
 
 export interface LegendEvents {
-  onOpen(category: string): void;
+  onOpen(part: string): void;
   /** The mouse or the keyboard is on an entry, or on none. */
   onPoint(key: string | undefined): void;
 }
@@ -29,6 +34,8 @@ export interface LegendView {
 
 export function legendView(events: LegendEvents): LegendView {
   const element = make("ul", "legend");
+  element.setAttribute("role", "toolbar");
+  element.setAttribute("aria-orientation", "vertical");
   element.setAttribute("aria-label", "What the window holds");
   let at: string | undefined;
 
@@ -80,21 +87,27 @@ export function legendView(events: LegendEvents): LegendView {
   };
 }
 
-function createEntry({ key, opens }: Entry): HTMLLIElement {
+function createEntry({ key, menu }: Entry): HTMLLIElement {
   const swatch = make("span", `swatch ${key}`);
   swatch.setAttribute("aria-hidden", "true");
   const entry = make("button", "entry", swatch, make("span", "title"), make("span", "tokens"), make("span", "share"));
   entry.type = "button";
-  if (opens) entry.dataset.opens = "true";
-  else entry.setAttribute("aria-disabled", "true");
-  return make("li", "", entry);
+  if (menu === undefined) entry.setAttribute("aria-disabled", "true");
+  else {
+    entry.dataset.opens = "true";
+    entry.dataset.vscodeContext = menu;
+  }
+  const item = make("li", "", entry);
+  item.setAttribute("role", "none");
+  return item;
 }
 
 function updateEntry(item: HTMLLIElement, entry: Entry): void {
   const handle = item.firstElementChild;
   const [swatch, title, tokens, share] = [...(handle?.children ?? [])] as HTMLElement[];
   if (!handle || !swatch || !title || !tokens || !share) return;
-  setAttribute(handle, "aria-label", entry.opens ? `${entry.spoken}. Show in the tree` : entry.spoken);
+  setAttribute(handle, "aria-label", entry.menu === undefined ? entry.spoken : `${entry.spoken}. Show in the tree`);
+  setAttribute(handle, "title", entry.tooltip);
   if (entry.colour) setStyle(swatch, "--colour", entry.colour);
   setText(title, entry.title);
   setText(tokens, entry.tokens);

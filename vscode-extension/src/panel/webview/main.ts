@@ -3,11 +3,15 @@
 /**
  * The page of the context window. It asks for a model, paints it, and says what the user does.
  *
- * What was last shown is kept by the editor: a page that was hidden shows it at once.
+ * 1. What was last shown is kept by the editor: a page that was hidden shows it at once.
+ * 2. It says how wide it is: trees beside it cannot know.
  */
 import type { FromPage, ToPage } from "../messages";
 import type { WindowModel } from "../window";
 import { type Page, page } from "./paint";
+
+/** As in panel.css. */
+const NARROW = "(width < 250px)";
 
 interface Kept {
   readonly model?: WindowModel;
@@ -42,6 +46,10 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
   keep({ model: event.data.model });
 });
 host.postMessage({ type: "ready" });
+const narrow = window.matchMedia(NARROW);
+const tellWidth = () => host.postMessage({ type: "width", narrow: narrow.matches });
+narrow.addEventListener("change", tellWidth);
+if (narrow.matches) tellWidth();
 
 function element(id: string): HTMLElement {
   const found = document.getElementById(id);

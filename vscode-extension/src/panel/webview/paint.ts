@@ -5,7 +5,7 @@
  *
  * 1. What is there is changed, never made anew.
  * 2. The bar is a picture with a sentence; the legend is the list that the keyboard walks. One of its entries
- *    takes part in the order of tabs, the arrow keys go on from there, Enter shows the category in the tree.
+ *    takes part in the order of tabs, the arrow keys go on from there, Enter shows the part in the tree.
  * 3. A screen reader is told of another level, or of a change of more than two in a hundred, not of every edit.
  */
 import type { Notice, WindowModel } from "../window";
@@ -30,6 +30,11 @@ export function page(root: HTMLElement, spoken: HTMLElement, events: PageEvents)
     if (model.kind === "notice") {
       said = undefined;
       setText(spoken, [model.title, model.text].filter(Boolean).join(". "));
+      return;
+    }
+    if (model.stale !== undefined) {
+      said = undefined;
+      setText(spoken, model.stale);
       return;
     }
     const now = { level: model.level + (model.agent ?? ""), percent: Number.parseFloat(model.percent) };

@@ -1,5 +1,5 @@
 /** A page with VS Code in it, used as a person would: keys, clicks, and what can be seen. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
 import type { World } from "./world.ts";
@@ -8,6 +8,8 @@ const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machi
 const PATIENCE_MS = 20_000;
 const RELOADS = 4;
 const FOLDERS_MS = 3_000; // until the folders of a workspace's file show, after the rest does
+const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
+const DRAGGED_MS = 300;
 const GRIP = 2; // pixels from the edge of a part to what it is dragged by
 const SIZE = { width: 1440, height: 900 };
 const CHROMIUM_FLAGS = [
@@ -39,6 +41,15 @@ export async function connect(world: World): Promise<BrowserContext> {
   context.setDefaultTimeout(PATIENCE_MS);
   return context;
 }
+
+/** The colour themes in which the panel is looked at; `kind` is the class that the workbench has in them. */
+export const THEMES = {
+  dark: { id: "Default Dark Modern", kind: "vs-dark" },
+  light: { id: "Default Light Modern", kind: "vs" },
+  "hc-dark": { id: "Default High Contrast", kind: "hc-black" },
+  "hc-light": { id: "Default High Contrast Light", kind: "hc-light" },
+} as const;
+export type Theme = keyof typeof THEMES;
 
 export interface Opening {
   /** Absolute path of a folder, or of a `.code-workspace` file. */
@@ -86,6 +97,45 @@ export class Workbench {
     const file = path.join(folder, `${name}.png`);
     await this.page.screenshot({ path: file });
     return file;
+  }
+
+  /** A picture of one part of the page, such as `.part.sidebar`. */
+  async photograph(part: Locator | string, name: string, folder = path.join(this.world.logs, "screenshots")) {
+    mkdirSync(folder, { recursive: true });
+    const file = path.join(folder, `${name}.png`);
+    await (typeof part === "string" ? this.page.locator(part).first() : part).screenshot({ path: file });
+    return file;
+  }
+
+  /** Loads the window again in a colour theme, as windows that are opened later are. */
+  async dress(theme: Theme): Promise<void> {
+    const { id, kind } = THEMES[theme];
+    this.#setUp({ "window.autoDetectColorScheme": false, "workbench.colorTheme": id });
+    await this.page.reload();
+    await this.page.locator(`.monaco-workbench.${kind}`).waitFor({ timeout: START_MS });
+    await this.ready();
+  }
+
+  /** Windows that are opened from now on are as dark as their page is again. */
+  undress(): void {
+    this.#setUp({ "window.autoDetectColorScheme": true, "workbench.colorTheme": undefined });
+  }
+
+  /** Changes the user's settings, for windows that are loaded from now on. */
+  #setUp(change: Record<string, unknown>): void {
+    const file = path.join(this.world.root, "data/User/settings.json");
+    const settings = JSON.parse(readFileSync(file, "utf8")) as object;
+    writeFileSync(file, JSON.stringify({ ...settings, ...change }, null, 2));
+  }
+
+  /** Code lenses of the active editor, by their words. */
+  lens(text: string | RegExp): Locator {
+    return this.page.locator(".part.editor .editor-group-container.active .codelens-decoration a", { hasText: text });
+  }
+
+  /** Entries of the menu that is open. */
+  menu(): Locator {
+    return this.page.locator(".monaco-menu .action-item:not(.disabled) .action-label:not(.separator)");
   }
 
   /** Runs a command of the palette by the words that stand there. */
@@ -179,8 +229,12 @@ export class Workbench {
 
   /** Makes the side bar as wide as this, in pixels. */
   async widenSideBar(width: number): Promise<void> {
-    const { x, right, middle } = await this.#box(".part.sidebar");
-    await this.#drag([right + GRIP, middle], [x + width + GRIP, middle]);
+    for (let again = 0; again < DRAGS; again++) {
+      const { x, right, middle } = await this.#box(".part.sidebar");
+      if (Math.abs(right - x - width) <= 1) return;
+      await this.#drag([right + GRIP, middle], [x + width + GRIP, middle]);
+      await this.page.waitForTimeout(DRAGGED_MS);
+    }
   }
 
   /** Makes the chat view as wide as this, in pixels. */

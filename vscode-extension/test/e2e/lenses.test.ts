@@ -1,0 +1,113 @@
+/** Lenses of one folder: where they lead, the setting that hides them, and what they say while the server restarts. */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { FrameLocator } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Daemon, uriOf } from "./harness/daemon.ts";
+import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { daemons, signal } from "./harness/processes.ts";
+import type { Workbench } from "./harness/workbench.ts";
+import { copyExample } from "./harness/world.ts";
+
+const LENSES = ["47 tokens imported", "60 tokens", "30 tokens"]; // of the import and of two headings
+
+let folder: string;
+let bench: Workbench;
+let panel: FrameLocator;
+let other: Daemon;
+
+beforeAll(
+  prepared(async () => {
+    folder = path.join(copyExample(world(), "lenses"), "backend/auth-service");
+    other = await Daemon.start(world(), folder);
+    bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+    await bench.ready();
+    panel = await bench.openPanel();
+    await bench.lens("30 tokens").waitFor();
+  }),
+);
+afterAll(async () => {
+  await other?.stop();
+  await bench?.close();
+});
+beforeEach(photographFailure);
+
+test("a heading's lens selects, in the prompt, what it counts; the import's what it brings", async () => {
+  const { text } = await other.request("nexus/context/preview", { workspaceFolder: uriOf(folder) });
+  const end = "- Times are UTC, in seconds, as integers.";
+  const conventions = text.slice(text.lastIndexOf("## Conventions"), text.indexOf(end) + end.length);
+  expect(await selectedBy("30 tokens")).toBe(selection(text, conventions));
+  const threats = text.slice(text.indexOf("### Threats"), text.lastIndexOf("## Key files")).trimEnd();
+  expect(await selectedBy("47 tokens imported")).toBe(selection(text, threats));
+});
+
+test("the setting hides them and shows them again, at once", async () => {
+  const settings = path.join(folder, ".vscode/settings.json");
+  mkdirSync(path.dirname(settings), { recursive: true });
+  writeFileSync(settings, JSON.stringify({ "nexus.codeLens": false }));
+  await bench
+    .lens(/tokens/)
+    .first()
+    .waitFor({ state: "detached" });
+  rmSync(settings);
+  await bench.lens("30 tokens").waitFor();
+  expect(await titles()).toEqual(LENSES);
+});
+
+test("figures and lenses of before stay, greyed, until the next server answers", async () => {
+  const figures = () => panel.locator(".window .used, .window .percent, .legend .tokens").allTextContents();
+  await bench.unfold("Context Window", "What Costs What");
+  const rows = await until(
+    () => bench.rows("What Costs What"),
+    (all) => all.length > 3,
+  );
+  const [before, status] = [await figures(), await bench.ready()];
+  const [daemon] = daemons(world().pid);
+  if (!daemon) throw new Error("no daemon runs");
+  signal(daemon.pid, "SIGKILL");
+  const [marked, spoken, greyed] = await Promise.all([
+    bench.lens("30 tokens").locator(".codicon-sync").waitFor().then(titles),
+    bench.nexusItem().and(bench.page.locator('[aria-label*="Before: "]')).getAttribute("aria-label"),
+    panel.locator(".window[data-stale]").waitFor().then(figures),
+    bench.view("What Costs What").locator(".pane-header .description", { hasText: "from before" }).waitFor(),
+  ]);
+  expect(marked).toEqual(LENSES);
+  expect(greyed).toEqual(before);
+  expect(spoken?.split("Before: ")[1]).toBe(status.replace(/^Nexus: /, "").replace(/, [\d.]+ %$/, ""));
+  expect(await bench.rows("What Costs What")).toHaveLength(rows.length);
+  await panel.locator(".window:not([data-stale])").waitFor();
+  await bench.lens("30 tokens").locator(".codicon-sync").waitFor({ state: "detached" });
+  await bench
+    .view("What Costs What")
+    .locator(".pane-header .description", { hasText: "from before" })
+    .waitFor({ state: "hidden" });
+  expect([await figures(), await titles(), await bench.ready()]).toEqual([before, LENSES, status]);
+});
+
+/** The words of the lenses below the first line. */
+async function titles(): Promise<string[]> {
+  const all = await bench.lens(/tokens/).allInnerTexts();
+  return all
+    .map((title) => title.trim())
+    .filter((title) => /^\d+ tokens( imported)?$/.test(title))
+    .slice(-LENSES.length);
+}
+
+/** Where the cursor is after a click on a lens, and how much is selected; the file is active again afterwards. */
+async function selectedBy(title: string): Promise<string> {
+  await bench.lens(title).first().click();
+  await bench.page.locator(".part.editor .tab.active", { hasText: "system prompt" }).waitFor();
+  const item = bench.page.locator("#status\\.editor\\.selection");
+  const text = await until(
+    () => item.innerText(),
+    (now) => now.includes("selected"),
+  );
+  await bench.openFile(".nexus3/NEXUS.md");
+  return text.trim();
+}
+
+/** What the status bar says when a part of a text is selected. */
+function selection(text: string, part: string): string {
+  const lines = text.slice(0, text.lastIndexOf(part) + part.length).split("\n");
+  return `Ln ${lines.length}, Col ${(lines.at(-1)?.length ?? 0) + 1} (${part.length} selected)`;
+}
