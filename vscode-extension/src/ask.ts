@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { nameOf } from "./focus";
 import { type Focus, type Nexus, NexusError } from "./nexus";
+import type { Documents } from "./prompt";
 import type { Requests } from "./protocol";
 
 /** What a menu's entry or a program gives a command: a node of a tree, or what it is about. */
@@ -27,6 +28,7 @@ export interface Place {
 export interface Tools {
   readonly nexus: Nexus;
   readonly focus: Focus;
+  readonly documents: Pick<Documents, "show">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
   place(subject: Subject): Promise<Place>;
   /** Asks the daemon; where it takes a while, progress with a way out. */
@@ -59,10 +61,11 @@ export function subjectOf(argument: unknown): Subject {
   };
 }
 
-export function makeTools(nexus: Nexus, focus: Focus): Tools {
+export function makeTools(nexus: Nexus, focus: Focus, documents: Pick<Documents, "show">): Tools {
   return {
     nexus,
     focus,
+    documents,
     async place(subject) {
       const folder = subject.folder ? vscode.Uri.parse(subject.folder) : (focus.folder ?? (await askFolder()));
       return { folder, workspaceFolder: folder.toString(), name: nameOf(folder) };

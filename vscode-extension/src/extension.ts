@@ -5,7 +5,7 @@ import { registerCommands } from "./commands";
 import { foldersOnDisk, makeFocus } from "./focus";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
-import { registerPromptDocuments } from "./prompt";
+import { registerDocuments } from "./prompt";
 import type { Connect } from "./server/connection";
 import { makeServer, type Server } from "./server/start";
 import { registerStatus } from "./status";
@@ -19,13 +19,14 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
   const nexus = server.daemon;
   const focus = makeFocus(context.workspaceState);
   const transcripts = registerTranscripts(nexus);
+  const documents = registerDocuments(nexus);
   context.subscriptions.push(
     server,
     focus,
     stateInContext(nexus),
     transcripts,
-    registerCommands(context, nexus, focus, server, transcripts),
-    registerPromptDocuments(context, nexus, focus),
+    documents,
+    registerCommands(context, nexus, focus, { ...server, documents }, transcripts),
     registerStatus(context, nexus, focus),
     registerPanel(context, nexus, focus),
     registerChat(context, nexus, focus),

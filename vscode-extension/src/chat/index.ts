@@ -4,7 +4,6 @@
  */
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
-import { showReceipt } from "../receipt";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete, Models } from "./complete";
 import { explain, type Failure } from "./failures";
@@ -161,7 +160,6 @@ function buttons(chat: Talk): vscode.Disposable[] {
       focusOn(chat.focus, folder);
       chat.focus.setAgent(agent);
     }),
-    vscode.commands.registerCommand("nexus.chat.showReceipt", showReceipt),
     vscode.commands.registerCommand(
       "nexus.chat.undoCompaction",
       (folder: string, session: string, compaction: string) =>

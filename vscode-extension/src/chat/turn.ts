@@ -251,8 +251,8 @@ function showNotes(turn: Turn, context: AssembledContext): void {
     turn.stream.button(undoAction(turn.folder, turn.session, receipt.id));
     turn.stream.button({
       title: "Show Receipt",
-      command: "nexus.chat.showReceipt",
-      arguments: [turn.session, receipt],
+      command: "nexus.showReceipt",
+      arguments: [{ folder: turn.folder, session: turn.session, compaction: receipt.id }],
     });
   } else if (compaction === undefined || compaction.problem !== undefined) {
     turn.stream.button(COMPACT);

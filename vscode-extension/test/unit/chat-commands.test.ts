@@ -204,7 +204,6 @@ it("registers no command twice, and a participant with an icon", () => {
   expect([...mock.mock.commands.keys()]).toEqual([
     "nexus.chat.useSession",
     "nexus.chat.viewAs",
-    "nexus.chat.showReceipt",
     "nexus.chat.undoCompaction",
     "nexus.chat.recordAgain",
   ]);

@@ -74,8 +74,10 @@ describe("a turn", () => {
     );
     expect(answer.text).toContain("7 older messages are not sent (1,200 tokens less)");
     expect(answer.titles()).toEqual(["Undo Compaction", "Show Receipt", "Open Context Panel"]);
-    await desk.press(answer.buttons[1]);
-    expect(mock.mock.opened.at(-1)).toMatchObject({ content: expect.stringContaining("### Paths (1)") });
+    expect(answer.buttons[1]).toMatchObject({
+      command: "nexus.showReceipt",
+      arguments: [{ folder: FOLDER, session: "main", compaction: "c9" }],
+    });
     await desk.press(answer.buttons[0]);
     expect(desk.daemon.paramsOf("nexus/session/undoCompaction")).toEqual([
       { workspaceFolder: FOLDER, session: "main", compaction: "c9" },
