@@ -18,7 +18,7 @@ describe("a turn", () => {
       ["user", "You are Nexus."],
       ["user", "hi"],
     ]);
-    expect(answer.text).toBe("> Conversation **main** begins here.\n\nHello.");
+    expect(answer.text).toBe("Hello.\n\n> Conversation **main** begins here.\n\n");
     expect(desk.daemon.said("main")).toEqual([
       { role: "user", content: "hi", meta: { client: "vscode" } },
       { role: "assistant", content: "Hello." },
