@@ -5,6 +5,7 @@
  * `windowView` and `tree` show it. Here they are put together: the window first, the trees in the next turn of the
  * loop, so that what a change costs is on its way before thousands of rows are compared.
  */
+import { homedir } from "node:os";
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
 import { rangeOf } from "../prompt";
@@ -163,17 +164,19 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
   const { place } = known;
   if (!place) return undefined;
   const folder = place.folder.uri;
+  const home = homedir();
   const servers = fresh(known, "config")?.mcpServers;
   switch (name) {
     case "rows": {
       const usage = known.get("usage").value?.usage;
-      return usage && shape.rows({ usage, folder, servers: servers?.map((server) => server.name) ?? [] });
+      return usage && shape.rows({ usage, folder, home, servers: servers?.map((server) => server.name) ?? [] });
     }
     case "layers": {
       const layers = known.get("layers").value;
       const fragments = fresh(known, "preview")?.fragments;
       return (
-        layers && layerNodes({ layers, folder, ...(fragments ? { fragments } : {}), ...(servers ? { servers } : {}) })
+        layers &&
+        layerNodes({ layers, folder, home, ...(fragments ? { fragments } : {}), ...(servers ? { servers } : {}) })
       );
     }
     case "sessions": {
