@@ -9,6 +9,7 @@ import { foldersOnDisk } from "./focus";
 import type { Focus, Nexus } from "./nexus";
 import type { Documents, Kind } from "./prompt";
 import type { TokenCounts } from "./protocol";
+import { pythonPage } from "./remedies";
 import { sessionCommands } from "./sessions";
 import type { Transcripts } from "./transcript";
 
@@ -67,6 +68,7 @@ function serverCommands(context: vscode.ExtensionContext, nexus: Nexus, channels
   return {
     "nexus.initGlobal": () => initializeGlobal(channels.runServer),
     "nexus.restartServer": () => nexus.restart(),
+    "nexus.getPython": async () => vscode.env.openExternal(vscode.Uri.parse(pythonPage(process.platform))),
     "nexus.showOutput": async () => channels.output.show(true),
     "nexus.showTrace": () => showTrace(channels),
     "nexus.openWalkthrough": async () =>

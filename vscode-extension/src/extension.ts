@@ -39,9 +39,12 @@ export async function deactivate(): Promise<void> {
   await server?.daemon.stop();
 }
 
-/** `nexus.state` in `when` clauses. */
+/** `nexus.state` and `nexus.obstacle` in `when` clauses. */
 function stateInContext(nexus: Nexus): vscode.Disposable {
-  const set = () => void vscode.commands.executeCommand("setContext", "nexus.state", nexus.state);
+  const set = () => {
+    void vscode.commands.executeCommand("setContext", "nexus.state", nexus.state);
+    void vscode.commands.executeCommand("setContext", "nexus.obstacle", nexus.obstacle?.kind ?? "");
+  };
   set();
   return nexus.onDidChangeState(set);
 }

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 def code_actions(
     snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str
 ) -> list[dict[str, Any]]:
-    """A preferred quick fix for each mendable problem that touches `span` of the file.
+    """A preferred quick fix for each mendable problem that `span` of the file touches, there or where it edits.
 
-    `uri` is the client's spelling of the file, used in the edits.
+    An editor that reports errors of JSON itself may see one where the daemon would mend it: a bracket that is
+    not closed, at the end. `uri` is the client's spelling of the file, used in the edits.
     """
     locate = Locator(snapshot.layers, encoding)
     return [
@@ -28,9 +29,13 @@ def code_actions(
         for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
         if problem.path == path
         and problem.fix is not None
-        and problem.span.start <= span.end
-        and span.start <= problem.span.end
+        and any(_touches(span, place) for place in (problem.span, *(edit.span for edit in problem.fix.edits)))
     ]
+
+
+def _touches(one: Span, other: Span) -> bool:
+    """Whether two spans have a character, or a border, in common."""
+    return one.start <= other.end and other.start <= one.end
 
 
 def _edits(problem: Problem, fix: Fix, locate: Locator) -> list[dict[str, Any]]:

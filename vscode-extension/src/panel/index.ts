@@ -9,6 +9,7 @@ import { homedir } from "node:os";
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
 import { rangeOf } from "../prompt";
+import { REMEDIES } from "../remedies";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
@@ -27,7 +28,6 @@ const TREES: readonly TreeName[] = ["rows", "layers", "sessions", "agents"];
 const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...args: unknown[]]>>> = {
   openFolder: ["vscode.openFolder"],
   start: ["nexus.restartServer"],
-  output: ["nexus.showOutput"],
   help: ["nexus.openWalkthrough"],
   init: ["nexus.init"],
   compact: ["nexus.compact"],
@@ -38,7 +38,13 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   switchFolder: ["nexus.switchFolder"],
   stopViewingAs: ["nexus.panel.stopViewingAs"],
   retry: ["nexus.panel.refresh"],
+  ...remedyCommands(),
 };
+
+function remedyCommands(): Partial<Record<ActionId, readonly [command: string, ...args: unknown[]]>> {
+  const entries = Object.entries(REMEDIES).map(([id, { command, args = [] }]) => [id, [command, ...args]] as const);
+  return Object.fromEntries(entries);
+}
 
 /** What the trees remember from one time to the next. */
 interface Shape {
@@ -126,7 +132,7 @@ export function registerPanel(context: vscode.ExtensionContext, nexus: Nexus, fo
 function windowNow(known: Feed): WindowModel | undefined {
   const { nexus, place } = known;
   const where = place !== undefined ? "here" : vscode.workspace.workspaceFolders?.length ? "elsewhere" : "none";
-  const notice = noticeOf(nexus.state, nexus.detail, where);
+  const notice = noticeOf(nexus.state, nexus.detail, where, nexus.obstacle);
   if (notice) return notice;
   const usage = known.get("usage");
   if (usage.stale) return undefined;

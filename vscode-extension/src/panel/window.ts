@@ -7,12 +7,13 @@
  * 3. The levels are the daemon's: a notice from 75 %, warnings from 90 % and 95 %.
  */
 import type { Category, EffectiveConfig, Layers, TokenUsage } from "../protocol";
+import type { RemedyId } from "../remedies";
 import { CATEGORIES, count, dollars, isCategory, percent, plural, share, tokensOf } from "./wording";
 
 export type ActionId =
+  | RemedyId
   | "openFolder"
   | "start"
-  | "output"
   | "help"
   | "init"
   | "compact"

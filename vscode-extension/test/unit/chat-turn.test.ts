@@ -246,7 +246,7 @@ describe("cancellation and failures", () => {
     desk.daemon.become("failed", "Python 3.11 is missing.");
     const answer = await desk.thread().ask("hi");
     expect(answer.result.errorDetails?.message).toBe("Python 3.11 is missing.");
-    expect(answer.titles()).toEqual(["Restart Server", "Show Output"]);
+    expect(answer.titles()).toEqual(["Restart", "Show Output"]);
   });
 
   it("does not wait for ever", async () => {

@@ -2,11 +2,12 @@
 import * as vscode from "vscode";
 import { type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import type { AgentDidChange, ContextDidChange, SessionDidChange, TokenUsage, UsageRow } from "../../src/protocol";
+import type { Obstacle } from "../../src/remedies";
 
 export interface FakeNexus extends Nexus {
   answers: Record<string, unknown>;
   readonly asked: [string, unknown][];
-  become(state: ServerState, detail?: string): void;
+  become(state: ServerState, detail?: string, obstacle?: Obstacle): void;
   readonly contexts: vscode.EventEmitter<ContextDidChange>;
   readonly sessions: vscode.EventEmitter<SessionDidChange>;
   readonly agents: vscode.EventEmitter<AgentDidChange>;
@@ -20,6 +21,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
   const sessions = new vscode.EventEmitter<SessionDidChange>();
   const agents = new vscode.EventEmitter<AgentDidChange>();
   let [state, detail]: [ServerState, string] = ["ready", ""];
+  let obstacle: Obstacle | undefined;
   const made: FakeNexus = {
     answers,
     asked: [],
@@ -33,12 +35,15 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     get detail() {
       return detail;
     },
+    get obstacle() {
+      return obstacle;
+    },
     onDidChangeState: states.event,
     onDidChangeContext: contexts.event,
     onDidChangeSession: sessions.event,
     onDidChangeAgent: agents.event,
-    become(next, why = "") {
-      [state, detail] = [next, why];
+    become(next, why = "", inTheWay) {
+      [state, detail, obstacle] = [next, why, inTheWay];
       states.fire(next);
     },
     async request(method, params) {
