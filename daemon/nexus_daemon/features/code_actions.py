@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def code_actions(
     snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str
 ) -> list[dict[str, Any]]:
-    """A preferred quick fix for each mendable problem that `span` of the file touches, there or where it edits.
+    """A preferred quick fix for each mendable problem that `span` touches, itself or with its edits.
 
     An editor that reports errors of JSON itself may see one where the daemon would mend it: a bracket that is
     not closed, at the end. `uri` is the client's spelling of the file, used in the edits.

@@ -80,6 +80,14 @@ export class Workbench {
     await this.page.close();
   }
 
+  /** Loads the window again, as a user does: with the editors that it had, and without a file to open besides. */
+  async reload(): Promise<void> {
+    const url = new URL(this.page.url());
+    url.searchParams.delete("payload");
+    await this.page.goto(url.toString());
+    await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
+  }
+
   /** A picture for people: in the logs, which are kept after a failure. */
   async screenshot(name: string, folder = path.join(this.world.logs, "screenshots")): Promise<string> {
     mkdirSync(folder, { recursive: true });
