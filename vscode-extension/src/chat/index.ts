@@ -3,6 +3,7 @@
  * commands: `commands`. What the daemon asks the editor's model: `complete`.
  */
 import * as vscode from "vscode";
+import { remediesOf, showRemedies } from "../ask";
 import type { Focus, Nexus } from "../nexus";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete, Models } from "./complete";
@@ -203,6 +204,6 @@ async function reported(run: () => Promise<string>): Promise<void> {
   try {
     void vscode.window.showInformationMessage(await run());
   } catch (error) {
-    void vscode.window.showErrorMessage(explain(error, "").message);
+    await showRemedies(explain(error, "").message, remediesOf(error));
   }
 }

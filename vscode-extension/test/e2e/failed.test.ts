@@ -62,6 +62,25 @@ test("once it is mended, Restart brings the figures", async () => {
   await bench.ready();
 });
 
+test("a document that a reload cannot bring back says why, and comes once it can be read", async () => {
+  await bench.command("Nexus: Show System Prompt");
+  const tab = bench.page.locator(".part.editor .tab", { hasText: "system prompt.md" });
+  await tab.waitFor();
+  serve("echo 'ImportError: the disk has eaten it' >&2; exit 1");
+  await bench.reload();
+  const placeholder = bench.page.locator(".monaco-editor-pane-placeholder", { hasText: REASON });
+  await placeholder.waitFor({ timeout: START_MS });
+  serve(`exec "${world().nexus}" "$@"`);
+  await bench.command("Nexus: Restart Server");
+  await bench.ready();
+  await placeholder.locator(".monaco-button", { hasText: "Try Again" }).click();
+  const lines = bench.page.locator(".part.editor .editor-group-container.active .view-lines").first();
+  await until(
+    () => lines.innerText(),
+    (text) => text.includes("Configuration"),
+  );
+});
+
 /** Writes the server: it says its version, and else does that. */
 function serve(script: string): void {
   writeFileSync(server, `#!/bin/sh\nif [ "$1" = --version ]; then echo nexus 0.1.0; exit 0; fi\n${script}\n`);

@@ -1,5 +1,5 @@
 /** What Nexus says beside the model, and the documents that it shows: after the answer, and read-only. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, Receipt } from "../../src/protocol.ts";
@@ -23,6 +23,9 @@ beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "notices"), "backend/auth-service");
     compactEarly();
+    for (const name of [".vscode", "tests"]) mkdirSync(path.join(folder, name));
+    writeFileSync(path.join(folder, ".vscode/mcp.json"), JSON.stringify({ servers: {} }));
+    writeFileSync(path.join(folder, "tests/AGENTS.md"), "# Tests\n\nOne file per attack.\n");
     other = await Daemon.start(world(), folder);
     bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
     await bench.ready();
@@ -94,6 +97,31 @@ test("a turn that is cancelled says it in a message, with the same buttons; the 
   for (const button of ["Undo Compaction", "Show Receipt"]) expect(message).toContain(button);
   await bench.ask("five");
   expect((await shown("five"))[1]).toBe("Goes on in conversation cancelled (12 turns).");
+});
+
+test("files of one name say their directory, an agent's file whose it is", async () => {
+  await bench.openPanel();
+  await bench.unfold("Layers");
+  const named = async () => (await bench.rows("Layers")).filter((label) => label.startsWith("mcp.json, "));
+  expect(await until(named, (labels) => labels.length > 1)).toEqual([
+    "mcp.json, mcp, .nexus3",
+    "mcp.json, mcp, .vscode",
+  ]);
+  const agent = { agentId: "checker", cwd: path.join(folder, "tests") };
+  await other.request("nexus/agent/spawn", { workspaceFolder: uriOf(folder), ...agent });
+  await bench.command("Nexus: View as Agent");
+  await bench.choose("checker");
+  await bench.unfold("What Costs What");
+  const rows = await until(
+    () => bench.rows("What Costs What"),
+    (labels) => labels.some((label) => label.startsWith("Subagent")),
+  );
+  const at = rows.findIndex((label) => label.startsWith("Subagent"));
+  expect(rows.slice(at, at + 2).map((label) => label.split(", ")[0])).toEqual([
+    "Subagent Configuration (checker)",
+    "AGENTS.md",
+  ]);
+  await bench.command("Nexus: Back to Your Own View");
 });
 
 test("a syntax error of JSON is one problem, and its mend is the daemon's", async () => {
