@@ -7,6 +7,7 @@ import type { World } from "./world.ts";
 const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machine with other work twice that
 const PATIENCE_MS = 20_000;
 const RELOADS = 4;
+const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors it has
 const FOLDERS_MS = 3_000; // until the folders of a workspace's file show, after the rest does
 const GRIP = 2; // pixels from the edge of a part to what it is dragged by
 const SIZE = { width: 1440, height: 900 };
@@ -82,6 +83,7 @@ export class Workbench {
 
   /** Loads the window again, as a user does: with the editors that it had, and without a file to open besides. */
   async reload(): Promise<void> {
+    await this.page.waitForTimeout(FLUSHED_MS);
     const url = new URL(this.page.url());
     url.searchParams.delete("payload");
     await this.page.goto(url.toString());
