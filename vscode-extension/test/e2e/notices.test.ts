@@ -125,10 +125,9 @@ test("files of one name say their directory, an agent's file whose it is", async
 });
 
 test("a syntax error of JSON is one problem, and its mend is the daemon's", async () => {
-  await bench.openFile(".nexus3/config.json");
-  await bench.cursorTo("start");
-  await bench.page.keyboard.press("Control+A");
-  await bench.page.keyboard.insertText('{ "context": { "reserve_tokens": 9000 } "tools": {} }');
+  const file = path.join(folder, ".nexus3/mcp.json"); // typed, VS Code would close its brackets
+  writeFileSync(file, '{ "mcpServers": {} "servers": {} }');
+  await bench.openFile(".nexus3/mcp.json");
   await bench.squiggles().first().waitFor();
   await (await bench.problems("Expected comma")).first().waitFor();
   const errors = bench.page.locator('.markers-panel .monaco-list-row[aria-label^="Error"]');
@@ -139,7 +138,7 @@ test("a syntax error of JSON is one problem, and its mend is the daemon's", asyn
   await bench.page.keyboard.press("Escape");
   await bench.page.keyboard.press("Control+.");
   await bench.page.locator(".action-widget .monaco-list-row", { hasText: "Insert a comma" }).first().click();
-  await until(editorText, (text) => text.trim() === '{ "context": { "reserve_tokens": 9000 }, "tools": {} }');
+  await until(editorText, (text) => text.trim() === '{ "mcpServers": {}, "servers": {} }');
   await until(
     () => errors.count(),
     (count) => count === 0,
@@ -169,8 +168,8 @@ async function showsReceipt(state: string): Promise<void> {
 async function shown(question: string): Promise<string[]> {
   const answer = answerTo(question);
   await until(
-    () => answer.locator("blockquote p").count(),
-    (count) => count > 0,
+    () => answer.locator("blockquote p").allInnerTexts(),
+    (notices) => notices.length > 0 && notices.every((notice) => notice.trim().endsWith(".")), // words come one by one
   );
   const texts = await answer.locator(".rendered-markdown p").filter({ visible: true }).allInnerTexts();
   return texts.map((text) => text.replaceAll(/\s+/g, " ").trim());
