@@ -120,6 +120,19 @@ def test_what_an_agent_reads(pool: AgentPool, spawns: list[tuple[str, ...]], exp
     assert "".join(text[one.span.start : one.span.end] for one in agent.prompt.fragments) == text
 
 
+def test_each_file_of_an_agent_has_a_title_of_its_own(pool: AgentPool) -> None:
+    pool.spawn("api", "api")
+    agent = pool.spawn("auth", "api/auth", parent="api")
+    titles = [one.title for one in agent.prompt.fragments if one.section == "subagent"]
+    assert list(dict.fromkeys(titles)) == [
+        "Subagent Configuration (auth)",
+        "Subagent Configuration (auth): NEXUS.md",
+        "Subagent Configuration (auth): NEXUS.md: own.md",
+        "Parent Agent Configuration (api)",
+        "Parent Agent Configuration (api): AGENTS.md",
+    ]
+
+
 def test_every_character_of_a_file_keeps_its_source(tree: Fixture, pool: AgentPool) -> None:
     pool.spawn("api", "api")
     agent = pool.spawn("auth", "api/auth", parent="api")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
-from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, Turn
+from nexus_context.ledger.records import Counted, DirectMessage, KeptReceipt, NewTurn, Turn
 from nexus_context.ledger.rows import json_text, message_of, row_of, value_of
 from nexus_context.ledger.store import Ledger
 from support.conversations import MESSAGES, nested
@@ -47,6 +47,42 @@ def refused(code: str, *call: Any, **about: Any) -> None:
     with pytest.raises(LedgerError) as caught:
         call[0](*call[1:], **about)
     assert caught.value.code == code
+
+
+# ---------------------------------------------------------------- receipts
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked", "expected"),
+    [
+        ("u1 a1 | !s1", None, ("s1", True)),
+        ("u1 a1 | !s1 | u2 | !s2", None, ("s2", True)),
+        ("u1 a1 | !s1 | u2 | !s2", "s1", ("s1", True)),  # the later one stands on it
+        ("u1 a1 | !s1 | u2 | !s2 | undo", "s2", ("s2", False)),
+        ("u1 a1 | !s1 | u2 | !s2 | undo", "s1", ("s1", True)),
+        ("u1 a1 | !s1 | u2 | !s2 | undo s1", "s1", ("s1", False)),
+        ("u1 a1 | !s1 | undo | !s2", None, ("s2", True)),
+        ("u1 a1 | !s1 | undo", None, ("s1", False)),
+    ],
+)
+def test_the_receipt_of_a_compaction(
+    ledger: Ledger, steps: str, asked: str | None, expected: tuple[str, bool]
+) -> None:
+    play(ledger, steps)
+    kept = ledger.receipt(FOLDER, "main", asked)
+    assert (kept.session, kept.receipt, kept.in_force) == ("main", {"of": expected[0]}, expected[1])
+
+
+def test_a_receipt_is_found_by_its_id_whatever_became_of_the_session(ledger: Ledger) -> None:
+    play(ledger, "u1 a1 | !s1 | u2")
+    ledger.fork(FOLDER, "main", "fork")
+    ledger.undo(FOLDER, "main")
+    ledger.rename(FOLDER, "main", "plan")
+    assert ledger.receipt(FOLDER, "main", "s1") == KeptReceipt("plan", {"of": "s1"}, in_force=False)
+    assert ledger.receipt(FOLDER, "fork", "s1") == KeptReceipt("fork", {"of": "s1"}, in_force=True)
+    ledger.delete(FOLDER, "plan")
+    assert ledger.receipt(FOLDER, "fork", "s1") == KeptReceipt("fork", {"of": "s1"}, in_force=True)
+    refused("unknown-compaction", ledger.receipt, "/work/other", "main", "s1")
 
 
 # ---------------------------------------------------------------- histories
@@ -239,6 +275,9 @@ def test_what_is_not_there_is_refused(ledger: Ledger) -> None:
     refused("unknown-session", ledger.rename, FOLDER, "nothing", "x")
     refused("unknown-session", ledger.compact, FOLDER, "nothing", compaction("s", 0))
     refused("unknown-compaction", ledger.undo, FOLDER, "main")
+    refused("unknown-session", ledger.receipt, FOLDER, "nothing")
+    refused("unknown-compaction", ledger.receipt, FOLDER, "main")
+    refused("unknown-compaction", ledger.receipt, FOLDER, "nothing", "s")
     for name in ("", "-1", "x-1", strange, strange + "0", f"{strange}-"):
         refused("unknown-turn", ledger.fork, FOLDER, "main", "new", turn=name)
     assert ledger.head(FOLDER, "nothing") is None

@@ -55,6 +55,9 @@ def applied(text: str, action: dict[str, Any], encoding: str) -> str:
         ('{"tools": {$0"summery": true}}', ['Rename to "summary"'], '{"tools": {"summary": true}}'),
         ('{$0"tools": {"summery": true}}', [], None),
         ('{"tools": {},$0}', ["Remove the comma"], '{"tools": {}}'),
+        ('{"tools": $0{', ["Insert }}"], '{"tools": {}}'),
+        ('{"tools": {$0', ["Insert }}"], '{"tools": {}}'),  # where another checker sees the error
+        ('{"too$0ls": {', [], None),
         ("{$0}", [], None),
         ('{"context": {"ancestor_depth": 9$09}}', [], None),
     ],

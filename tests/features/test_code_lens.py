@@ -314,6 +314,8 @@ def test_a_file_for_some_files_says_for_which(tmp_path: Path) -> None:
         f"//- /home/a/.nexus3/config.json\n{settings}\n//- {path}\n---\napplyTo: '**/*.py'\n---\nType all.\n"
     )
     fixture = write_fixture(text, tmp_path)
-    (lens,) = code_lenses(load_folder(fixture, "/home/a"), fixture.path(path), "utf-16")
+    (lens,) = code_lenses(
+        load_folder(fixture, "/home/a"), fixture.path(path), "utf-16", folder="file:///home/a"
+    )
     title = "sent with turns about files that match **/*.py"
     assert lens["command"]["title"] == f"≈ 3 tokens · {title}"

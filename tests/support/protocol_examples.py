@@ -178,8 +178,9 @@ class _Recorder:
         self.ask_with_model("nexus/session/compact", {**review, "pins": ["The release is on Friday."]})
         compaction = self.examples["requests"]["nexus/session/compact"]["result"]["compaction"]
         self.ask("nexus/session/transcript", {**review, "limit": 3})
-        self.ask("nexus/session/undoCompaction", review)
-        self.examples["requests"]["nexus/session/undoCompaction"]["params"]["compaction"] = compaction
+        for method in ("nexus/session/receipt", "nexus/session/undoCompaction"):
+            self.ask(method, review)
+            self.examples["requests"][method]["params"]["compaction"] = compaction
         pick = {"model": "claude-sonnet-4.5", "maxContextTokens": 128_000, "memoryTools": True}
         self.ask("nexus/model/pick", {**review, **pick})
         self.ask("nexus/session/focus", review)

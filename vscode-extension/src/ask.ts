@@ -2,7 +2,9 @@
 import * as vscode from "vscode";
 import { nameOf } from "./focus";
 import { type Focus, type Nexus, NexusError } from "./nexus";
+import type { Documents } from "./prompt";
 import type { Requests } from "./protocol";
+import { REMEDIES, type RemedyId } from "./remedies";
 
 /** What a menu's entry or a program gives a command: a node of a tree, or what it is about. */
 export interface Subject {
@@ -27,6 +29,7 @@ export interface Place {
 export interface Tools {
   readonly nexus: Nexus;
   readonly focus: Focus;
+  readonly documents: Pick<Documents, "show">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
   place(subject: Subject): Promise<Place>;
   /** Asks the daemon; where it takes a while, progress with a way out. */
@@ -59,10 +62,11 @@ export function subjectOf(argument: unknown): Subject {
   };
 }
 
-export function makeTools(nexus: Nexus, focus: Focus): Tools {
+export function makeTools(nexus: Nexus, focus: Focus, documents: Pick<Documents, "show">): Tools {
   return {
     nexus,
     focus,
+    documents,
     async place(subject) {
       const folder = subject.folder ? vscode.Uri.parse(subject.folder) : (focus.folder ?? (await askFolder()));
       return { folder, workspaceFolder: folder.toString(), name: nameOf(folder) };
@@ -97,13 +101,22 @@ export function guarded(run: (...args: unknown[]) => Promise<unknown>): (...args
 }
 
 async function sayFailure(error: unknown): Promise<void> {
-  const code = error instanceof NexusError ? error.code : "";
-  if (code === "cancelled") return;
-  const message = error instanceof Error ? error.message : String(error);
-  const title = code === "not-ready" ? "Restart" : "Show Output";
-  const chosen = await vscode.window.showErrorMessage(message, title);
-  if (chosen === "Restart") await vscode.commands.executeCommand("nexus.restartServer");
-  else if (chosen) await vscode.commands.executeCommand("nexus.showOutput");
+  if (error instanceof NexusError && error.code === "cancelled") return;
+  await showRemedies(error instanceof Error ? error.message : String(error), remediesOf(error));
+}
+
+/** What the user can do about a failure. */
+export function remediesOf(error: unknown): readonly RemedyId[] {
+  if (!(error instanceof NexusError) || error.code !== "not-ready") return ["output"];
+  return error.remedies.length > 0 ? error.remedies : ["restart", "output"];
+}
+
+/** An error message with a button for each remedy. */
+export async function showRemedies(message: string, remedies: readonly RemedyId[]): Promise<void> {
+  const offered = remedies.map((id) => REMEDIES[id]);
+  const title = await vscode.window.showErrorMessage(message, ...offered.map((remedy) => remedy.title));
+  const remedy = offered.find((one) => one.title === title);
+  if (remedy) await vscode.commands.executeCommand(remedy.command, ...(remedy.args ?? []));
 }
 
 /** What the user picks; raises Silent without a choice. */

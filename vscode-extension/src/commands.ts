@@ -8,13 +8,15 @@ import { exactly, plural } from "./figures";
 import { foldersOnDisk } from "./focus";
 import { modelCommands } from "./model";
 import type { Focus, Nexus } from "./nexus";
-import { type Kind, show } from "./prompt";
+import type { Documents, Kind } from "./prompt";
 import type { TokenCounts } from "./protocol";
+import { pythonPage } from "./remedies";
 import { sessionCommands } from "./sessions";
 import type { Transcripts } from "./transcript";
 
-/** What commands need of the server beside its answers. */
+/** What commands need beside the daemon's answers. */
 export interface Channels {
+  readonly documents: Pick<Documents, "show">;
   readonly output: Pick<vscode.OutputChannel, "show">;
   readonly trace: Pick<vscode.OutputChannel, "show">;
   /** Runs a command of the program `nexus` and returns what it printed. Rejects with NexusError. */
@@ -32,7 +34,7 @@ export function registerCommands(
   channels: Channels,
   transcripts: Pick<Transcripts, "show">,
 ): vscode.Disposable {
-  const tools = makeTools(nexus, focus);
+  const tools = makeTools(nexus, focus, channels.documents);
   const all: Commands = {
     ...viewCommands(tools),
     ...folderCommands(tools),
@@ -68,6 +70,7 @@ function serverCommands(context: vscode.ExtensionContext, nexus: Nexus, channels
   return {
     "nexus.initGlobal": () => initializeGlobal(channels.runServer),
     "nexus.restartServer": () => nexus.restart(),
+    "nexus.getPython": async () => vscode.env.openExternal(vscode.Uri.parse(pythonPage(process.platform))),
     "nexus.showOutput": async () => channels.output.show(true),
     "nexus.showTrace": () => showTrace(channels),
     "nexus.openWalkthrough": async () =>
@@ -84,7 +87,7 @@ async function showDocument(tools: Tools, subject: Subject, kind: Kind): Promise
   const agent = subject.agent ?? tools.focus.agent;
   const session = subject.session ?? tools.focus.session;
   const who = agent ? { agent } : kind.startsWith("request") ? { session } : {};
-  await show({ kind, folder: place.workspaceFolder, ...who }, place.name);
+  await tools.documents.show({ kind, folder: place.workspaceFolder, ...who }, place.name);
 }
 
 async function showRequest(tools: Tools, subject: Subject): Promise<void> {

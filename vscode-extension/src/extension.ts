@@ -7,7 +7,7 @@ import { registerLenses } from "./lenses";
 import { makeNextTurn } from "./nextTurn";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
-import { registerPromptDocuments } from "./prompt";
+import { registerDocuments } from "./prompt";
 import type { Connect } from "./server/connection";
 import { makeServer, type Server } from "./server/start";
 import { registerStatus } from "./status";
@@ -22,6 +22,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
   const focus = makeFocus(context.workspaceState);
   const transcripts = registerTranscripts(nexus);
   const nextTurn = makeNextTurn(context);
+  const documents = registerDocuments(nexus);
   context.subscriptions.push(
     server,
     focus,
@@ -29,11 +30,11 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
     nextTurn,
     stateInContext(nexus),
     transcripts,
-    registerCommands(context, nexus, focus, server, transcripts),
-    registerPromptDocuments(context, nexus, focus),
+    documents,
+    registerCommands(context, nexus, focus, { ...server, documents }, transcripts),
     registerStatus(nexus, focus, nextTurn),
-    registerPanel(context, nexus, focus, nextTurn),
-    registerLenses(nexus, (source) => vscode.commands.executeCommand("nexus.panel.revealFile", source)),
+    registerPanel(context, nexus, focus, nextTurn, documents),
+    registerLenses(nexus, documents, (source) => vscode.commands.executeCommand("nexus.panel.revealFile", source)),
     registerChat(context, nexus, focus, nextTurn),
     startLater(server),
   );
@@ -44,9 +45,12 @@ export async function deactivate(): Promise<void> {
   await server?.daemon.stop();
 }
 
-/** `nexus.state` in `when` clauses. */
+/** `nexus.state` and `nexus.obstacle` in `when` clauses. */
 function stateInContext(nexus: Nexus): vscode.Disposable {
-  const set = () => void vscode.commands.executeCommand("setContext", "nexus.state", nexus.state);
+  const set = () => {
+    void vscode.commands.executeCommand("setContext", "nexus.state", nexus.state);
+    void vscode.commands.executeCommand("setContext", "nexus.obstacle", nexus.obstacle?.kind ?? "");
+  };
   set();
   return nexus.onDidChangeState(set);
 }

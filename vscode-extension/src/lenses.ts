@@ -9,7 +9,7 @@
 import * as vscode from "vscode";
 import { nameOf } from "./focus";
 import { isOnItsWay, type Nexus } from "./nexus";
-import { rangeOf, show } from "./prompt";
+import { type Documents, rangeOf } from "./prompt";
 import type { Location, Range } from "./protocol";
 import { DOCUMENTS } from "./server/documents";
 
@@ -38,9 +38,22 @@ export const SHOW_IN_CONTEXT = "nexus.showInContext";
 const STALE = { tooltip: "From before the restart of the server" };
 
 /** `reveal` shows a file in the panel. */
-export function registerLenses(server: LensServer, reveal: (source: Location) => Thenable<unknown>): vscode.Disposable {
+export function registerLenses(
+  server: LensServer,
+  documents: Documents,
+  reveal: (source: Location) => Thenable<unknown>,
+): vscode.Disposable {
   const changed = new vscode.EventEmitter<void>();
   const kept = new Map<string, vscode.CodeLens[]>();
+
+  async function showInContext({ workspaceFolder, agent, prompt, source }: LensTarget): Promise<void> {
+    if (!prompt) {
+      await reveal(source);
+      return;
+    }
+    const about = { kind: "prompt", folder: workspaceFolder, ...(agent === undefined ? {} : { agent }) } as const;
+    await documents.show(about, nameOf(vscode.Uri.parse(workspaceFolder)), rangeOf(prompt));
+  }
 
   async function provide(document: vscode.TextDocument, token: vscode.CancellationToken): Promise<vscode.CodeLens[]> {
     const uri = document.uri.toString();
@@ -65,7 +78,7 @@ export function registerLenses(server: LensServer, reveal: (source: Location) =>
       onDidChangeCodeLenses: changed.event,
       provideCodeLenses: provide,
     }),
-    vscode.commands.registerCommand(SHOW_IN_CONTEXT, (target: LensTarget) => showInContext(target, reveal)),
+    vscode.commands.registerCommand(SHOW_IN_CONTEXT, showInContext),
     server.onDidChangeState(() => changed.fire()),
     server.onDidChangeLenses(() => changed.fire()),
     vscode.workspace.onDidChangeConfiguration((change) => {
@@ -116,14 +129,4 @@ function shifted({ range: { start, end }, command }: vscode.CodeLens, lines: num
     new vscode.Range(start.line + lines, start.character, end.line + lines, end.character),
     command,
   );
-}
-
-async function showInContext(target: LensTarget, reveal: (source: Location) => Thenable<unknown>): Promise<void> {
-  const { workspaceFolder, agent, prompt, source } = target;
-  if (!prompt) {
-    await reveal(source);
-    return;
-  }
-  const about = { kind: "prompt", folder: workspaceFolder, ...(agent === undefined ? {} : { agent }) } as const;
-  await show(about, nameOf(vscode.Uri.parse(workspaceFolder)), rangeOf(prompt));
 }

@@ -9,6 +9,7 @@ import type {
   Requests,
   SessionDidChange,
 } from "./protocol";
+import type { Obstacle, RemedyId } from "./remedies";
 
 export type ServerState = "stopped" | "finding" | "installing" | "starting" | "ready" | "failed";
 
@@ -22,6 +23,8 @@ export interface Nexus {
   readonly state: ServerState;
   /** One line for people: why it failed, what it is doing. */
   readonly detail: string;
+  /** What keeps the server from running, where `detail` says why; none while it runs or is on its way. */
+  readonly obstacle: Obstacle | undefined;
   readonly onDidChangeState: vscode.Event<ServerState>;
   readonly onDidChangeContext: vscode.Event<ContextDidChange>;
   readonly onDidChangeSession: vscode.Event<SessionDidChange>;
@@ -71,6 +74,8 @@ export class NexusError extends Error {
   constructor(
     message: string,
     readonly code: string,
+    /** What the user can do, where that is known; the best first. */
+    readonly remedies: readonly RemedyId[] = [],
   ) {
     super(message);
     this.name = "NexusError";

@@ -1,9 +1,11 @@
 /**
- * Virtual documents, `nexus-context:`: the exact system prompt, the next request, the settings in force.
+ * Virtual documents, `nexus-context:`: the exact system prompt, the next request, the settings in force, the receipt of
+ * a compaction.
  *
  * 1. They are read only, and follow what they show: a change that the daemon tells shows within a moment.
  * 2. In the prompt and the settings every place leads to its source: definition, hover, a link per heading.
- * 3. What they are about is in the URI, so a reload of the window finds them again.
+ * 3. What they are about is in the URI: after a reload of the window they are read again.
+ * 4. A document that the daemon cannot give is not opened: the user is told why, and what to do.
  */
 import { homedir } from "node:os";
 import * as vscode from "vscode";
@@ -11,20 +13,32 @@ import { type EffectiveText, effectiveText } from "./effective";
 import { exactly, plural } from "./figures";
 import { isFolder } from "./focus";
 import { fragmentAt, type Section, sections, sourceOf } from "./mapped";
-import { type Focus, type Nexus, NexusError } from "./nexus";
+import type { Nexus } from "./nexus";
 import type { Location, Preview, Provenance, Range } from "./protocol";
+import { ReadOnlyFiles } from "./readOnlyFiles";
+import { receiptText } from "./receipt";
 import { requestJson, requestText } from "./request";
 
 export const SCHEME = "nexus-context";
 const SETTLE_MS = 50;
 
-export type Kind = "prompt" | "request" | "request.json" | "effective";
+export type Kind = "prompt" | "request" | "request.json" | "effective" | "receipt";
 
 export interface About {
   readonly kind: Kind;
   readonly folder: string;
   readonly session?: string;
   readonly agent?: string;
+  /** Of a receipt: the compaction's id. */
+  readonly compaction?: string;
+}
+
+export interface Documents extends vscode.Disposable {
+  /**
+   * Opens a document and selects the range. Rejects with NexusError where the daemon cannot give it: then nothing
+   * is opened.
+   */
+  show(about: About, folderName: string, selection?: vscode.Range): Promise<void>;
 }
 
 const NAMES: Record<Kind, string> = {
@@ -32,10 +46,12 @@ const NAMES: Record<Kind, string> = {
   request: "next request.md",
   "request.json": "next request.json",
   effective: "effective configuration.jsonc",
+  receipt: "compaction receipt.md",
 };
 
 export function uriOf(about: About, folderName: string): vscode.Uri {
-  const who = about.agent ? ` (${about.agent})` : "";
+  const of = about.kind === "receipt" ? about.session : about.agent;
+  const who = of ? ` (${of})` : "";
   const name = NAMES[about.kind].replace(/(?=\.\w+$)/, who.replaceAll("/", "-"));
   return vscode.Uri.from({ scheme: SCHEME, path: `/${folderName}/${name}`, query: JSON.stringify(about) });
 }
@@ -52,39 +68,29 @@ export function aboutOf(uri: vscode.Uri): About | undefined {
 /** What is known of an open document beside its text. */
 type Known = { preview: Preview } | { effective: EffectiveText } | Record<string, never>;
 
-export function registerPromptDocuments(
-  _context: vscode.ExtensionContext,
-  nexus: Nexus,
-  _focus: Focus,
-): vscode.Disposable {
+export function registerDocuments(nexus: Nexus): Documents {
   const known = new Map<string, Known>();
-  const changed = new vscode.EventEmitter<vscode.Uri>();
-  const refresh = refresher(changed);
+  const files = new ReadOnlyFiles(SCHEME, async (uri) => {
+    const about = aboutOf(uri);
+    if (!about) throw new Error("Nexus does not know this document: another version of the extension made it.");
+    const [text, what] = await read(nexus, about);
+    known.set(uri.toString(), what);
+    return text;
+  });
+  const refresh = refresher(files);
   const selector = { scheme: SCHEME };
   const mine = (document: vscode.TextDocument): Known => known.get(document.uri.toString()) ?? {};
 
-  const provider: vscode.TextDocumentContentProvider = {
-    onDidChange: changed.event,
-    async provideTextDocumentContent(uri, token) {
-      const about = aboutOf(uri);
-      if (!about) return "";
-      try {
-        const [text, what] = await read(nexus, about, token);
-        known.set(uri.toString(), what);
-        return text;
-      } catch (error) {
-        if (error instanceof NexusError) return `${error.message}\n`;
-        throw error;
-      }
-    },
-  };
   const registered = [
-    changed,
-    vscode.workspace.registerTextDocumentContentProvider(SCHEME, provider),
+    files,
     vscode.workspace.onDidCloseTextDocument((document) => known.delete(document.uri.toString())),
     nexus.onDidChangeContext((change) => refresh((about) => isSame(about, change))),
     nexus.onDidChangeSession((change) =>
-      refresh((about) => about.kind.startsWith("request") && isSame(about, change) && about.session === change.session),
+      refresh((about) => {
+        if (!isSame(about, change)) return false;
+        if (about.kind === "receipt") return change.reason === "undone";
+        return about.kind.startsWith("request") && about.session === change.session;
+      }),
     ),
     nexus.onDidChangeAgent((change) => refresh((about) => about.agent === change.agentId && isSame(about, change))),
     nexus.onDidChangeState((state) => state === "ready" && refresh(() => true)),
@@ -104,51 +110,58 @@ export function registerPromptDocuments(
       { label: "Nexus" },
     ),
   ];
-  return new vscode.Disposable(() => {
-    for (const one of registered) one.dispose();
-  });
+  return {
+    async show(about, folderName, selection) {
+      const uri = uriOf(about, folderName);
+      await files.prepare(uri);
+      const document = await vscode.workspace.openTextDocument(uri);
+      await vscode.window.showTextDocument(document, { preview: true, ...(selection ? { selection } : {}) });
+    },
+    dispose() {
+      for (const one of registered) one.dispose();
+    },
+  };
 }
 
 function isSame(about: About, change: { workspaceFolder: string }): boolean {
   return isFolder(change.workspaceFolder, vscode.Uri.parse(about.folder));
 }
 
-/** Opens a document; with a range, that is selected. */
-export async function show(about: About, folderName: string, selection?: vscode.Range): Promise<void> {
-  const document = await vscode.workspace.openTextDocument(uriOf(about, folderName));
-  await vscode.window.showTextDocument(document, { preview: true, ...(selection ? { selection } : {}) });
-}
-
-async function read(nexus: Nexus, about: About, token: vscode.CancellationToken): Promise<[string, Known]> {
+async function read(nexus: Nexus, about: About): Promise<[string, Known]> {
   const workspaceFolder = about.folder;
   const agent = about.agent ? { agent: about.agent } : {};
   const session = about.session && !about.agent ? { session: about.session } : {};
   switch (about.kind) {
     case "prompt": {
-      const preview = await nexus.request("nexus/context/preview", { workspaceFolder, ...agent }, token);
+      const preview = await nexus.request("nexus/context/preview", { workspaceFolder, ...agent });
       return [preview.text, { preview }];
     }
     case "effective": {
-      const config = await nexus.request("nexus/config/effective", { workspaceFolder, ...agent }, token);
+      const config = await nexus.request("nexus/config/effective", { workspaceFolder, ...agent });
       const effective = effectiveText(config, placeName);
       return [effective.text, { effective }];
     }
     case "request":
     case "request.json": {
       // without a message and without a provider's form: nothing is compacted, nothing is delivered
-      const context = await nexus.request("nexus/context/assemble", { workspaceFolder, ...session, ...agent }, token);
+      const context = await nexus.request("nexus/context/assemble", { workspaceFolder, ...session, ...agent });
       return [about.kind === "request" ? requestText(context) : requestJson(context), {}];
+    }
+    case "receipt": {
+      const compaction = about.compaction === undefined ? {} : { compaction: about.compaction };
+      const kept = await nexus.request("nexus/session/receipt", { workspaceFolder, ...session, ...compaction });
+      return [receiptText(kept.session, kept.receipt, kept.inForce), {}];
     }
   }
 }
 
 /** Tells the editor of the open documents that changed, once for what comes within a moment. */
-function refresher(changed: vscode.EventEmitter<vscode.Uri>): (which: (about: About) => boolean) => void {
+function refresher(files: ReadOnlyFiles): (which: (about: About) => boolean) => void {
   const due = new Map<string, vscode.Uri>();
   const tell = () => {
     const uris = [...due.values()];
     due.clear();
-    for (const uri of uris) changed.fire(uri);
+    files.changed(uris);
   };
   return (which) => {
     for (const { uri } of vscode.workspace.textDocuments) {

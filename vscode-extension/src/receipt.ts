@@ -1,5 +1,4 @@
 /** What a compaction did and what is lost with it, for people. Every figure is the daemon's. */
-import * as vscode from "vscode";
 import { exactly, plural } from "./figures";
 import type { Lost, Receipt } from "./protocol";
 
@@ -38,13 +37,14 @@ export function lossText(receipt: Receipt): string {
 }
 
 /** The whole receipt as Markdown. */
-export function receiptText(session: string, receipt: Receipt): string {
+export function receiptText(session: string, receipt: Receipt, inForce: boolean): string {
   const lost = KINDS.flatMap((kind) => lostSection(receipt, kind));
   return [
     `# Receipt of a compaction of ${session}`,
     "",
     `- id: ${receipt.id}`,
     `- when: ${receipt.created}`,
+    `- state: ${inForce ? "in force" : "taken back: the messages are there again"}`,
     `- why: ${receipt.reason}`,
     `- by: ${writerOf(receipt)}`,
     `- messages replaced: ${exactly(receipt.replacedMessages)}`,
@@ -55,13 +55,6 @@ export function receiptText(session: string, receipt: Receipt): string {
     ...(lost.length > 0 ? lost : ["", "Nothing that counts."]),
     "",
   ].join("\n");
-}
-
-/** Opens the whole receipt beside what is edited. */
-export async function showReceipt(session: string, receipt: Receipt): Promise<void> {
-  const content = receiptText(session, receipt);
-  const document = await vscode.workspace.openTextDocument({ content, language: "markdown" });
-  await vscode.window.showTextDocument(document, { preview: true });
 }
 
 /** Who wrote the summary; its model, where the client that was asked names it. */

@@ -4,7 +4,7 @@ import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectO
 import { exactly, plural } from "./figures";
 import { isFolder, MAIN } from "./focus";
 import type { Receipt, SearchHit, SessionInfo } from "./protocol";
-import { changeText, lossText, showReceipt } from "./receipt";
+import { changeText, lossText } from "./receipt";
 import type { Transcripts } from "./transcript";
 
 const MOST_HITS = 50;
@@ -23,6 +23,7 @@ export function sessionCommands(tools: Tools, transcripts: Pick<Transcripts, "sh
     "nexus.exportSession": (arg) => exportSession(tools, subjectOf(arg)),
     "nexus.searchSessions": (arg) => searchSessions(tools, transcripts, subjectOf(arg)),
     "nexus.compact": (arg) => compact(tools, subjectOf(arg)),
+    "nexus.showReceipt": (arg) => showReceipt(tools, subjectOf(arg)),
     "nexus.undoCompaction": async (arg) => {
       const subject = subjectOf(arg);
       await undoCompaction(tools, ...(await meant(tools, subject)), subject.compaction);
@@ -154,8 +155,21 @@ async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefi
 async function sayReceipt(tools: Tools, place: Place, session: string, receipt: Receipt): Promise<void> {
   const said = `"${session}": ${changeText(receipt)}; ${lossText(receipt)}.`;
   const chosen = await vscode.window.showInformationMessage(said, "Undo", "Show Receipt");
-  if (chosen === "Show Receipt") await showReceipt(session, receipt);
+  const subject = { folder: place.workspaceFolder, session, compaction: receipt.id };
+  if (chosen === "Show Receipt") await showReceipt(tools, subject);
   else if (chosen === "Undo") await undoCompaction(tools, place, session, receipt.id);
+}
+
+/** The receipt of a compaction, else of the conversation's last one. */
+async function showReceipt(tools: Tools, subject: Subject): Promise<void> {
+  const [place, session] = await meant(tools, subject);
+  const folder = place.workspaceFolder;
+  const compaction = subject.compaction ?? (await lastCompaction(tools, folder, session));
+  await tools.documents.show({ kind: "receipt", folder, session, compaction }, place.name);
+}
+
+async function lastCompaction(tools: Tools, workspaceFolder: string, session: string): Promise<string> {
+  return (await tools.request("the receipt", "nexus/session/receipt", { workspaceFolder, session })).receipt.id;
 }
 
 async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {

@@ -8,6 +8,7 @@ import { about, briefly, exactly, percentText } from "./figures";
 import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "./nexus";
 import { byPart, styleOf } from "./parts";
 import type { TokenUsage } from "./protocol";
+import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "./remedies";
 import { type Cost, focusedUsage } from "./usage";
 
 const COMMANDS = [
@@ -66,7 +67,7 @@ export function staleText(usage: TokenUsage, detail: string, agent?: string): St
 }
 
 /** What is said while there are no figures; none where there is nothing to say. */
-export function stateText(state: ServerState, detail: string): StatusText | undefined {
+export function stateText(state: ServerState, detail: string, obstacle?: Obstacle): StatusText | undefined {
   const item = (icon: string, text: string, command: string, colour?: StatusText["colour"]): StatusText => ({
     text: `$(${icon}) ${text}`,
     spoken: `${text}${detail ? `: ${detail}` : ""}`,
@@ -79,12 +80,24 @@ export function stateText(state: ServerState, detail: string): StatusText | unde
       return item("loading~spin", "Nexus", "nexus.showOutput");
     case "installing":
       return item("loading~spin", "Nexus: installing", "nexus.showOutput");
-    case "failed":
-      return item("error", "Nexus", "nexus.openPanel", "statusBarItem.errorBackground");
-    case "ready":
+    case "failed": {
+      const text = obstacle ? `Nexus: ${OBSTACLE_TITLES[obstacle.kind].brief}` : "Nexus";
+      return item("error", text, "nexus.openPanel", "statusBarItem.errorBackground");
+    }
     case "stopped":
+      return obstacle && item("shield", `Nexus: ${OBSTACLE_TITLES[obstacle.kind].brief}`, "nexus.openPanel");
+    case "ready":
       return undefined;
   }
+}
+
+/** The tooltip while there is no server: why, and each way out as a link. Markdown. */
+export function obstacleTable({ kind, remedies }: Obstacle, detail: string): string {
+  const links = remedies.map((id) => {
+    const { title, command, args } = REMEDIES[id];
+    return `[${title}](command:${command}${args ? `?${encodeURIComponent(JSON.stringify(args))}` : ""})`;
+  });
+  return [`**${OBSTACLE_TITLES[kind].title}**`, plain(detail), links.join(" · ")].join("\n\n");
 }
 
 /** The tooltip: Markdown. */
@@ -151,7 +164,7 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
 
   function update(): void {
     if (isOnItsWay(nexus.state) && focus.folder && cost.value) sayCost(cost.value, nexus.detail);
-    else if (nexus.state !== "ready") say(stateText(nexus.state, nexus.detail), nexus.detail);
+    else if (nexus.state !== "ready") say(stateText(nexus.state, nexus.detail, nexus.obstacle), stateTooltip(nexus));
     else if (!focus.folder) item.hide();
     else if (cost.stale)
       return; // what is there stays until the answer
@@ -173,6 +186,13 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   ];
   look();
   return vscode.Disposable.from(costs, ...listening, item);
+}
+
+function stateTooltip({ obstacle, detail }: Nexus): vscode.MarkdownString | string {
+  if (!obstacle) return detail;
+  const tooltip = new vscode.MarkdownString(obstacleTable(obstacle, detail));
+  tooltip.isTrusted = { enabledCommands: obstacle.remedies.map((id) => REMEDIES[id].command) };
+  return tooltip;
 }
 
 function troubleText(message: string): StatusText {

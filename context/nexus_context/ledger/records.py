@@ -187,6 +187,14 @@ class Excerpt(msgspec.Struct, frozen=True):
     page: tuple[ExcerptTurn, ...]
 
 
+class KeptReceipt(msgspec.Struct, frozen=True):
+    """The receipt of a compaction, as the ledger keeps it."""
+
+    session: str  # that holds the compaction
+    receipt: Any  # JSON
+    in_force: bool  # whether it was not taken back
+
+
 class Hit(msgspec.Struct, frozen=True):
     """A message that a search found. `snippet` marks what matched with `before` and `after`."""
 

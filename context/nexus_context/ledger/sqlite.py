@@ -14,6 +14,7 @@ from nexus_context.ledger import (
     living,
     part_index,
     reading,
+    receipts,
     sessions,
     verification,
     writing,
@@ -30,6 +31,7 @@ from nexus_context.ledger.records import (
     Held,
     History,
     Hit,
+    KeptReceipt,
     LiveAgent,
     NewAgent,
     NewCompaction,
@@ -183,6 +185,10 @@ class SqliteLedger:
             return excerpt(
                 connection, workspace, session, thread=thread, first=first, before=before, limit=limit
             )
+
+    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> KeptReceipt:
+        with self._connections.reading(session) as connection:
+            return receipts.receipt(connection, workspace, session, compaction)
 
     def search(
         self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20

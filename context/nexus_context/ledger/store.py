@@ -15,6 +15,7 @@ from nexus_context.ledger.records import (
     Held,
     History,
     Hit,
+    KeptReceipt,
     LiveAgent,
     NewAgent,
     NewCompaction,
@@ -155,6 +156,14 @@ class Ledger(Protocol):
 
         From the position `first` on, else the last before `before`, else the last: `limit` messages, fewer
         where they are long. `thread`: one that the session was at before it was cleared. Costs what is read.
+        """
+        ...
+
+    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> KeptReceipt:
+        """The receipt of a compaction, else of the session's last one; `unknown-compaction` if there is none.
+
+        By its id it is found in whichever session of the workspace holds it: the session may have another
+        name by now.
         """
         ...
 

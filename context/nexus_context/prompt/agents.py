@@ -1,5 +1,6 @@
 """The sections that only an agent among others has: its own files before its parent's, and its role."""
 
+import os
 from collections.abc import Iterator
 
 from nexus_context.layers.agents import MAIN
@@ -27,7 +28,7 @@ def configurations(contents: Contents) -> Iterator[list[Part]]:
         yield _given(standing.text)
     elif standing.above:
         own = Generation(standing.agent, contents.bootstrap, contents.blocks)
-        yield _configuration(own, "subagent", "Subagent Configuration", {})
+        yield _configuration(own, "subagent", f"Subagent Configuration ({standing.agent})", {})
     for generation in contents.above:
         if generation.text is not None:
             yield _given(generation.text)
@@ -59,7 +60,10 @@ def role(standing: Standing | None) -> list[Part]:
 def _configuration(
     generation: Generation, name: str, title: str, values: dict[str, list[Piece]]
 ) -> list[Part]:
-    """The files of one agent under one heading, each after a line that says where it stands."""
+    """The files of one agent under one heading, each after a line that says where it stands.
+
+    Each file has a title of its own, below the heading's: what costs what is listed by titles.
+    """
     heading = texts.fill(name, values)
     groups = [_instructions(block, title) for block in generation.blocks]
     groups += [bootstrap_file(block) for block in generation.bootstrap]
@@ -71,7 +75,8 @@ def _configuration(
 
 
 def _instructions(block: Block, title: str) -> list[Part]:
-    return by_file("subagent", block.layer.name, title, block.path, sourced(block))
+    named = f"{title}: {os.path.basename(block.path)}"
+    return by_file("subagent", block.layer.name, named, block.path, sourced(block))
 
 
 def _given(text: str) -> list[Part]:

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 def code_actions(
     snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str, *, creates: bool = False
 ) -> list[dict[str, Any]]:
-    """A preferred quick fix for each problem that touches `span` of the file and has one.
+    """A preferred quick fix for each problem that `span` touches, itself or with its edits.
 
-    `uri` is the client's spelling of the file, used in the edits. `creates`: the client can create files.
+    An editor that reports errors of JSON itself may see one where the daemon would fix it: a bracket that is
+    not closed, at the end. `uri` is the client's spelling of the file, used in the edits. `creates`: the
+    client can create files.
     """
     locate = Locator(snapshot.layers, encoding)
     return [*_fixes(snapshot, path, uri, span, locate), *_reading(snapshot, path, locate, creates=creates)]
@@ -62,9 +64,13 @@ def _fixes(snapshot: "Snapshot", path: str, uri: str, span: Span, locate: Locato
         for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
         if problem.path == path
         and problem.fix is not None
-        and problem.span.start <= span.end
-        and span.start <= problem.span.end
+        and any(_touches(span, place) for place in (problem.span, *(edit.span for edit in problem.fix.edits)))
     ]
+
+
+def _touches(one: Span, other: Span) -> bool:
+    """Whether two spans have a character, or a border, in common."""
+    return one.start <= other.end and other.start <= one.end
 
 
 def _edits(problem: Problem, fix: Fix, locate: Locator) -> list[dict[str, Any]]:

@@ -214,6 +214,20 @@ class CompactResult(Wire, frozen=True):
     usage: TokenUsage  # what the session now costs
 
 
+class ReceiptParams(SessionParams, frozen=True):
+    """A compaction whose receipt is wanted."""
+
+    compaction: str | None = None  # its id, whatever its conversation is called now; none: the last one
+
+
+class ReceiptResult(Wire, frozen=True):
+    """What a compaction did, as the ledger has kept it."""
+
+    session: str  # the conversation that holds the compaction
+    receipt: Receipt  # what it replaced, and what was lost
+    in_force: bool  # false: it was taken back
+
+
 class UndoParams(SessionParams, frozen=True):
     """A compaction to take back."""
 

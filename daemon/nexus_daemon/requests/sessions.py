@@ -215,6 +215,19 @@ async def session_undo_compaction(client: "Client", params: protocol.UndoParams)
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
+async def session_receipt(client: "Client", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
+    """What a compaction did, as its receipt said then: also later, and after it was taken back.
+
+    By its id a compaction is found in whichever conversation of the folder holds it; without one, the last
+    of the conversation is meant.
+    """
+    folder = client.daemon.folders.at(params.workspace_folder)
+    book = await client.daemon.book(await folder.current(), folder)
+    kept = await client.daemon.work(book.ledger.receipt, book.workspace, params.session, params.compaction)
+    receipt = msgspec.convert(kept.receipt, protocol.Receipt)
+    return protocol.ReceiptResult(session=kept.session, receipt=receipt, in_force=kept.in_force)
+
+
 async def session_export(client: "Client", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, compactions and their receipts too."""
     async with using(client, params) as used:

@@ -7,7 +7,7 @@ import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
 import { freeName, type Mark } from "./place";
 import type { Threads } from "./threads";
-import { undoAction } from "./turn";
+import { receiptAction, undoAction } from "./turn";
 
 export interface Chat {
   nexus: Nexus;
@@ -30,6 +30,8 @@ export interface Task {
   agent: string;
   session: string;
   prompt: string;
+  /** The agent was started for the task. */
+  isNew?: boolean;
 }
 
 type Command = (chat: Chat, call: Call) => Promise<Told | Task>;
@@ -74,6 +76,7 @@ async function compact({ nexus, threads }: Chat, { request, context: chat, strea
   );
   stream.markdown(receiptText(receipt, session));
   stream.button(undoAction(mark.folder, session, compaction));
+  stream.button(receiptAction(mark.folder, session, compaction));
   stream.button(OPEN_PANEL);
   threads.moveTo(mark, chat);
   return { kind: "compact", mark, percent: usage.percent };
@@ -140,11 +143,11 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   const id = agents.some((one) => one.agentId === word) ? word : agentName(word);
   const live = agents.find((one) => one.agentId === id);
   const session = live?.session ?? (await spawned(chat, { workspaceFolder: folder }, { id, word }, task, token));
+  if (task !== "") {
+    return { mark, folder, agent: id, session, prompt: task, isNew: live === undefined };
+  }
   if (live === undefined) {
     stream.markdown(`Agent **${plain(id)}** is started, with a conversation of its own, **${plain(session)}**.\n\n`);
-  }
-  if (task !== "") {
-    return { mark, folder, agent: id, session, prompt: task };
   }
   focusOn(focus, folder);
   focus.setAgent(id);

@@ -1,4 +1,6 @@
 /** An error → what the user is told, and the buttons that help. No VS Code here. */
+import { NexusError } from "../nexus";
+import { REMEDIES, type RemedyId } from "../remedies";
 
 export interface Action {
   title: string;
@@ -21,7 +23,6 @@ function ask(title: string, query: string): Action {
 export const COMPACT = ask("Compact", "/compact");
 const OPEN_PANEL: Action = { title: "Open Context Panel", command: "nexus.openPanel" };
 const SHOW_OUTPUT: Action = { title: "Show Output", command: "nexus.showOutput" };
-const RESTART: Action = { title: "Restart Server", command: "nexus.restartServer" };
 
 const TOO_LONG =
   /context.?(length|window|limit)|too (long|large|many tokens)|maximum.{0,20}tokens|token.?limit|exceeds.{0,30}tokens/iu;
@@ -33,7 +34,7 @@ export function explain(error: unknown, model: string): Failure {
   const text = textOf(error);
   switch (code) {
     case "not-ready":
-      return { message: text, actions: [RESTART, SHOW_OUTPUT] };
+      return { message: text, actions: remediesOf(error).map(actionOf) };
     case "no-folder":
       return { message: text, actions: [{ title: "Open Folder", command: "vscode.openFolder" }] };
     case "context-overflow":
@@ -68,6 +69,16 @@ export function explain(error: unknown, model: string): Failure {
     return { message: `${model} failed: ${text} ${QUOTA.test(text) ? againLater(text) : "Try again."}`, actions: [] };
   }
   return { message: text, actions: [SHOW_OUTPUT] };
+}
+
+function remediesOf(error: unknown): readonly RemedyId[] {
+  const known = error instanceof NexusError ? error.remedies : [];
+  return known.length > 0 ? known : ["restart", "output"];
+}
+
+function actionOf(id: RemedyId): Action {
+  const { title, command, args } = REMEDIES[id];
+  return { title, command, ...(args ? { arguments: [...args] } : {}) };
 }
 
 /** The model's own failure, with what the editor wrapped it in taken off. */

@@ -3,19 +3,20 @@
  * commands: `commands`. What the daemon asks the editor's model: `complete`.
  */
 import * as vscode from "vscode";
+import { remediesOf, showRemedies } from "../ask";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import { showReceipt } from "../receipt";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
 import { metadataOf, suggestions, type Told, toldOf } from "./follow";
 import { placeNote, plain } from "./markdown";
 import { Models } from "./models";
+import { type Notice, Notices } from "./notices";
 import type { Place } from "./place";
 import { whenReady } from "./ready";
 import { Recorder } from "./record";
 import { Threads } from "./threads";
-import { note, takeTurn, toldOfTurn } from "./turn";
+import { type Taken, takeTurn, toldOfTurn } from "./turn";
 
 export const PARTICIPANT = "nexus.chat";
 
@@ -37,6 +38,7 @@ export function registerChat(
     threads: new Threads(nexus, focus, context.workspaceState),
     recorder: new Recorder(nexus, () => whenReady(nexus, RECORD_READY_MS)),
     models: new Models(context),
+    unseen: new Map(),
   };
   const participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, history, stream, token) =>
     answer(chat, { request, context: history, stream, token }),
@@ -56,6 +58,8 @@ interface Talk extends Chat {
   nextTurn: NextTurn;
   recorder: Recorder;
   models: Models;
+  /** Notices that a cancelled answer could not show, by the id of its chat thread. */
+  unseen: Map<string, readonly Notice[]>;
 }
 
 async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
@@ -78,27 +82,23 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
 }
 
 async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
-  const { request, stream, token, context } = call;
+  const { request, stream, context } = call;
   if (request.prompt.trim() === "" && request.references.length === 0) {
     stream.markdown("Ask something, or try `/context` to see what the model would be sent.");
     return { metadata: metadataOf({ kind: "none" }) };
   }
-  notRun(call);
   const known = chat.threads.markIn(context);
-  const viewed = await chat.threads.agentIn(chat.threads.folderOf(known), token);
+  const viewed = await chat.threads.agentIn(chat.threads.folderOf(known), call.token);
   if (viewed !== undefined) {
     const folder = chat.threads.folderOf(known);
     const { agentId: agent, session } = viewed;
     return talkToAgent(chat, call, { mark: known, folder, agent, session, prompt: request.prompt });
   }
-  const { place, mark } = await chat.threads.take(context, request.prompt, token);
-  introduce(chat, call, place, mark.folder);
-  const taken = await takeTurn(chat, {
-    request,
-    stream,
-    token,
-    folder: mark.folder,
-    session: mark.session,
+  const { place, mark } = await chat.threads.take(context, request.prompt, call.token);
+  const taken = await noticed(chat, call, mark.chat, (notices) => {
+    introduce(chat, notices, place, mark.folder);
+    const { folder, session } = mark;
+    return takeTurn(chat, { ...call, notices, folder, session });
   });
   const { appended } = taken;
   const now = appended === undefined ? mark : { ...mark, turn: appended.turn };
@@ -109,36 +109,56 @@ async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
 
 /** A turn of an agent, in its own session. */
 async function talkToAgent(chat: Talk, call: Call, task: Task): Promise<vscode.ChatResult> {
-  const { request, stream, token } = call;
-  const { mark, folder, agent, session, prompt } = task;
-  note(stream, [`To agent **${plain(agent)}**, in its conversation **${plain(session)}**.`]);
-  const turn = { request, stream, token, folder, session, agent, prompt };
-  const taken = await takeTurn(chat, turn);
+  const { mark, folder, agent, session, prompt, isNew } = task;
+  const taken = await noticed(chat, call, mark?.chat, (notices) => {
+    const place = `Agent **${plain(agent)}**, in its conversation **${plain(session)}**.`;
+    if (isNew === true) notices.addChange([`${place} It was started for this.`]);
+    else notices.add([place]);
+    return takeTurn(chat, { ...call, notices, folder, session, agent, prompt });
+  });
   return resultOf(call, toldOfTurn(taken, mark, agent), taken.failure);
 }
 
-/** Say which session the answer is in, where that is not what it was before. */
-function introduce(chat: Talk, { stream }: Call, place: Place, folder: string): void {
-  const said = placeNote(place);
-  const elsewhere = chat.focus.folder?.toString() !== folder;
-  const where = `Folder **${plain(vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(folder))?.name ?? folder)}**.`;
-  note(stream, [...(said === "" ? [] : [said]), ...(elsewhere ? [where] : [])]);
-  if (place.reason === "chosen") {
-    stream.button({ title: "New Conversation", command: "nexus.newSession" });
-  }
-  if (place.reason === "fresh" && place.instead !== undefined) {
-    stream.button({
-      title: `Go On in ${place.instead} Instead`,
-      command: "nexus.chat.useSession",
-      arguments: [folder, place.instead],
-    });
+/** Run a turn, then show what there is to say of it, whatever became of it. `thread`: the chat thread's id. */
+async function noticed(
+  chat: Talk,
+  call: Call,
+  thread: string | undefined,
+  turn: (notices: Notices) => Promise<Taken>,
+): Promise<Taken> {
+  const notices = new Notices();
+  notices.addFirst(chat.unseen.get(thread ?? "") ?? []);
+  chat.unseen.delete(thread ?? "");
+  noteNotRun(notices, call);
+  try {
+    return await turn(notices);
+  } finally {
+    const unseen = notices.show(call.stream, call.token);
+    if (thread !== undefined && unseen.length > 0) chat.unseen.set(thread, unseen);
   }
 }
 
-function notRun({ request, stream }: Call): void {
+/** Say which session the answer is in, where that is not what it was before. */
+function introduce(chat: Talk, notices: Notices, place: Place, folder: string): void {
+  const said = placeNote(place);
+  const elsewhere = chat.focus.folder?.toString() !== folder;
+  const where = `Folder **${plain(vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(folder))?.name ?? folder)}**.`;
+  const lines = [...(said === "" ? [] : [said]), ...(elsewhere ? [where] : [])];
+  if (place.reason === "branch") notices.addChange(lines);
+  else notices.add(lines, placeButtons(place, folder));
+}
+
+function placeButtons({ reason, instead }: Place, folder: string): vscode.Command[] {
+  if (reason === "chosen") return [{ title: "New Conversation", command: "nexus.newSession" }];
+  if (reason !== "fresh" || instead === undefined) return [];
+  const title = `Go On in ${instead} Instead`;
+  return [{ title, command: "nexus.chat.useSession", arguments: [folder, instead] }];
+}
+
+function noteNotRun(notices: Notices, { request }: Call): void {
   const names = request.toolReferences.map((tool) => plain(tool.name));
   if (names.length > 0) {
-    note(stream, [`Not run: ${names.join(", ")}. @nexus runs no tools of other extensions yet.`]);
+    notices.add([`Not run: ${names.join(", ")}. @nexus runs no tools of other extensions yet.`]);
   }
 }
 
@@ -169,7 +189,6 @@ function buttons(chat: Talk): vscode.Disposable[] {
       focusOn(chat.focus, folder);
       chat.focus.setAgent(agent);
     }),
-    vscode.commands.registerCommand("nexus.chat.showReceipt", showReceipt),
     vscode.commands.registerCommand(
       "nexus.chat.undoCompaction",
       (folder: string, session: string, compaction: string) =>
@@ -193,6 +212,6 @@ async function reported(run: () => Promise<string>): Promise<void> {
   try {
     void vscode.window.showInformationMessage(await run());
   } catch (error) {
-    void vscode.window.showErrorMessage(explain(error, "").message);
+    await showRemedies(explain(error, "").message, remediesOf(error));
   }
 }

@@ -8,7 +8,7 @@
  *    cancelled or failed answer is written as far as it came, marked `partial`. Where the model said nothing,
  *    nothing is written: the user still has the message in the chat.
  * 4. An agent's turn is a turn of the agent's own session; the chat thread stays where it is.
- * 5. A turn past the threshold is compacted by the daemon first: the answer says what that did, with the receipt and
+ * 5. A turn past the threshold is compacted by the daemon first: a notice says what that did, with the receipt and
  *    the way back. Where it was not (the settings, or the user took one back), a button asks for it.
  */
 import { randomUUID } from "node:crypto";
@@ -21,6 +21,7 @@ import { COMPACT, explain, type Failure } from "./failures";
 import type { Told } from "./follow";
 import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
+import type { Notices } from "./notices";
 import type { Mark } from "./place";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
@@ -37,6 +38,8 @@ export interface Turn {
   token: vscode.CancellationToken;
   folder: string;
   session: string;
+  /** What is said of the turn, after the answer. */
+  notices: Notices;
   agent?: string;
   /** The message, where it is not the request's prompt. */
   prompt?: string;
@@ -60,7 +63,7 @@ export interface Desk {
 
 /** Run a turn. Rejects where the daemon refuses to assemble it: then nothing was sent. */
 export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn): Promise<Taken> {
-  const { request, stream } = turn;
+  const { request, stream, notices } = turn;
   await caughtUp(recorder, turn);
   const { user, instructions } = splitReferences(request.references);
   void nextTurn.learn(instructions, user.length === 0);
@@ -68,14 +71,14 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   for (const used of attached.used) {
     stream.reference(used);
   }
-  note(stream, attached.notes.map(plain));
+  notices.add(attached.notes.map(plain));
   const [context, files] = await Promise.all([
     assembled(nexus, turn, attached, await attachmentsOf(instructions)),
     filesOf(nexus, turn),
   ]);
   showSources(turn, context, files);
-  note(stream, attachmentNotes(context));
-  showNotes(turn, context);
+  notices.add(attachmentNotes(context));
+  noteContext(turn, context);
   const answer = await answered(nexus, turn, context);
   const failure = answer.end === "failed" ? explain(answer.error, request.model.name) : undefined;
   const percent = context.metadata.wantedPercent;
@@ -162,10 +165,10 @@ async function written(
       parentTurn: context.parentTurn ?? null,
       model: turn.request.model.id,
     });
-    told(turn.stream, appended, turn.session);
+    noteAppended(turn.notices, appended, turn.session);
     return appended;
   } catch (error) {
-    notWritten(turn.stream, error, key);
+    noteNotWritten(turn.notices, error, key);
     return undefined;
   }
 }
@@ -184,23 +187,21 @@ function urisOf({ used }: Attached): string[] {
   return used.map((one) => (one instanceof vscode.Uri ? one : one.uri).toString());
 }
 
-function told(stream: vscode.ChatResponseStream, appended: Appended, session: string): void {
+function noteAppended(notices: Notices, appended: Appended, session: string): void {
   if (appended.forked === true) {
     const names = `**${plain(appended.session)}**, a fork of **${plain(session)}**`;
-    note(stream, [`The conversation went on elsewhere meanwhile: this turn is in ${names}.`], true);
+    notices.addChange([`The conversation went on elsewhere meanwhile: this turn is in ${names}.`]);
   }
   if (appended.persists === false) {
-    note(
-      stream,
-      ["Conversations cannot be kept on this machine at the moment: this turn is gone when the server ends."],
-      true,
-    );
+    notices.add([
+      "Conversations cannot be kept on this machine at the moment: this turn is gone when the server ends.",
+    ]);
   }
 }
 
-function notWritten(stream: vscode.ChatResponseStream, error: unknown, key: string): void {
-  note(stream, [`**This turn is not in the ledger yet.** ${plain(explain(error, "").message)}`], true);
-  stream.button({ title: "Record Again", command: "nexus.chat.recordAgain", arguments: [key] });
+function noteNotWritten(notices: Notices, error: unknown, key: string): void {
+  const again = { title: "Record Again", command: "nexus.chat.recordAgain", arguments: [key] };
+  notices.addChange([`**This turn is not in the ledger yet.** ${plain(explain(error, "").message)}`], [again]);
 }
 
 /** Turns that could not be written before come first: the order of a conversation matters. */
@@ -208,7 +209,7 @@ async function caughtUp(recorder: Recorder, turn: Turn): Promise<void> {
   try {
     await recorder.catchUp(turn.folder, turn.session);
   } catch (error) {
-    note(turn.stream, [`An earlier turn is still not in the ledger. ${plain(explain(error, "").message)}`]);
+    turn.notices.add([`An earlier turn is still not in the ledger. ${plain(explain(error, "").message)}`]);
   }
 }
 
@@ -246,25 +247,24 @@ function isSent({ status }: { status: string }): boolean {
 }
 
 /** The daemon compacts what is due before a turn: what that did, and the way back. Else, where it would help, a button. */
-function showNotes(turn: Turn, context: AssembledContext): void {
-  const notes = contextNotes(context);
-  if (notes.length === 0) {
+function noteContext({ notices, folder, session }: Turn, context: AssembledContext): void {
+  const lines = contextNotes(context);
+  if (lines.length === 0) {
     return;
   }
-  note(turn.stream, notes);
+  const panel = { title: "Open Context Panel", command: "nexus.openPanel" };
   const { compaction } = context.metadata;
   const receipt = compaction?.receipt;
   if (receipt !== undefined) {
-    turn.stream.button(undoAction(turn.folder, turn.session, receipt.id));
-    turn.stream.button({
-      title: "Show Receipt",
-      command: "nexus.chat.showReceipt",
-      arguments: [turn.session, receipt],
-    });
-  } else if (compaction === undefined || compaction.problem !== undefined) {
-    turn.stream.button(COMPACT);
+    notices.addChange(lines, [
+      undoAction(folder, session, receipt.id),
+      receiptAction(folder, session, receipt.id),
+      panel,
+    ]);
+  } else {
+    const isDue = compaction === undefined || compaction.problem !== undefined;
+    notices.add(lines, isDue ? [COMPACT, panel] : [panel]);
   }
-  turn.stream.button({ title: "Open Context Panel", command: "nexus.openPanel" });
 }
 
 /** The button that takes a compaction back. */
@@ -272,11 +272,9 @@ export function undoAction(folder: string, session: string, compaction: string):
   return { title: "Undo Compaction", command: "nexus.chat.undoCompaction", arguments: [folder, session, compaction] };
 }
 
-/** Lines of ours among the model's: in italics, so that they are told apart. */
-export function note(stream: vscode.ChatResponseStream, lines: readonly string[], after = false): void {
-  if (lines.length > 0) {
-    stream.markdown(`${after ? "\n\n" : ""}${lines.map((line) => `> ${line}`).join("\n>\n")}\n\n`);
-  }
+/** The button that shows what a compaction did. */
+export function receiptAction(folder: string, session: string, compaction: string): vscode.Command {
+  return { title: "Show Receipt", command: "nexus.showReceipt", arguments: [{ folder, session, compaction }] };
 }
 
 /** What the answer's metadata keeps of a turn. */

@@ -5,12 +5,14 @@
  * `windowView` and `tree` show it. Here they are put together: the window first, the trees in the next turn of the
  * loop, so that what a change costs is on its way before thousands of rows are compared.
  */
+import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { guarded } from "../ask";
 import { placeIn } from "../mapped";
 import { type Focus, isOnItsWay, type NextTurn, type Nexus } from "../nexus";
-import { rangeOf, show as showDocument } from "../prompt";
+import { type Documents, rangeOf } from "../prompt";
 import type { Location } from "../protocol";
+import { REMEDIES } from "../remedies";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
@@ -30,7 +32,6 @@ const TREES: readonly TreeName[] = ["rows", "layers", "sessions", "agents"];
 const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...args: unknown[]]>>> = {
   openFolder: ["vscode.openFolder"],
   start: ["nexus.restartServer"],
-  output: ["nexus.showOutput"],
   help: ["nexus.openWalkthrough"],
   init: ["nexus.init"],
   compact: ["nexus.compact"],
@@ -42,7 +43,13 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   pickModel: ["nexus.pickModel"],
   stopViewingAs: ["nexus.panel.stopViewingAs"],
   retry: ["nexus.panel.refresh"],
+  ...remedyCommands(),
 };
+
+function remedyCommands(): Partial<Record<ActionId, readonly [command: string, ...args: unknown[]]>> {
+  const entries = Object.entries(REMEDIES).map(([id, { command, args = [] }]) => [id, [command, ...args]] as const);
+  return Object.fromEntries(entries);
+}
 
 /** What the trees remember from one time to the next. */
 interface Shape {
@@ -58,6 +65,7 @@ export function registerPanel(
   nexus: Nexus,
   focus: Focus,
   nextTurn: NextTurn,
+  documents: Documents,
 ): vscode.Disposable {
   const trees = Object.fromEntries(TREES.map((name) => [name, tree(`nexus.${name}`)])) as Record<TreeName, Tree>;
   const known = feed(nexus, focus, nextTurn, show);
@@ -110,7 +118,7 @@ export function registerPanel(
     const who = agent === undefined ? {} : { agent };
     const preview = await nexus.request("nexus/context/preview", { workspaceFolder: folder.uri, ...who });
     const range = placeIn(preview.fragments, element.source);
-    await showDocument({ kind: "prompt", folder: folder.uri, ...who }, folder.name, range && rangeOf(range));
+    await documents.show({ kind: "prompt", folder: folder.uri, ...who }, folder.name, range && rangeOf(range));
   }
 
   function act(id: ActionId): void {
@@ -185,7 +193,7 @@ function windowNow(known: Feed): WindowModel | undefined {
   const where = place !== undefined ? "here" : vscode.workspace.workspaceFolders?.length ? "elsewhere" : "none";
   const usage = known.get("usage");
   const stale = place !== undefined && usage.value && isOnItsWay(nexus.state) ? nexus.detail : undefined;
-  const notice = stale === undefined ? noticeOf(nexus.state, nexus.detail, where) : undefined;
+  const notice = stale === undefined ? noticeOf(nexus.state, nexus.detail, where, nexus.obstacle) : undefined;
   if (notice) return notice;
   if (usage.stale && stale === undefined) return undefined;
   if (!usage.value) return usage.trouble ? troubleNotice(usage.trouble) : READING;
@@ -230,17 +238,19 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
   const { place } = known;
   if (!place) return undefined;
   const folder = place.folder.uri;
+  const home = homedir();
   const servers = fresh(known, "config")?.mcpServers;
   switch (name) {
     case "rows": {
       const usage = known.get("usage").value?.usage;
-      return usage && shape.rows({ usage, folder, servers: servers?.map((server) => server.name) ?? [] });
+      return usage && shape.rows({ usage, folder, home, servers: servers?.map((server) => server.name) ?? [] });
     }
     case "layers": {
       const layers = known.get("layers").value;
       const fragments = fresh(known, "preview")?.fragments;
       return (
-        layers && layerNodes({ layers, folder, ...(fragments ? { fragments } : {}), ...(servers ? { servers } : {}) })
+        layers &&
+        layerNodes({ layers, folder, home, ...(fragments ? { fragments } : {}), ...(servers ? { servers } : {}) })
       );
     }
     case "sessions": {

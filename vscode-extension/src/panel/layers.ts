@@ -5,10 +5,11 @@
  * 2. A layer's tokens are the daemon's: those of its files in the prompt that is shown, with what they import.
  * 3. Files that are missing show only where a layer has no other; the tooltip names them.
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
+ * 5. Files of one name say their directory, too.
  */
 import type { Fragment, Layer, LayerFile, Layers, McpServer, Problem } from "../protocol";
 import type { Icon, Node } from "./node";
-import { count, nameOf, pathOf, plain, plural, tokensOf } from "./wording";
+import { count, directoryOf, nameOf, pathOf, plain, plural, repeated, tokensOf } from "./wording";
 
 const OPEN = "nexus.panel.openSource";
 const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
@@ -17,6 +18,8 @@ export interface LayersGiven {
   readonly layers: Layers;
   /** URI of the folder that is shown. */
   readonly folder: string;
+  /** Path of the user's home directory. */
+  readonly home?: string;
   /** Of the prompt, for what the files import. */
   readonly fragments?: readonly Fragment[];
   readonly servers?: readonly McpServer[];
@@ -33,6 +36,12 @@ const STATUS: Readonly<Record<string, { icon: string; colour: string; says: stri
   missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
 };
 
+/** The layer of what Nexus brings: nobody looks for its files on the disk. */
+const SHIPPED = "defaults";
+
+/** What tells a file from others of its name; nothing where there are none. */
+type Where = (layer: Layer, name: string, uri: string) => string[];
+
 const KINDS: Readonly<Record<string, string>> = {
   instructions: "book",
   config: "gear",
@@ -48,7 +57,14 @@ export function layerNodes(given: LayersGiven): Node[] {
     if (known) known.push(problem);
     else problems.set(problem.uri, [problem]);
   }
-  const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems));
+  const files = given.layers.layers.flatMap(shownFiles);
+  const imported = given.layers.layers.flatMap((layer) => [...importsOf(layer, given).keys()]);
+  const isRepeated = repeated([...files.map(fileName), ...imported.map((uri) => nameOf(uri))]);
+  const where: Where = (layer, name, uri) => {
+    if (!isRepeated(name)) return [];
+    return [layer.name === SHIPPED ? "shipped" : directoryOf(uri, given)];
+  };
+  const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems, where));
   const servers = given.servers ?? [];
   if (servers.length) nodes.push(serversNode(servers, given));
   if (given.layers.skipped.length) nodes.push(skippedNode(given));
@@ -62,11 +78,10 @@ export function layerTitle(name: string): string {
   return known ? [known, ...rest].join(": ") : name;
 }
 
-function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<string, Problem[]>): Node {
+function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<string, Problem[]>, where: Where): Node {
   const present = layer.files.filter((file) => file.status !== "missing");
   const missing = layer.files.filter((file) => file.status === "missing");
-  const shown = present.length ? present : missing;
-  const imports = importNodes(layer, given);
+  const imports = importNodes(layer, given, where);
   const tokens = layerTokens(layer, given);
   const title = layerTitle(layer.name);
   const says = present.length ? (tokens ? cost(tokens, given) : "no tokens") : "nothing there";
@@ -83,7 +98,10 @@ function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<strin
     icon: { name: present.length ? "layers" : "circle-outline" },
     context: `layer.${layer.name.split(":")[0]}`,
     open: layer.name === "local",
-    children: [...shown.map((file) => fileNode(layer, file, given, problems.get(file.uri) ?? [])), ...imports],
+    children: [
+      ...shownFiles(layer).map((file) => fileNode(layer, file, given, problems.get(file.uri) ?? [], where)),
+      ...imports,
+    ],
   };
 }
 
@@ -97,14 +115,24 @@ function figure(tokens: number, given: LayersGiven): string {
   return `${(given.layers.counter?.exact ?? true) ? "" : "≈ "}${count(tokens)}`;
 }
 
+/** The files of a layer that are there; of one without any, those that could be. */
+function shownFiles(layer: Layer): readonly LayerFile[] {
+  const present = layer.files.filter((file) => file.status !== "missing");
+  return present.length ? present : layer.files;
+}
+
+function fileName(file: LayerFile): string {
+  return file.kind === "skill" ? nameOf(file.uri.replace(/\/[^/]*$/, "")) : nameOf(file.uri);
+}
+
 function layerTokens(layer: Layer, given: LayersGiven): number {
   if (layer.tokens !== undefined) return layer.tokens;
   if (!given.fragments) return layer.files.reduce((total, file) => total + (file.tokens ?? 0), 0);
   return given.fragments.reduce((total, part) => total + (part.layer === layer.name ? part.tokens : 0), 0);
 }
 
-function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: readonly Problem[]): Node {
-  const name = file.kind === "skill" ? nameOf(file.uri.replace(/\/[^/]*$/, "")) : nameOf(file.uri);
+function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: readonly Problem[], where: Where): Node {
+  const name = fileName(file);
   const status = STATUS[file.status];
   const worst = problems.reduce((least, problem) => Math.min(least, problem.severity), 4);
   const wrong = problems.filter((problem) => problem.severity <= 2).length;
@@ -112,6 +140,7 @@ function fileNode(layer: Layer, file: LayerFile, given: LayersGiven, problems: r
     ...(file.tokens === undefined ? [] : [cost(file.tokens, given)]),
     ...(status ? [stateOf(file)] : []),
     ...(wrong ? [plural(wrong, "problem")] : []),
+    ...where(layer, name, file.uri),
   ];
   const first = problems.find((problem) => problem.severity === worst);
   return {
@@ -150,21 +179,25 @@ function fileIcon(file: LayerFile, worst: number): Icon {
   return { name: KINDS[file.kind] ?? "file" };
 }
 
-/** Files that stand in a layer's part of the prompt and are not the layer's own. */
-function importNodes(layer: Layer, given: LayersGiven): Node[] {
+/** Files that stand in a layer's part of the prompt and are not the layer's own, with their tokens. */
+function importsOf(layer: Layer, given: LayersGiven): ReadonlyMap<string, number> {
   const own = new Set(given.layers.layers.flatMap((one) => one.files.map((file) => file.uri)));
   const tokens = new Map<string, number>();
   for (const part of given.fragments ?? []) {
     if (part.layer !== layer.name || !part.source || own.has(part.source.uri)) continue;
     tokens.set(part.source.uri, (tokens.get(part.source.uri) ?? 0) + part.tokens);
   }
-  return [...tokens].map(([uri, own]) => ({
+  return tokens;
+}
+
+function importNodes(layer: Layer, given: LayersGiven, where: Where): Node[] {
+  return [...importsOf(layer, given)].map(([uri, own]) => ({
     id: `import:${layer.name}:${uri}`,
     label: nameOf(uri),
-    description: `${cost(own, given)} · imported`,
+    description: [cost(own, given), "imported", ...where(layer, nameOf(uri), uri)].join(" · "),
     figure: figure(own, given),
     tooltip: `**${plain(pathOf(uri, given.folder))}**\n\nimported, ${cost(own, given)}`,
-    spoken: `${nameOf(uri)}, imported, ${cost(own, given)}`,
+    spoken: [nameOf(uri), "imported", cost(own, given), ...where(layer, nameOf(uri), uri)].join(", "),
     icon: { name: "references" },
     context: "file.imported.prompt",
     command: OPEN,
@@ -207,6 +240,7 @@ function serverNode(server: McpServer, given: LayersGiven): Node {
 
 function skippedNode(given: LayersGiven): Node {
   const { skipped } = given.layers;
+  const isRepeated = repeated(skipped.map(({ path }) => nameOf(path)));
   return {
     id: "skipped",
     label: "Left out",
@@ -218,7 +252,7 @@ function skippedNode(given: LayersGiven): Node {
     children: skipped.map(({ path, reason }, index) => ({
       id: `skipped:${index}:${path}`,
       label: nameOf(path),
-      description: reason,
+      description: isRepeated(nameOf(path)) ? `${directoryOf(path, given)} · ${reason}` : reason,
       tooltip: `**${plain(path)}**\n\n${plain(reason)}`,
       spoken: `${path}, left out: ${reason}`,
       icon: { name: "circle-slash", colour: "disabledForeground" },

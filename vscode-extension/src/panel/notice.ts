@@ -1,5 +1,6 @@
 /** What the window says while there is nothing to measure: no folder, no server, one that is on its way. */
 import type { ServerState } from "../nexus";
+import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../remedies";
 import type { Action, Notice } from "./window";
 
 const OUTPUT: Action = { id: "output", label: "Show Output" };
@@ -10,6 +11,7 @@ export function noticeOf(
   state: ServerState,
   detail: string,
   folders: "here" | "elsewhere" | "none",
+  obstacle?: Obstacle,
 ): Notice | undefined {
   if (folders !== "here") {
     const actions: Action[] = [{ id: "openFolder", label: "Open Folder" }, HELP];
@@ -26,13 +28,21 @@ export function noticeOf(
     case "installing":
       return busy("Installing Nexus", detail || "This is done once; it may take a minute.", [OUTPUT]);
     case "stopped":
-      return notice("Nexus is not running", detail, [{ id: "start", label: "Start" }, HELP]);
+      return obstacle
+        ? obstacleNotice(obstacle, detail)
+        : notice("Nexus is not running", detail, [{ id: "start", label: "Start" }, HELP]);
     case "failed":
-      return {
-        ...notice("Nexus could not start", detail, [{ id: "start", label: "Try Again" }, OUTPUT, HELP]),
-        tone: "error",
-      };
+      return { ...obstacleNotice(obstacle ?? UNKNOWN, detail), tone: "error" };
   }
+}
+
+const UNKNOWN: Obstacle = { kind: "start-failed", remedies: ["restart", "output"] };
+
+/** What stands in the way, with a button for each way out. */
+function obstacleNotice({ kind, remedies }: Obstacle, detail: string): Notice {
+  const actions = remedies.map((id): Action => ({ id, label: REMEDIES[id].title }));
+  const output = remedies.includes("output") || kind === "not-trusted" ? [] : [OUTPUT];
+  return notice(OBSTACLE_TITLES[kind].title, detail, [...actions, ...output, HELP]);
 }
 
 /** A folder whose figures could not be got at all. */

@@ -5,11 +5,23 @@
  *    sums up what stands below.
  * 2. Tools stand below the MCP server whose name they begin with.
  * 3. Ids do not hold counts: the row of a conversation stays the same row while it grows.
+ * 4. Rows of one name beside each other say the directory of their file, too.
  */
 import { firstRow } from "../parts";
 import type { TokenUsage, UsageRow } from "../protocol";
 import { type Icon, type Node, sameLocation } from "./node";
-import { CATEGORIES, count, isCategory, placeOf, plain, plural, share, tokensOf } from "./wording";
+import {
+  CATEGORIES,
+  count,
+  directoryOf,
+  isCategory,
+  placeOf,
+  plain,
+  plural,
+  repeated,
+  share,
+  tokensOf,
+} from "./wording";
 
 const OPEN = "nexus.panel.openSource";
 const SHOW = "nexus.showTranscript";
@@ -21,6 +33,8 @@ export interface RowsGiven {
   readonly usage: TokenUsage;
   /** URI of the folder that is shown. */
   readonly folder: string;
+  /** Path of the user's home directory. */
+  readonly home?: string;
   /** Names of the MCP servers. */
   readonly servers?: readonly string[];
 }
@@ -36,7 +50,7 @@ export function rowTrees(): (given: RowsGiven) => Node[] {
   };
 }
 
-type Made = Map<string, { row: UsageRow; available: number; folder: string; node: Node }>;
+type Made = Map<string, { row: UsageRow; available: number; folder: string; where: string | undefined; node: Node }>;
 
 interface Making extends RowsGiven {
   /** Nodes of rows, by id: of the last tree, and of this one. */
@@ -88,6 +102,7 @@ function categoryNode(category: string, rows: readonly UsageRow[], given: Making
 
 function sectionNodes(category: string, rows: readonly UsageRow[], given: Making): Node[] {
   const id = identities(`row:${category}`);
+  const isRepeated = repeated(rows.map((row) => row.label));
   const parts: { node: Node; label: string; children: Node[] }[] = [];
   const byLabel = new Map<string, Node[]>();
   for (const row of rows) {
@@ -99,7 +114,7 @@ function sectionNodes(category: string, rows: readonly UsageRow[], given: Making
     }
     const owner = ownerOf(row.label, byLabel);
     const short = owner ? row.label.slice(owner.label.length + 2) : shortened(row.label);
-    const node = rowNode(id(row.label), short, row, given);
+    const node = rowNode(id(row.label), short, row, given, isRepeated(row.label));
     if (owner) {
       owner.children.push(node);
       continue;
@@ -150,7 +165,7 @@ function toolNodes(rows: readonly UsageRow[], given: Making): Node[] {
   const servers = new Set(given.servers);
   for (const row of rows) {
     const server = serverOf(row.label, servers);
-    const node = rowNode(id(row.label), row.label, row, given);
+    const node = rowNode(id(row.label), row.label, row, given, false);
     if (server === undefined) {
       nodes.push(node);
       continue;
@@ -190,14 +205,15 @@ function serverNode(name: string, rows: readonly UsageRow[], children: readonly 
   };
 }
 
-function rowNode(id: string, label: string, row: UsageRow, given: Making): Node {
+function rowNode(id: string, label: string, row: UsageRow, given: Making, isRepeated: boolean): Node {
   const { folder, last, made } = given;
   const { available } = given.usage;
   const old = last.get(id);
   const same =
     old?.node.label === label && old.folder === folder && old.available === available && sameRow(old.row, row);
-  const node = same ? old.node : newRowNode(id, label, row, given);
-  made.set(id, { row, available, folder, node });
+  const where = isRepeated && row.source ? directoryOf(row.source.uri, given) : undefined;
+  const node = same && old.where === where ? old.node : newRowNode(id, label, row, given, where);
+  made.set(id, { row, available, folder, where, node });
   return node;
 }
 
@@ -211,13 +227,13 @@ function sameRow(one: UsageRow, other: UsageRow): boolean {
   );
 }
 
-function newRowNode(id: string, label: string, row: UsageRow, given: Making): Node {
+function newRowNode(id: string, label: string, row: UsageRow, given: Making, where: string | undefined): Node {
   const { usage, folder } = given;
   const says = () => cost(row.tokens, row.exact, usage);
   const node: Node = {
     id,
     label,
-    description: figures(row.tokens, row.exact, usage),
+    description: [figures(row.tokens, row.exact, usage), ...(where === undefined ? [] : [where])].join(" · "),
     figure: figure(row.tokens, row.exact),
     tooltip: () =>
       `**${plain(row.label)}**\n\n${says()}${row.source ? `\n\n${plain(placeOf(row.source, folder))}` : ""}`,

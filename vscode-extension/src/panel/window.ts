@@ -9,12 +9,13 @@
  */
 import { byPart, type PartName, styleOf } from "../parts";
 import type { EffectiveConfig, Layers, TokenUsage } from "../protocol";
+import type { RemedyId } from "../remedies";
 import { count, dollars, percent, plural, share, tokensOf } from "./wording";
 
 export type ActionId =
+  | RemedyId
   | "openFolder"
   | "start"
-  | "output"
   | "help"
   | "init"
   | "compact"

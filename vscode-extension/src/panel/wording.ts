@@ -69,6 +69,22 @@ export function pathOf(uri: string, folder?: string): string {
   }
 }
 
+/** The directory of a file's URI as people say it: from the folder, else from the home directory. */
+export function directoryOf(uri: string, { folder, home }: { folder: string; home?: string | undefined }): string {
+  const own = pathOf(uri.slice(0, uri.lastIndexOf("/")), folder);
+  const root = pathOf(folder);
+  const path = own === root ? "." : own;
+  if (home === undefined || path === root || !path.startsWith("/")) return path;
+  return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+/** Whether a name is one of several: those need more than their name to be told apart. */
+export function repeated(names: Iterable<string>): (name: string) => boolean {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return (name) => (counts.get(name) ?? 0) > 1;
+}
+
 /** The last part of a path or URI. */
 export function nameOf(path: string): string {
   const parts = pathOf(path).split(/[\\/]/).filter(Boolean);

@@ -69,6 +69,10 @@ export interface Requests {
     params: InSession & { compaction?: string | null };
     result: { session: string; usage: TokenUsage };
   };
+  "nexus/session/receipt": {
+    params: InSession & { compaction?: string | null };
+    result: { session: string; receipt: Receipt; inForce: boolean };
+  };
   "nexus/session/export": {
     params: InSession & { format?: "jsonl" | "markdown" };
     result: { session: string; format: string; text: string };

@@ -22,7 +22,9 @@ import {
 } from "vscode-languageclient/node";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
+import { JsonErrors } from "./jsonErrors";
 import { programEnv } from "./programs";
+import { Stderr } from "./stderr";
 import { withTrust } from "./trust";
 
 const STOP_MS = 2_000;
@@ -31,8 +33,10 @@ const NOTIFICATIONS = ["nexus/context/didChange", "nexus/session/didChange", "ne
 export const connect: Connect = async (options) => {
   let ready = false;
   let stopping = false;
-  const client = new LanguageClient("nexus", "Nexus", executable(options), clientOptions(options));
-  const commands = offerCommands(client, options.output);
+  const jsonErrors = new JsonErrors();
+  const stderr = new Stderr();
+  const client = new LanguageClient("nexus", "Nexus", executable(options), clientOptions(options, jsonErrors, stderr));
+  const offered = vscode.Disposable.from(offerCommands(client, options.output), jsonErrors);
   client.getFeature(CodeLensRequest.method).initialize = () => {
     client.onRequest(CodeLensRefreshRequest.type, () => options.notified(CodeLensRefreshRequest.method, undefined));
   };
@@ -49,7 +53,7 @@ export const connect: Connect = async (options) => {
   client.onDidChangeState(({ newState }) => {
     if (newState === State.Stopped && ready && !stopping) {
       ready = false;
-      commands.dispose();
+      offered.dispose();
       void client.dispose().catch(() => undefined);
       options.ended();
     }
@@ -57,14 +61,14 @@ export const connect: Connect = async (options) => {
   try {
     await client.start();
   } catch (error) {
-    commands.dispose();
+    offered.dispose();
     await client.dispose(STOP_MS).catch(() => undefined);
-    throw error;
+    throw await stderr.explain(error);
   }
   ready = true;
   return connection(client, () => {
     stopping = true;
-    commands.dispose();
+    offered.dispose();
   });
 };
 
@@ -103,7 +107,7 @@ function executable({ launch }: ConnectOptions) {
   return { command: launch.command, args: [...launch.args], options: { cwd: homedir(), env: programEnv() } };
 }
 
-function clientOptions(options: ConnectOptions): LanguageClientOptions {
+function clientOptions(options: ConnectOptions, jsonErrors: JsonErrors, stderr: Stderr): LanguageClientOptions {
   const closed: CloseHandlerResult = {
     action: CloseAction.DoNotRestart,
     handled: true,
@@ -118,8 +122,13 @@ function clientOptions(options: ConnectOptions): LanguageClientOptions {
     initializationOptions: { trusted: options.trusted },
     initializationFailedHandler: () => false,
     errorHandler: { error: () => ({ action: ErrorAction.Continue, handled: true }), closed: () => closed },
+    stdioOptions: {
+      stdout: () => undefined, // the protocol's
+      stderr: (stream, output) => stderr.read(stream, (line) => output.error(line)),
+    },
     markdown: { supportHtml: false },
     middleware: {
+      handleDiagnostics: (uri, diagnostics, next) => jsonErrors.handle(uri, diagnostics, next),
       sendNotification(type, next, params) {
         const method = typeof type === "string" ? type : type.method;
         return next(type, withTrust(method, params, vscode.workspace.isTrusted));

@@ -17,10 +17,11 @@ import type {
   Requests,
   SessionDidChange,
 } from "../protocol";
+import type { Obstacle, RemedyId } from "../remedies";
 import type { Backoff } from "./backoff";
 import type { Connection, ConnectOptions } from "./connection";
 import type { Launch } from "./find";
-import { type Remedy, SetupError } from "./setup";
+import { SetupError } from "./setup";
 import { shown } from "./versions";
 
 export interface DaemonParts {
@@ -33,7 +34,7 @@ export interface DaemonParts {
   readonly backoff: Backoff;
   readonly log: (line: string) => void;
   /** Tells the user why there is no server, once per failure. */
-  readonly failed: (message: string, remedies: readonly Remedy[]) => void;
+  readonly failed: (message: string, remedies: readonly RemedyId[]) => void;
 }
 
 type Answerer = (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>;
@@ -44,6 +45,7 @@ const CANCELLED = [-32800, -32802];
 export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private now: ServerState = "stopped";
   private doing = "";
+  private inTheWay: Obstacle | undefined;
   private connection: Connection | undefined;
   private launched: Launch | undefined;
   private beginning: Promise<void> | undefined;
@@ -71,6 +73,10 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
 
   get detail(): string {
     return this.doing;
+  }
+
+  get obstacle(): Obstacle | undefined {
+    return this.inTheWay;
   }
 
   /** What was started last. */
@@ -172,21 +178,15 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
 
   private fail(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    const known = error instanceof SetupError ? error.remedies : [];
     this.parts.log(message);
-    if (error instanceof SetupError && error.quiet) {
-      this.set("stopped", message);
+    if (error instanceof SetupError) {
+      this.set(error.isQuiet ? "stopped" : "failed", message, error);
+      if (!error.isQuiet) this.parts.failed(message, error.remedies);
       return;
     }
-    this.set("failed", message);
-    const again = [
-      { title: "Restart", command: "nexus.restartServer" },
-      { title: "Show Output", command: "nexus.showOutput" },
-    ];
-    this.parts.failed(
-      error instanceof SetupError ? message : `Nexus could not be started: ${message}`,
-      known.length > 0 ? known : again,
-    );
+    const obstacle: Obstacle = { kind: "start-failed", remedies: ["restart", "output"] };
+    this.set("failed", message, obstacle);
+    this.parts.failed(`Nexus could not start. ${message}`, obstacle.remedies);
   }
 
   private ended(life: number): void {
@@ -194,7 +194,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     this.connection = undefined;
     const wait = this.parts.backoff.ended();
     if (wait === undefined) {
-      this.fail(new Error("the server ended again and again. The output says why."));
+      this.fail(new Error("The server ended again and again. The output says why."));
       return;
     }
     this.parts.log(`The server has ended; it is started again in ${wait / 1000} s.`);
@@ -210,6 +210,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     throw new NexusError(
       this.doing || "The Nexus server is not running. Restart it: Nexus: Restart Server.",
       "not-ready",
+      this.inTheWay?.remedies,
     );
   }
 
@@ -259,7 +260,8 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     else if (method === "workspace/codeLens/refresh") this.oldLenses.fire();
   }
 
-  private set(state: ServerState, detail: string): void {
+  private set(state: ServerState, detail: string, obstacle?: Obstacle): void {
+    this.inTheWay = obstacle;
     if (state === this.now && detail === this.doing) return;
     this.now = state;
     this.doing = detail;

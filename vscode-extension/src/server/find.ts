@@ -11,7 +11,7 @@ import { stat } from "node:fs/promises";
 import { bundleIn, discard, type Installing, install, installed } from "./install";
 import { isInside, isProgram, onPath, type Places, type Run, written } from "./programs";
 import { findPython, type PythonSearch } from "./python";
-import { SetupError, settingRemedy } from "./setup";
+import { SetupError } from "./setup";
 import { atLeast, NEEDED_SERVER, serverVersion, shown, type Version } from "./versions";
 
 export interface Launch {
@@ -56,24 +56,19 @@ async function fromSetting(search: Search): Promise<Launch | undefined> {
   const path = written(search.setting, search.folder);
   if (path === undefined) return undefined;
   if (isInside(path, search.places.refused)) {
-    throw new SetupError(
-      `The setting nexus.server.path names ${path}, which is in this folder, and the folder is not trusted.`,
-      [{ title: "Manage Trust", command: "workbench.trust.manage" }],
-    );
+    const message = `The setting nexus.server.path names ${path}, which is in this folder, and the folder is not trusted.`;
+    throw new SetupError("bad-setting", message, "manageTrust", "serverSetting");
   }
   const named = /[\\/]/.test(path) ? [path] : await onPath(path, search.places);
   const command = named[0];
   if (command === undefined || !(await isProgram(command, search.places.windows))) {
-    throw new SetupError(`The setting nexus.server.path names ${path}, and there is no such program.`, [
-      settingRemedy("nexus.server.path"),
-    ]);
+    const message = `The setting nexus.server.path names ${path}, and there is no such program.`;
+    throw new SetupError("bad-setting", message, "serverSetting", "tryAgain");
   }
   const version = await versionOf(command, [], search);
   if (typeof version === "string") {
-    throw new SetupError(`The setting nexus.server.path names ${command}, which ${version}.`, [
-      settingRemedy("nexus.server.path"),
-      { title: "Show Output", command: "nexus.showOutput" },
-    ]);
+    const message = `The setting nexus.server.path names ${command}, which ${version}.`;
+    throw new SetupError("bad-setting", message, "serverSetting", "tryAgain", "output");
   }
   return { command, args: ["serve"], from: "setting", version };
 }
@@ -98,9 +93,9 @@ async function managed(search: Search): Promise<Launch> {
   }
   if (!search.trusted) {
     throw new SetupError(
+      "not-trusted",
       "The server is not installed yet, and nothing is installed while this folder is not trusted.",
-      [],
-      true,
+      "manageTrust",
     );
   }
   const base = await findPython(search.python);
@@ -110,7 +105,9 @@ async function managed(search: Search): Promise<Launch> {
     install(base, { ...seen, run: search.run, storage: search.storage, bundle, windows, log: search.log }),
   );
   const version = await versionOf(command, MODULE, search);
-  if (typeof version === "string") throw new SetupError(`The server that was installed ${version}.`);
+  if (typeof version === "string") {
+    throw new SetupError("install-failed", `The server that was installed ${version}.`, "tryAgain", "output");
+  }
   return { command, args: [...MODULE, "serve"], from: "managed", version };
 }
 

@@ -46,7 +46,10 @@ export async function bundleIn(directory: string): Promise<Bundle> {
   const wheel = files.find((file) => file.endsWith(".whl"));
   if (wheel === undefined || !files.includes("requirements.txt")) {
     throw new SetupError(
+      "no-server",
       "This build of the extension brings no server. Install one with `pip install nexusd`, and name it in the setting nexus.server.path.",
+      "serverSetting",
+      "tryAgain",
     );
   }
   const [paths, version] = [
@@ -132,11 +135,11 @@ async function step(
     .split(/\r?\n/)
     .filter((line) => !/^\s*(\[notice\]|WARNING)/.test(line));
   throw new SetupError(
+    "install-failed",
     `${failure}: ${said.at(-1) ?? "no word why"}. The output says more. Without a network, install it elsewhere (pip install nexusd) and name it in the setting nexus.server.path.`,
-    [
-      { title: "Try Again", command: "nexus.restartServer" },
-      { title: "Show Output", command: "nexus.showOutput" },
-    ],
+    "tryAgain",
+    "output",
+    "serverSetting",
   );
 }
 

@@ -6,7 +6,7 @@
  * 3. A setting that does not fit is an error, never passed over in silence.
  */
 import { isInside, onPath, type Places, type Run, written } from "./programs";
-import { SetupError, settingRemedy } from "./setup";
+import { SetupError } from "./setup";
 import { atLeast, NEEDED_PYTHON, shown, type Version, versionIn } from "./versions";
 
 export interface Python {
@@ -29,7 +29,6 @@ const CHECK_MS = 15_000;
 const CHECK =
   "import sys, venv, ensurepip; v = sys.version_info; " +
   "print('%d.%d.%d' % v[:3]); print(getattr(sys, '_base_executable', None) or sys.executable)";
-const DOWNLOAD = "https://www.python.org/downloads/";
 
 /** Raises SetupError where there is none. */
 export async function findPython(search: PythonSearch): Promise<Python> {
@@ -41,25 +40,18 @@ export async function findPython(search: PythonSearch): Promise<Python> {
     if (typeof tried !== "string") return tried;
     seen.push(tried);
   }
-  throw new SetupError(nothing(seen), [
-    { title: "Get Python", command: "vscode.open", args: [DOWNLOAD] },
-    settingRemedy("nexus.python"),
-    { title: "Try Again", command: "nexus.restartServer" },
-  ]);
+  throw new SetupError("no-python", nothing(seen), "getPython", "pythonSetting", "tryAgain");
 }
 
 async function fromSetting(path: string, search: PythonSearch): Promise<Python> {
   if (isInside(path, search.places.refused)) {
-    throw new SetupError(
-      `The setting nexus.python names ${path}, which is in this folder, and the folder is not trusted.`,
-      [{ title: "Manage Trust", command: "workbench.trust.manage" }],
-    );
+    const message = `The setting nexus.python names ${path}, which is in this folder, and the folder is not trusted.`;
+    throw new SetupError("bad-setting", message, "manageTrust", "pythonSetting");
   }
   const tried = await tryPython({ path, args: [] }, search.run);
   if (typeof tried !== "string") return tried;
-  throw new SetupError(`The setting nexus.python does not fit: ${tried}. Nexus needs Python 3.11 or later.`, [
-    settingRemedy("nexus.python"),
-  ]);
+  const message = `The setting nexus.python does not fit: ${tried}. Nexus needs Python 3.11 or later.`;
+  throw new SetupError("bad-setting", message, "pythonSetting", "getPython", "tryAgain");
 }
 
 interface Candidate {

@@ -2,6 +2,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import * as vscode from "vscode";
+import { showRemedies } from "../ask";
 import { foldersOnDisk } from "../focus";
 import { NexusError } from "../nexus";
 import { backoff } from "./backoff";
@@ -9,7 +10,6 @@ import type { Connect } from "./connection";
 import { Daemon } from "./daemon";
 import { findServer, type KnownVersions, type Search } from "./find";
 import { type Places, run } from "./programs";
-import type { Remedy } from "./setup";
 import { traceChannel } from "./trace";
 import type { Version } from "./versions";
 
@@ -45,7 +45,7 @@ export function makeServer(context: vscode.ExtensionContext, load: () => { conne
     },
     backoff: backoff(),
     log,
-    failed: tell,
+    failed: (message, remedies) => void showRemedies(message, remedies),
   });
   const listening = [
     vscode.workspace.onDidGrantWorkspaceTrust(() => restartIfBegun(daemon)),
@@ -167,14 +167,4 @@ function withProgress(
     return work({ signal: abort.signal, report });
   };
   return Promise.resolve(vscode.window.withProgress(options, task));
-}
-
-function tell(message: string, remedies: readonly Remedy[]): void {
-  void vscode.window.showErrorMessage(message, ...remedies.map((remedy) => remedy.title)).then((chosen) => {
-    const remedy = remedies.find((one) => one.title === chosen);
-    if (!remedy) return;
-    const [first, ...rest] = remedy.args ?? [];
-    const args = remedy.command === "vscode.open" ? [vscode.Uri.parse(String(first)), ...rest] : (remedy.args ?? []);
-    void vscode.commands.executeCommand(remedy.command, ...args);
-  });
 }

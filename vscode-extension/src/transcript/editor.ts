@@ -63,12 +63,11 @@ export function lenses(transcript: OpenTranscript | undefined): vscode.CodeLens[
   const more = (count: number) => plural(Math.min(PAGE, count), "message");
   const made = text.turns.flatMap(({ line, turn }) => {
     const isInForce = turn.type === "compaction" && turn.first === page.summary;
+    const compaction = { folder, session, compaction: turn.compaction };
     return [
       at(line, `Fork from Turn ${exactly(turn.seq)}`, "nexus.forkSession", { folder, session, turn: turn.turn }),
-      ...(turn.receipt ? [at(line, "Show Receipt", "nexus.transcript.receipt", session, turn.receipt)] : []),
-      ...(isInForce
-        ? [at(line, "Undo Compaction", "nexus.undoCompaction", { folder, session, compaction: turn.compaction })]
-        : []),
+      ...(turn.receipt ? [at(line, "Show Receipt", "nexus.showReceipt", compaction)] : []),
+      ...(isInForce ? [at(line, "Undo Compaction", "nexus.undoCompaction", compaction)] : []),
     ];
   });
   if (text.earlier !== undefined) {

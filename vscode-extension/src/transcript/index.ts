@@ -1,7 +1,6 @@
 /** Conversations as read-only documents, `nexus-transcript:`, with outline, folding and lenses. */
 import * as vscode from "vscode";
 import type { Nexus } from "../nexus";
-import { showReceipt } from "../receipt";
 import { type About, SCHEME } from "./about";
 import { type Target, TranscriptDocuments } from "./documents";
 import { folding, lenses, symbols } from "./editor";
@@ -26,7 +25,6 @@ export function registerTranscripts(nexus: Nexus): Transcripts {
     nexus.onDidChangeContext((change) => documents.contextChanged(change)),
     nexus.onDidChangeState((state) => state === "ready" && documents.refresh(() => true)),
     ...languageFeatures(documents, languages),
-    commands.registerCommand("nexus.transcript.receipt", showReceipt),
     commands.registerCommand("nexus.transcript.earlier", (key: unknown) => documents.showMore("earlier", key)),
     commands.registerCommand("nexus.transcript.later", (key: unknown) => documents.showMore("later", key)),
   );

@@ -186,7 +186,9 @@ describe("/agent", () => {
       { workspaceFolder: FOLDER, agentId: "auth" },
       { workspaceFolder: FOLDER, agentId: "free", cwd: FOLDER, task: "Look around." },
     ]);
-    expect(answer.text).toContain("Agent **free** is started");
+    expect(answer.text).toBe(
+      "ok\n\n> Agent **free**, in its conversation **agent:free**. It was started for this.\n\n",
+    );
     expect(desk.daemon.said("agent:free").map((one) => one.content)).toEqual(["Look around.", "ok"]);
   });
 });
@@ -204,7 +206,6 @@ it("registers no command twice, and a participant with an icon", () => {
   expect([...mock.mock.commands.keys()]).toEqual([
     "nexus.chat.useSession",
     "nexus.chat.viewAs",
-    "nexus.chat.showReceipt",
     "nexus.chat.undoCompaction",
     "nexus.chat.recordAgain",
   ]);

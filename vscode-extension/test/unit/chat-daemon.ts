@@ -31,6 +31,7 @@ type Params<M extends Method> = Requests[M]["params"];
 export class FakeDaemon implements Nexus {
   state: ServerState = "ready";
   detail = "";
+  readonly obstacle = undefined;
   readonly states = new mock.EventEmitter<ServerState>();
   readonly onDidChangeState = this.states.event as unknown as api.Event<ServerState>;
   readonly onDidChangeContext = new mock.EventEmitter().event as never;

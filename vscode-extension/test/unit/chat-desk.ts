@@ -86,11 +86,17 @@ export class FakeStream {
   readonly buttons: { title: string; command: string; arguments?: unknown[] }[] = [];
   readonly references: string[] = [];
   readonly steps: string[] = [];
-  markdown(text: string): void {
-    this.text += text;
+  /** What came in which order: VS Code takes the last run of Markdown as the answer. */
+  readonly markdowns: (string | { value: string })[] = [];
+  readonly parts: ("markdown" | "button")[] = [];
+  markdown(text: string | { value: string }): void {
+    this.text += typeof text === "string" ? text : text.value;
+    this.parts.push("markdown");
+    this.markdowns.push(text);
   }
   button(command: { title: string; command: string; arguments?: unknown[] }): void {
     this.buttons.push(command);
+    this.parts.push("button");
   }
   reference(value: { uri?: unknown } & object): void {
     this.references.push(String(value.uri ?? value));

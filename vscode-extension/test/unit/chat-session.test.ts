@@ -182,7 +182,7 @@ describe("which session a chat thread is in", () => {
     desk.focus.setFolder(mock.Uri.parse(OTHER) as never);
     desk.focus.session = "elsewhere";
     const answer = await thread.ask("two");
-    expect(answer.text).toBe("> Folder **ws**.\n\nok");
+    expect(answer.text).toBe("ok\n\n> Folder **ws**.\n\n");
     expect(names()).toEqual([["main", 2]]);
     expect(desk.focus.session).toBe("elsewhere");
   });
@@ -196,7 +196,7 @@ describe("which session a chat thread is in", () => {
     ];
     desk.focus.setAgent("auth");
     const answer = await thread.ask("mend it");
-    expect(answer.text).toContain("To agent **auth**, in its conversation **agent:auth**.");
+    expect(answer.text).toBe("ok\n\n> Agent **auth**, in its conversation **agent:auth**.\n\n");
     expect(desk.daemon.paramsOf("nexus/context/assemble").at(-1)).toMatchObject({
       agent: "auth",
       session: "agent:auth",

@@ -18,7 +18,7 @@ describe("a turn", () => {
       ["user", "You are Nexus."],
       ["user", "hi"],
     ]);
-    expect(answer.text).toBe("> Conversation **main** begins here.\n\nHello.");
+    expect(answer.text).toBe("Hello.\n\n> Conversation **main** begins here.\n\n");
     expect(desk.daemon.said("main")).toEqual([
       { role: "user", content: "hi", meta: { client: "vscode" } },
       { role: "assistant", content: "Hello." },
@@ -74,8 +74,10 @@ describe("a turn", () => {
     );
     expect(answer.text).toContain("7 older messages are not sent (1,200 tokens less)");
     expect(answer.titles()).toEqual(["Undo Compaction", "Show Receipt", "Open Context Panel"]);
-    await desk.press(answer.buttons[1]);
-    expect(mock.mock.opened.at(-1)).toMatchObject({ content: expect.stringContaining("### Paths (1)") });
+    expect(answer.buttons[1]).toMatchObject({
+      command: "nexus.showReceipt",
+      arguments: [{ folder: FOLDER, session: "main", compaction: "c9" }],
+    });
     await desk.press(answer.buttons[0]);
     expect(desk.daemon.paramsOf("nexus/session/undoCompaction")).toEqual([
       { workspaceFolder: FOLDER, session: "main", compaction: "c9" },
@@ -244,7 +246,7 @@ describe("cancellation and failures", () => {
     desk.daemon.become("failed", "Python 3.11 is missing.");
     const answer = await desk.thread().ask("hi");
     expect(answer.result.errorDetails?.message).toBe("Python 3.11 is missing.");
-    expect(answer.titles()).toEqual(["Restart Server", "Show Output"]);
+    expect(answer.titles()).toEqual(["Restart", "Show Output"]);
   });
 
   it("does not wait for ever", async () => {

@@ -37,6 +37,8 @@ let nexus: FakeNexus;
 let focus: Focus;
 let ranWith: string[][];
 let transcripts: unknown[][];
+let shown: unknown[];
+let show: () => Promise<void>;
 
 beforeEach(() => {
   mock.reset();
@@ -55,7 +57,15 @@ beforeEach(() => {
   });
   ranWith = [];
   transcripts = [];
+  shown = [];
+  show = async () => undefined;
   const channels = {
+    documents: {
+      show: async (about: unknown) => {
+        shown.push(about);
+        await show();
+      },
+    },
     output: { show: () => undefined },
     trace: { show: () => undefined },
     runServer: async (args: readonly string[]) => {
@@ -167,15 +177,41 @@ test("a compaction shows its receipt, and its undo takes back that one", async (
   ]);
 });
 
+test("a receipt is shown of the compaction that is named, else of the conversation's last one", async () => {
+  nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
+  nexus.answers["nexus/session/receipt"] = { session: "plan", receipt: { ...RECEIPT, id: "last" }, inForce: true };
+  mock.answers.push("Show Receipt");
+  await run("nexus.compact");
+  await vi.waitFor(() => expect(shown).toHaveLength(1));
+  await run("nexus.showReceipt", { folder: FOLDER, session: "plan" });
+  expect(shown).toEqual([
+    { kind: "receipt", folder: FOLDER, session: "main", compaction: "3f2a" },
+    { kind: "receipt", folder: FOLDER, session: "plan", compaction: "last" },
+  ]);
+});
+
+test("a document that cannot be read is a message, with what to do", async () => {
+  show = async () => {
+    throw new NexusError("The server ended.", "not-ready");
+  };
+  mock.answers.push(undefined, { as: "request" }); // no button of the first message, then a kind of request
+  for (const id of ["nexus.showPrompt", "nexus.showRequest", "nexus.showEffectiveConfig"]) await run(id);
+  expect(shown).toHaveLength(3);
+  expect(mock.messages.map(({ level, text }) => [level, text])).toEqual(
+    shown.map(() => ["error", "The server ended."]),
+  );
+});
+
 test("a receipt says what is lost, listed or not", () => {
-  const text = receiptText("main", RECEIPT);
+  const text = receiptText("main", RECEIPT, true);
   expect(text).toContain("### Paths (3)\n\n- `a'b.py`\n- … 2 more");
+  expect(text).toContain("- state: in force\n");
   expect(text).toContain("- asked before: editor: no model");
   expect(text).not.toContain("Errors");
   const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
   expect(lossText(whole)).toBe("nothing that counts is lost");
   expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by editor (gpt-4.1), ");
-  expect(receiptText("main", whole)).toContain("Nothing that counts.");
+  expect(receiptText("main", whole, false)).toContain("Nothing that counts.");
 });
 
 test("while an agent is viewed, its conversation is meant; who chooses another one views it no more", async () => {

@@ -37,7 +37,7 @@ function daemon(parts: Partial<DaemonParts> = {}): Daemon {
     },
     backoff: backoff(() => Date.now()),
     log: () => undefined,
-    failed: (message, remedies) => said.push([message, ...remedies.map((one) => one.title)].join(" | ")),
+    failed: (message, remedies) => said.push([message, ...remedies].join(" | ")),
     ...parts,
   });
   made.onDidChangeState((state) => states.push(state));
@@ -91,7 +91,7 @@ test("one that ends again and again is given up, until somebody asks", async () 
     await vi.advanceTimersByTimeAsync(31_000);
   }
   expect(nexus.state).toBe("failed");
-  expect(said).toEqual([expect.stringMatching(/ended again and again.* \| Restart \| Show Output/)]);
+  expect(said).toEqual([expect.stringMatching(/ended again and again.* \| restart \| output/)]);
   await expect(nexus.request("nexus/status", {})).rejects.toMatchObject({ code: "not-ready" });
   await nexus.restart();
   expect(nexus.state).toBe("ready");
@@ -100,21 +100,44 @@ test("one that ends again and again is given up, until somebody asks", async () 
 test("why there is no server is said once, with its own remedies", async () => {
   const nexus = daemon({
     find: async () => {
-      throw new SetupError("No Python.", [{ title: "Get Python", command: "x" }]);
+      throw new SetupError("no-python", "No Python.", "getPython", "tryAgain");
     },
   });
   await nexus.start();
-  expect([nexus.state, nexus.detail, said]).toEqual(["failed", "No Python.", ["No Python. | Get Python"]]);
+  expect([nexus.state, nexus.detail, said]).toEqual(["failed", "No Python.", ["No Python. | getPython | tryAgain"]]);
+  expect(nexus.obstacle).toMatchObject({ kind: "no-python", remedies: ["getPython", "tryAgain"] });
+  await expect(nexus.request("nexus/status", {})).rejects.toMatchObject({
+    code: "not-ready",
+    message: "No Python.",
+    remedies: ["getPython", "tryAgain"],
+  });
 });
 
 test("what is no failure is not said, only shown", async () => {
   const nexus = daemon({
     find: async () => {
-      throw new SetupError("Not trusted.", [], true);
+      throw new SetupError("not-trusted", "Not trusted.", "manageTrust");
     },
   });
   await expect(nexus.request("nexus/status", {})).rejects.toMatchObject({ code: "not-ready", message: "Not trusted." });
   expect([nexus.state, said]).toEqual(["stopped", []]);
+  expect(nexus.obstacle).toMatchObject({ kind: "not-trusted", remedies: ["manageTrust"] });
+});
+
+test("a server that dies at once is said with its reason; a start that works takes the obstacle away", async () => {
+  let dies = true;
+  const connect: DaemonParts["connect"] = async () => {
+    if (dies) throw new Error("The server ended at once: ImportError.");
+    return { request: async () => ({}), stop: async () => undefined };
+  };
+  const nexus = daemon({ connect });
+  await nexus.start();
+  expect([nexus.state, nexus.detail]).toEqual(["failed", "The server ended at once: ImportError."]);
+  expect(said).toEqual(["Nexus could not start. The server ended at once: ImportError. | restart | output"]);
+  expect(nexus.obstacle).toEqual({ kind: "start-failed", remedies: ["restart", "output"] });
+  dies = false;
+  await nexus.restart();
+  expect([nexus.state, nexus.obstacle]).toEqual(["ready", undefined]);
 });
 
 test("a stop while it is on its way ends what comes later", async () => {

@@ -207,7 +207,7 @@ test("without a Python that fits the message says what was found and what to do"
   const failure = await findServer(await search({ path: ["usr/bin"] })).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(SetupError);
   expect((failure as SetupError).message).toMatch(/Python 3\.11 or later.*is Python 3\.9\.2/);
-  expect((failure as SetupError).remedies.map((one) => one.title)).toEqual(["Get Python", "Open Setting", "Try Again"]);
+  expect((failure as SetupError).remedies).toEqual(["getPython", "pythonSetting", "tryAgain"]);
 });
 
 test("a Python without venv says which package it wants", async () => {

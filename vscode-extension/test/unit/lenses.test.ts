@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { type LensServer, registerLenses, type ServerLens, SHOW_IN_CONTEXT } from "../../src/lenses";
 import type { ServerState } from "../../src/nexus";
 import type { Location, Range } from "../../src/protocol";
+import { fakeDocuments } from "./nexus";
 import { events, mock } from "./vscode";
 
 const FOLDER = "file:///w/a";
@@ -26,6 +27,7 @@ let refreshed: number;
 let revealed: Location[];
 let old: vscode.EventEmitter<void>;
 let registered: vscode.Disposable;
+let documents: ReturnType<typeof fakeDocuments>;
 
 beforeEach(() => {
   mock.reset();
@@ -50,7 +52,8 @@ beforeEach(() => {
     one.onDidChangeCodeLenses?.(() => refreshed++);
     return new vscode.Disposable(() => undefined);
   });
-  registered = registerLenses(made, async (source) => revealed.push(source));
+  documents = fakeDocuments();
+  registered = registerLenses(made, documents, async (source) => revealed.push(source));
   return () => registered.dispose();
 });
 
@@ -129,14 +132,11 @@ test("the server says when they are old", () => {
 });
 
 test("a click shows the very place in the prompt; of what is not there, the file in the panel", async () => {
-  const show = vi.spyOn(vscode.window, "showTextDocument");
   const run = (at: number) => mock.commands.get(SHOW_IN_CONTEXT)?.(...(LENSES[at]?.command.arguments ?? []));
   await run(1);
-  const [opened, options] = show.mock.calls[0] as unknown as [{ uri: vscode.Uri }, vscode.TextDocumentShowOptions];
-  expect(JSON.parse(opened.uri.query)).toEqual({ kind: "prompt", folder: FOLDER });
-  expect(options.selection).toEqual(new vscode.Range(40, 0, 43, 5));
+  expect(documents.opened).toEqual([[{ kind: "prompt", folder: FOLDER }, "a", new vscode.Range(40, 0, 43, 5)]]);
   expect(revealed).toEqual([]);
   await run(0);
   expect(revealed).toEqual([LENSES[0]?.command.arguments?.[0]?.source]);
-  expect(show).toHaveBeenCalledTimes(1);
+  expect(documents.opened).toHaveLength(1);
 });

@@ -1,6 +1,7 @@
 /** A daemon for the tests of parts: answers by method, and what it was asked. */
 import * as vscode from "vscode";
 import { type NextTurn, type Nexus, NexusError, type ServerState } from "../../src/nexus";
+import type { About, Documents } from "../../src/prompt";
 import type {
   AgentDidChange,
   ContextDidChange,
@@ -9,11 +10,12 @@ import type {
   TokenUsage,
   UsageRow,
 } from "../../src/protocol";
+import type { Obstacle } from "../../src/remedies";
 
 export interface FakeNexus extends Nexus {
   answers: Record<string, unknown>;
   readonly asked: [string, unknown][];
-  become(state: ServerState, detail?: string): void;
+  become(state: ServerState, detail?: string, obstacle?: Obstacle): void;
   readonly contexts: vscode.EventEmitter<ContextDidChange>;
   readonly sessions: vscode.EventEmitter<SessionDidChange>;
   readonly agents: vscode.EventEmitter<AgentDidChange>;
@@ -27,6 +29,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
   const sessions = new vscode.EventEmitter<SessionDidChange>();
   const agents = new vscode.EventEmitter<AgentDidChange>();
   let [state, detail]: [ServerState, string] = ["ready", ""];
+  let obstacle: Obstacle | undefined;
   const made: FakeNexus = {
     answers,
     asked: [],
@@ -40,12 +43,15 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
     get detail() {
       return detail;
     },
+    get obstacle() {
+      return obstacle;
+    },
     onDidChangeState: states.event,
     onDidChangeContext: contexts.event,
     onDidChangeSession: sessions.event,
     onDidChangeAgent: agents.event,
-    become(next, why = "") {
-      [state, detail] = [next, why];
+    become(next, why = "", inTheWay) {
+      [state, detail, obstacle] = [next, why, inTheWay];
       states.fire(next);
     },
     async request(method, params) {
@@ -102,5 +108,15 @@ export function usageOf(rows: Partial<UsageRow>[], given: Partial<TokenUsage> = 
     counter: { name: "o200k_base", exact: true },
     rows: whole,
     ...given,
+  };
+}
+
+/** The documents of the extension, as far as the parts that open one need them: what was opened, in order. */
+export function fakeDocuments(): Documents & { opened: [About, string, vscode.Range | undefined][] } {
+  const opened: [About, string, vscode.Range | undefined][] = [];
+  return {
+    opened,
+    show: async (about, folderName, selection) => void opened.push([about, folderName, selection]),
+    dispose: () => undefined,
   };
 }

@@ -204,9 +204,9 @@ describe("the page", () => {
     shown.show(model());
     const bar = root.firstElementChild;
     shown.show(noticeOf("failed", "Python 3.11 was not found.", "here") ?? READING);
-    expect(texts(".notice-actions button")).toEqual(["Try Again", "Show Output", "Get Started"]);
+    expect(texts(".notice-actions button")).toEqual(["Restart", "Show Output", "Get Started"]);
     root.querySelector<HTMLElement>(".notice-actions button")?.click();
-    expect(sent).toEqual([{ type: "act", id: "start" }]);
+    expect(sent).toEqual([{ type: "act", id: "restart" }]);
     shown.show(model());
     expect(root.firstElementChild).toBe(bar);
   });

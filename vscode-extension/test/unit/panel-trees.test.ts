@@ -135,6 +135,33 @@ Tools | 500 · 0.3 %
     );
   });
 
+  it("of one name say their directory, and only those", () => {
+    const row = (label: string, path: string): UsageRow => ({
+      ...system(label, 10),
+      source: { uri: `file://${path}`, range: onLine(0) },
+    });
+    const rows = [
+      system("Subagent Configuration (auth)", 5),
+      row("Subagent Configuration (auth): NEXUS.md", "/home/ana/company/backend/auth-service/.nexus3/NEXUS.md"),
+      row("Subagent Configuration (auth): NEXUS.md", "/home/ana/company/backend/auth-service/NEXUS.md"),
+      row("Subagent Configuration (auth): AGENTS.md", "/home/ana/company/AGENTS.md"),
+      row("Notes", "/home/ana/notes.md"),
+      row("Notes", "/opt/notes/notes.md"),
+    ];
+    const trees = rowTrees();
+    expect(drawn(trees({ usage: usageOf(rows), folder: FOLDER, home: "/home/ana" }))).toBe(`\
+System prompt | 55 · < 0.1 %
+  Subagent Configuration (auth) | 5 · < 0.1 %
+    NEXUS.md | 10 · < 0.1 % · .nexus3
+    NEXUS.md | 10 · < 0.1 % · .
+    AGENTS.md | 10 · < 0.1 %
+  Notes | 10 · < 0.1 % · ~
+  Notes | 10 · < 0.1 % · /opt/notes
+`);
+    const alone = trees({ usage: usageOf(rows.slice(0, 5)), folder: FOLDER, home: "/home/ana" });
+    expect(drawn(alone)).toContain("  Notes | 10 · < 0.1 %\n"); // the other one is gone
+  });
+
   it("of 5,000 tools are made and compared in little time", () => {
     const servers = Array.from({ length: 50 }, (_, index) => `server${index}`);
     const make = (bump: number) =>
@@ -172,26 +199,27 @@ describe("layers", () => {
     folder: FOLDER,
     fragments: example("nexus/context/preview").fragments,
     servers: example("nexus/config/effective").mcpServers,
+    home: "/home/ana",
   });
 
   it("of a real answer: tokens, broken files, imports, servers", () => {
     expect(drawn(layerNodes(given()))).toBe(`\
 Defaults | no tokens
-  mcp.json
+  mcp.json | shipped
 Global | 43 tokens
-  NEXUS.md | 43 tokens
-  config.json
+  NEXUS.md | 43 tokens · ~/.nexus3
+  config.json | ~/.nexus3
 Ancestor: company | 74 tokens
-  NEXUS.md | 74 tokens
-  config.json
-  mcp.json
+  NEXUS.md | 74 tokens · ~/company/.nexus3
+  config.json | ~/company/.nexus3
+  mcp.json | ~/company/.nexus3
 Ancestor: backend | 99 tokens
   AGENTS.md | 99 tokens
-  config.json
+  config.json | ~/company/backend/.nexus3
 This folder | 187 tokens
-  NEXUS.md | 140 tokens
-  config.json | stale · 1 problem
-  mcp.json
+  NEXUS.md | 140 tokens · .nexus3
+  config.json | stale · 1 problem · .nexus3
+  mcp.json | .nexus3
   threats.md | 47 tokens · imported
 MCP servers | 2 of 3 on
   tickets | http · Ancestor: company

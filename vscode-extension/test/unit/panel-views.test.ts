@@ -6,7 +6,7 @@ import type { FromPage, ToPage } from "../../src/panel/messages";
 import type { Node } from "../../src/panel/node";
 import { type Element, tree } from "../../src/panel/tree";
 import type { ContextDidChange, Requests } from "../../src/protocol";
-import { fakeNextTurn } from "./nexus";
+import { fakeDocuments, fakeNextTurn } from "./nexus";
 import { example, FOLDER, usageOf } from "./panel-examples";
 import { EventEmitter, mock, Uri, window } from "./vscode";
 
@@ -145,8 +145,10 @@ function panel() {
     },
   };
   const extension = { extensionUri: Uri.parse("file:///extension") } as unknown as vscode.ExtensionContext;
-  const registered = registerPanel(extension, nexus as unknown as Nexus, focus as unknown as Focus, fakeNextTurn());
-  return { context, focus, nexus, registered, answers };
+  const documents = fakeDocuments();
+  const [asNexus, asFocus] = [nexus as unknown as Nexus, focus as unknown as Focus];
+  const registered = registerPanel(extension, asNexus, asFocus, fakeNextTurn(), documents);
+  return { context, focus, nexus, registered, answers, documents };
 }
 
 function openPage() {
@@ -287,7 +289,7 @@ describe("the panel", () => {
   });
 
   it("shows a file in the layers, and a row in the prompt where it stands", async () => {
-    const { registered } = panel();
+    const { registered, documents } = panel();
     await vi.advanceTimersByTimeAsync(20);
     const source = (uri: string) => ({
       uri,
@@ -295,14 +297,13 @@ describe("the panel", () => {
     });
     await mock.commands.get("nexus.panel.revealFile")?.(source(`${FOLDER}/.nexus3/NEXUS.md`));
     expect(revealed).toEqual([["nexus.layers", `file:local:instructions:${FOLDER}/.nexus3/NEXUS.md`]]);
-    const show = vi.spyOn(window, "showTextDocument");
     await mock.commands.get("nexus.panel.showInPrompt")?.({ source: source(`${FOLDER}/.nexus3/docs/threats.md`) });
-    const [opened, options] = show.mock.calls[0] as unknown as [{ uri: Uri }, vscode.TextDocumentShowOptions];
-    expect(JSON.parse(opened.uri.query)).toEqual({ kind: "prompt", folder: FOLDER });
+    const [about, , selection] = documents.opened[0] ?? [];
+    expect(about).toEqual({ kind: "prompt", folder: FOLDER });
     const [fragment] = example("nexus/context/preview").fragments.filter((one) =>
       one.source?.uri.endsWith("threats.md"),
     );
-    expect(options.selection?.start).toEqual(fragment?.range.start);
+    expect(selection?.start).toEqual(fragment?.range.start);
     registered.dispose();
   });
 

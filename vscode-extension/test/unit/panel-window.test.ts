@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { ServerState } from "../../src/nexus";
 import { noticeOf } from "../../src/panel/notice";
 import { levelOf, type WindowGiven, windowModel } from "../../src/panel/window";
 import type { CacheReport, UsageRow } from "../../src/protocol";
+import type { Obstacle } from "../../src/remedies";
 import { example, FOLDER, usageOf } from "./panel-examples";
 
 const folder = { uri: FOLDER, name: "auth-service" };
@@ -168,6 +170,31 @@ describe("a notice", () => {
     expect(noticeOf("installing", "2 of 14", "here")).toMatchObject({ busy: true, text: "2 of 14" });
     const failed = noticeOf("failed", "Python 3.11 was not found.", "here");
     expect(failed).toMatchObject({ tone: "error", text: "Python 3.11 was not found.", busy: false });
-    expect(ids(failed)).toEqual(["start", "output", "help"]);
+    expect(ids(failed)).toEqual(["restart", "output", "help"]);
+  });
+
+  it.each<[ServerState, Obstacle, string, string[]]>([
+    [
+      "failed",
+      { kind: "no-python", remedies: ["getPython", "pythonSetting", "tryAgain"] },
+      "Python 3.11 or later is missing",
+      ["Get Python", "Choose a Python", "Try Again", "Show Output", "Get Started"],
+    ],
+    [
+      "failed",
+      { kind: "install-failed", remedies: ["tryAgain", "output", "serverSetting"] },
+      "The server could not be installed",
+      ["Try Again", "Show Output", "Open Setting", "Get Started"],
+    ],
+    [
+      "stopped",
+      { kind: "not-trusted", remedies: ["manageTrust"] },
+      "This folder is not trusted",
+      ["Manage Trust", "Get Started"],
+    ],
+  ])("of a server that is %s because of %j has a button for each way out", (state, obstacle, title, labels) => {
+    const notice = noticeOf(state, "why", "here", obstacle);
+    expect(notice).toMatchObject({ title, text: "why", tone: state === "failed" ? "error" : "info" });
+    expect(notice?.actions.map(({ label }) => label)).toEqual(labels);
   });
 });

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as vscode from "vscode";
 import { briefly, percentText } from "../../src/figures";
 import { makeFocus } from "../../src/focus";
+import type { ServerState } from "../../src/nexus";
+import { type Obstacle, REMEDIES } from "../../src/remedies";
 import { registerStatus, stateText, usageTable, usageText } from "../../src/status";
 import { fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
@@ -107,6 +109,38 @@ test.each([
 ] as const)("the state %s says %s", (state, text) => {
   expect(stateText(state, "why")?.text).toBe(text);
 });
+
+test.each<[ServerState, Obstacle, string, string]>([
+  [
+    "failed",
+    { kind: "no-python", remedies: ["getPython", "pythonSetting"] },
+    "$(error) Nexus: no Python",
+    "[Get Python](command:nexus.getPython) · [Choose a Python](command:workbench.action.openSettings?%5B%22nexus.python%22%5D)",
+  ],
+  [
+    "stopped",
+    { kind: "not-trusted", remedies: ["manageTrust"] },
+    "$(shield) Nexus: not trusted",
+    "[Manage Trust](command:workbench.trust.manage)",
+  ],
+])(
+  "a server that is %s because of %j: the item says it, and its tooltip has the ways out",
+  async (state, obstacle, text, links) => {
+    openFolders("a");
+    const nexus = fakeNexus({});
+    registerStatus(nexus, makeFocus(memento()), fakeNextTurn());
+    nexus.become(state, "why", obstacle);
+    const item = mock.statusItems[0] as {
+      text: string;
+      visible: boolean;
+      command: string;
+      tooltip: vscode.MarkdownString;
+    };
+    expect([item.text, item.visible, item.command]).toEqual([text, true, "nexus.openPanel"]);
+    expect(item.tooltip.value.split("\n\n").slice(1)).toEqual(["why", links]);
+    expect(item.tooltip.isTrusted).toEqual({ enabledCommands: obstacle.remedies.map((id) => REMEDIES[id].command) });
+  },
+);
 
 test("figures are asked for with the next turn, once a change; those of other folders are not", async () => {
   openFolders("a", "b");

@@ -274,3 +274,21 @@ export class CodeLens {
     readonly command?: { title: string; command: string; arguments?: unknown[] },
   ) {}
 }
+
+export const FileChangeType = { Changed: 1, Created: 2, Deleted: 3 } as const;
+export const FilePermission = { Readonly: 1 } as const;
+
+export class FileSystemError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+  ) {
+    super(message);
+  }
+  static Unavailable(message: string): FileSystemError {
+    return new FileSystemError(message, "Unavailable");
+  }
+  static NoPermissions(uri: Uri): FileSystemError {
+    return new FileSystemError(uri.toString(), "NoPermissions");
+  }
+}

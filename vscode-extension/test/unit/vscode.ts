@@ -45,6 +45,7 @@ const emitters = {
   trust: new EventEmitter<void>(),
   document: new EventEmitter<unknown>(),
   text: new EventEmitter<unknown>(),
+  closed: new EventEmitter<unknown>(),
   other: new EventEmitter<unknown>(),
 };
 
@@ -135,7 +136,7 @@ export const workspace = {
   onDidGrantWorkspaceTrust: emitters.trust.event,
   onDidOpenTextDocument: emitters.document.event,
   onDidChangeTextDocument: emitters.text.event,
-  onDidCloseTextDocument: emitters.other.event,
+  onDidCloseTextDocument: emitters.closed.event,
   onDidCreateFiles: emitters.other.event,
   getWorkspaceFolder(uri: Uri): { uri: Uri; name: string; index: number } | undefined {
     const inside = (this.workspaceFolders ?? []).filter(
@@ -163,7 +164,12 @@ export const workspace = {
   async openTextDocument(what: unknown): Promise<unknown> {
     return what instanceof Uri ? { uri: what, getText: () => "" } : what;
   },
-  registerTextDocumentContentProvider: () => new Disposable(() => undefined),
+  /** File systems by their scheme. */
+  fileSystems: new Map<string, unknown>(),
+  registerFileSystemProvider(scheme: string, provider: unknown): Disposable {
+    this.fileSystems.set(scheme, provider);
+    return new Disposable(() => this.fileSystems.delete(scheme));
+  },
   createFileSystemWatcher: () => ({
     onDidChange: emitters.other.event,
     onDidCreate: emitters.other.event,

@@ -7,6 +7,7 @@ import type { World } from "./world.ts";
 const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machine with other work twice that
 const PATIENCE_MS = 20_000;
 const RELOADS = 4;
+const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors it has
 const FOLDERS_MS = 3_000; // until the folders of a workspace's file show, after the rest does
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
@@ -89,6 +90,15 @@ export class Workbench {
 
   async close(): Promise<void> {
     await this.page.close();
+  }
+
+  /** Loads the window again, as a user does: with the editors that it had, and without a file to open besides. */
+  async reload(): Promise<void> {
+    await this.page.waitForTimeout(FLUSHED_MS);
+    const url = new URL(this.page.url());
+    url.searchParams.delete("payload");
+    await this.page.goto(url.toString());
+    await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
   }
 
   /** A picture for people: in the logs, which are kept after a failure. */

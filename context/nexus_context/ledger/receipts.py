@@ -1,0 +1,67 @@
+"""The receipt of a compaction, by its id: also after the session that holds it was renamed."""
+
+import apsw
+
+from nexus_context.ledger import reading, sessions
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.lineage import turn_ranges
+from nexus_context.ledger.records import KeptReceipt
+from nexus_context.ledger.rows import value_of
+from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sql import row
+from nexus_context.ledger.writing import state
+
+_LATEST = "SELECT turn, receipt FROM compaction WHERE turn >= ? AND turn < ? ORDER BY turn DESC LIMIT 1"
+_NAMED = "SELECT turn, receipt FROM compaction WHERE turn >= ? AND turn < ? AND name = ? LIMIT 1"
+_HOLDER = """
+SELECT session.name FROM compaction
+JOIN thread ON thread.id = compaction.turn >> 32 JOIN session ON session.thread = thread.id
+WHERE session.workspace = ? AND compaction.name = ? LIMIT 1
+"""
+_BELOW = "SELECT below FROM compaction WHERE turn = ?"
+
+
+def receipt(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> KeptReceipt:
+    """The receipt of a compaction of a session, else of its last one.
+
+    A compaction that the session does not hold is looked for in the other sessions of the workspace.
+    """
+    if compaction is None:
+        place = sessions.place(connection, workspace, session)
+        last = _receipt(connection, session, place, None)
+        if last is not None:
+            return last
+        raise LedgerError(f"The session {session!r} was never compacted.", code="unknown-compaction")
+    holder = row(connection, _HOLDER, workspace, compaction)
+    for name in (session, *(holder or ())):
+        found = sessions.find(connection, workspace, name)
+        kept = None if found is None else _receipt(connection, name, found, compaction)
+        if kept is not None:
+            return kept
+    raise LedgerError(
+        f"No session of {workspace} has the compaction {compaction!r}: it was deleted or cleared.",
+        code="unknown-compaction",
+    )
+
+
+def _receipt(
+    connection: apsw.Connection, session: str, place: Place, compaction: str | None
+) -> KeptReceipt | None:
+    for ids in reversed(turn_ranges(reading.whole(connection, place))):
+        found = (
+            row(connection, _LATEST, *ids)
+            if compaction is None
+            else row(connection, _NAMED, *ids, compaction)
+        )
+        if found is not None:
+            turn, text = found
+            return KeptReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
+    return None
+
+
+def _is_in_force(connection: apsw.Connection, place: Place, turn: int) -> bool:
+    """Whether nothing took the compaction back: later ones stand on it."""
+    standing = state(connection, place).in_force
+    while standing is not None and standing != turn:
+        (standing,) = row(connection, _BELOW, standing)
+    return standing is not None
