@@ -51,6 +51,21 @@ export async function timeEdits({ page }: Workbench, panel: FrameLocator, edits:
   return new Durations(took);
 }
 
+/**
+ * Asks for the panel by its keys, for the first time: how long VS Code takes to make a web view, and how long it then
+ * takes until the figures show. A panel that is opened again shows what it showed before, so it says nothing of that.
+ */
+export async function timeOpening(bench: Workbench): Promise<{ view: number; figures: number }> {
+  const { page } = bench;
+  const began = performance.now();
+  await page.keyboard.press("Control+K");
+  await page.keyboard.press("Alt+N");
+  await page.locator("iframe.webview.ready").waitFor();
+  const ready = performance.now();
+  await bench.webview().locator(".window .used").waitFor();
+  return { view: Math.round(ready - began), figures: Math.round(performance.now() - ready) };
+}
+
 /** Before a page loads: watches for the panel's first figures, wherever its frame will be. */
 export async function watchFirstFigures(page: Page): Promise<void> {
   await page.addInitScript(watchFirst);
