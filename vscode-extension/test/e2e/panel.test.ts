@@ -190,8 +190,9 @@ function spoken(usage: TokenUsage): string {
 
 /** `618`, `12.3k`, `1.04M`: three digits that count. */
 function briefly(tokens: number): string {
-  const text = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(tokens);
-  return text.replace("K", "k");
+  const [value, unit] =
+    tokens < 1_000 ? [tokens, ""] : tokens < 1_000_000 ? [tokens / 1_000, "k"] : [tokens / 1e6, "M"];
+  return `${Number(value.toPrecision(3))}${unit}`;
 }
 
 function whole(value: number): string {

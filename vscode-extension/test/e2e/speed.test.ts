@@ -3,13 +3,16 @@ import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { photographFailure, prepared, window, world } from "./harness/each.ts";
-import { timeEdits, timeFirstPaint, timeOpening, watchFirstFigures } from "./harness/stopwatch.ts";
+import { timeEdits, timeFirstFigures, timeFirstPaint, watchFirstFigures } from "./harness/stopwatch.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
 
 const EDITS = 20;
-/** Three times what is measured while ten programs share each core; how long VS Code takes for a web view is only printed. */
-const FIGURES_MS = 3_500;
+/**
+ * Three times what is measured where ten programs share each core: 75 ms until it is painted and 145 ms for an edit. Of
+ * the first figures only 116 ms at half that load are known: three times is allowed again for the other half.
+ */
+const FIGURES_MS = 1_000;
 const PAINT_MS = 230;
 const EDIT_MS = 440;
 
@@ -28,13 +31,13 @@ afterAll(() => bench?.close());
 beforeEach(photographFailure);
 
 test("the panel shows soon after it is asked for", async () => {
-  const { view, figures } = await timeOpening(bench);
-  console.log(`measured panel: ${view} ms from its keys to VS Code's web view, then ${figures} ms to its figures`);
-  expect(figures).toBeLessThan(FIGURES_MS);
+  panel = await bench.openPanel();
+  const ms = await timeFirstFigures(panel);
+  console.log(`measured panel: ${ms} ms from the beginning of its page to its figures`);
+  expect(ms).toBeLessThan(FIGURES_MS);
 });
 
 test("the panel is painted soon after its figures are there", async () => {
-  panel = bench.webview();
   const ms = await timeFirstPaint(panel);
   console.log(`measured panel: ${ms} ms from its figures to its first paint, wanted: 300`);
   expect(ms).toBeLessThan(PAINT_MS);

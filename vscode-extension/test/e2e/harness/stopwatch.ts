@@ -51,21 +51,6 @@ export async function timeEdits({ page }: Workbench, panel: FrameLocator, edits:
   return new Durations(took);
 }
 
-/**
- * Asks for the panel by its keys, for the first time: how long VS Code takes to make a web view, and how long it then
- * takes until the figures show. A panel that is opened again shows what it showed before, so it says nothing of that.
- */
-export async function timeOpening(bench: Workbench): Promise<{ view: number; figures: number }> {
-  const { page } = bench;
-  const began = performance.now();
-  await page.keyboard.press("Control+K");
-  await page.keyboard.press("Alt+N");
-  await page.locator("iframe.webview.ready").waitFor();
-  const ready = performance.now();
-  await bench.webview().locator(".window .used").waitFor();
-  return { view: Math.round(ready - began), figures: Math.round(performance.now() - ready) };
-}
-
 /** Before a page loads: watches for the panel's first figures, wherever its frame will be. */
 export async function watchFirstFigures(page: Page): Promise<void> {
   await page.addInitScript(watchFirst);
@@ -77,6 +62,13 @@ export async function timeFirstPaint(panel: FrameLocator): Promise<number> {
   const painted = (await until(paint, (at) => at !== undefined)) ?? Number.NaN;
   const { told = Number.NaN } = await panel.locator("body").evaluate(times);
   return Math.round(painted - told);
+}
+
+/** How long it took from the beginning of the panel's page until its first figures came. VS Code's own part is before. */
+export async function timeFirstFigures(panel: FrameLocator): Promise<number> {
+  await timeFirstPaint(panel);
+  const { told = Number.NaN } = await panel.locator("body").evaluate(times);
+  return Math.round(told - (await panel.locator("body").evaluate(() => performance.timeOrigin)));
 }
 
 /** To be run in a frame. */
