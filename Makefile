@@ -1,6 +1,7 @@
 # make run   the main job on the example workspace, through a real daemon
 # make test  everything that a test can say
 # make test-vscode  the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
+# make mutate-vscode  whether those tests notice thirteen deliberate breakages of the extension, each alone (a quarter of an hour)
 # make check format, lint, strict types, tests: what CI runs
 # make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database, agents
 # make torture  the ledger under faults, and everything else under attack (docs/durability.md, docs/security.md); some of it needs root
@@ -9,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run test test-vscode check lint types bench torture generate clean
+.PHONY: run test test-vscode mutate-vscode check lint types bench torture generate clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
@@ -20,6 +21,10 @@ test: $(STAMP)
 test-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
 	node vscode-extension/scripts/e2e.mjs
+
+mutate-vscode: $(STAMP)
+	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
+	node vscode-extension/scripts/mutate.mjs
 
 check: lint types test
 

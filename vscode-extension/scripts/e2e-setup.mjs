@@ -4,6 +4,8 @@
 // 2. Versions are pinned: the tests know VS Code's insides (class names), so another version is another test.
 // 3. What is there in the pinned version is not fetched again; a step that was interrupted is done again.
 // 4. Only package registries are asked, npm's and the system's; no package runs a script of its own.
+// 5. So nothing is compiled, VS Code's writer of log files neither, and without one output channels stay empty: a few
+//    lines of JavaScript stand in for it.
 //
 // Plain JavaScript for any Node ≥ 18 with npm: it runs before anything is installed.
 import { spawn } from "node:child_process";
@@ -120,7 +122,52 @@ async function installCodeServer() {
     await run(npm(), dependencies, { cwd: vscode });
     await run(npm(), dependencies, { cwd: path.join(vscode, "extensions") });
   });
+  await replaceLogWriter(path.join(inside(folder), "lib", "vscode"));
   return inside(folder);
+}
+
+/** What VS Code uses of `@vscode/spdlog`. Each line is written at once: a test that waits for one waits for nothing else. */
+const LOG_WRITER = `const { appendFileSync, mkdirSync } = require("node:fs");
+const { dirname } = require("node:path");
+const LEVELS = ["trace", "debug", "info", "warning", "error", "critical"];
+
+class Logger {
+  constructor(_type, _name, file) {
+    Object.assign(this, { file, level: 2, isPlain: false });
+    mkdirSync(dirname(file), { recursive: true });
+  }
+  write(level, message) {
+    if (level < this.level) return;
+    const time = new Date().toISOString().replace("T", " ").replace("Z", "");
+    appendFileSync(this.file, this.isPlain ? message : \`\${time} [\${LEVELS[level]}] \${message}\\n\`);
+  }
+  trace(message) { this.write(0, message); }
+  debug(message) { this.write(1, message); }
+  info(message) { this.write(2, message); }
+  warn(message) { this.write(3, message); }
+  error(message) { this.write(4, message); }
+  critical(message) { this.write(5, message); }
+  getLevel() { return this.level; }
+  setLevel(level) { this.level = level; }
+  setPattern() {}
+  clearFormatters() { this.isPlain = true; }
+  flush() {}
+  drop() {}
+}
+
+exports.version = 0;
+exports.Logger = Logger;
+exports.setLevel = () => {};
+exports.setFlushOn = () => {};
+exports.createRotatingLogger = async (name, file) => new Logger("rotating", name, file);
+exports.createAsyncRotatingLogger = exports.createRotatingLogger;
+`;
+
+async function replaceLogWriter(vscode) {
+  const file = path.join(vscode, "node_modules", "@vscode", "spdlog", "index.js");
+  if ((await readFile(file, "utf8")) === LOG_WRITER) return;
+  await rm(file); // it may be a link into npm's cache
+  await writeFile(file, LOG_WRITER);
 }
 
 /** Installs packages into a folder of their own, unless it says that it is complete. */

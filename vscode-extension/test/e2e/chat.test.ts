@@ -60,6 +60,68 @@ test("the next turn knows the one before", async () => {
   ]);
 });
 
+test("a turn shows in another window on the same folder", async () => {
+  const second = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+  await second.ready();
+  await second.openPanel();
+  await second.unfold("Context Window", "Conversations");
+  const figures = async () => {
+    const { total, available } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+    const { messages = 0 } = (await listed()).find((one) => one.session === "main") ?? {};
+    return { used: whole(total), status: `Nexus: ${whole(total)} of ${whole(available)} tokens, `, messages };
+  };
+  const shows = async ({ used, status, messages }: Awaited<ReturnType<typeof figures>>) => {
+    await until(
+      () => second.ready(),
+      (label) => label.startsWith(status),
+    );
+    await until(
+      () => second.webview().locator(".window .used").innerText(),
+      (text) => text === used,
+    );
+    await until(
+      () => second.rows("Conversations"),
+      (rows) =>
+        rows.length === 1 &&
+        /^main, current, /.test(rows[0] ?? "") &&
+        rows[0]?.includes(` ${messages} messages`) === true,
+    );
+  };
+  const before = await figures();
+  await shows(before);
+  await bench.ask("who else is told?");
+  await bench.response("You said: who else is told?").waitFor();
+  const after = await until(figures, (now) => now.messages === before.messages + 2);
+  expect(after.used).not.toBe(before.used);
+  await shows(after);
+  await second.close();
+});
+
+test("an edit that breaks a provider's cache is named with its price", async () => {
+  const panel = await bench.openPanel();
+  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true };
+  // the other daemon has had a request of the same beginning, so the same edit breaks the same of it
+  await other.request("nexus/context/assemble", { ...here(), message: "what is reused?", options });
+  await bench.ask("what is reused?");
+  await bench.response("You said: what is reused?").waitFor();
+  await bench.openFile(".nexus3/CONTEXT.md");
+  await bench.cursorTo("start");
+  await bench.type("Nobody is on call on Mondays. ");
+  await bench.page.keyboard.press("Control+S");
+  const text = () => panel.locator(".fact", { hasText: "Cache" }).locator("dd").innerText();
+  const shows = await until(
+    async () => ({ cache: (await other.request("nexus/context/usage", here())).cache, text: await text() }),
+    ({ cache, text }) => cache?.broke !== undefined && text.includes(`${whole(cache.reusedTokens)} of `),
+  );
+  const { broke, reusedTokens, prefixTokens } = shows.cache ?? {};
+  expect(broke?.label).toBe("Context Instructions");
+  expect(shows.text.split("\n").filter(Boolean)).toEqual([
+    "Broken: Context Instructions",
+    "Show",
+    `${whole(broke?.tokens)} tokens must be read again. ${whole(reusedTokens)} of ${whole(prefixTokens)} tokens can be reused.`,
+  ]);
+});
+
 test("a turn that is cancelled stops the model, and what came is kept", async () => {
   await bench.ask("[[slow]] count");
   await bench.response("word5").waitFor();
@@ -81,6 +143,24 @@ test("a conversation can be forked, and the fork goes on alone", async () => {
   await bench.response("You said: and what of the fork?").waitFor();
   const goesOn = (all: readonly SessionInfo[]) => turns(all, "second-try") > (fork?.turns ?? 0);
   expect(turns(await until(listed, goesOn), "main")).toBe(main?.turns);
+});
+
+test("a reloaded window goes on in the same conversation, with the same chat and figures", async () => {
+  const usage = await other.request("nexus/context/usage", { ...here(), session: "second-try" });
+  const label = await until(
+    () => bench.ready(),
+    (said) => said.startsWith(`Nexus: ${whole(usage.total)} of ${whole(usage.available)} tokens, `),
+  );
+  await bench.reload();
+  await until(
+    () => bench.ready(),
+    (said) => said === label,
+  );
+  await bench.response("You said: and what of the fork?").waitFor();
+  const before = turns(await listed(), "second-try");
+  await bench.ask("and after the reload?");
+  await bench.response("You said: and after the reload?").waitFor();
+  await until(listed, (all) => turns(all, "second-try") === before + 1);
 });
 
 test("a compaction is made by the chat's model, says what it did, and can be undone", async () => {
@@ -151,6 +231,14 @@ async function listed(): Promise<readonly SessionInfo[]> {
 
 function turns(sessions: readonly SessionInfo[], session: string): number {
   return sessions.find((one) => one.session === session)?.turns ?? 0;
+}
+
+function here() {
+  return { workspaceFolder: uriOf(folder), session: "main" };
+}
+
+function whole(value = Number.NaN): string {
+  return new Intl.NumberFormat("en").format(value);
 }
 
 async function shown(): Promise<string> {

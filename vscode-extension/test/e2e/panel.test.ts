@@ -1,11 +1,13 @@
 /** The panel and the editor of one folder: figures, rows, sources, problems, prompt, keyboard, a daemon that dies. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { TokenUsage } from "../../src/protocol.ts";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { cursor } from "./harness/editor.ts";
 import { alive, daemons, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
@@ -32,7 +34,12 @@ beforeEach(photographFailure);
 
 test("the status bar says what another daemon counts", async () => {
   const usage = await counted();
-  expect(await bench.ready()).toBe(spoken(usage));
+  await until(
+    () => bench.ready(),
+    (label) => label === spoken(usage),
+  );
+  const share = usage.percent < 10 ? usage.percent : Math.round(usage.percent);
+  expect(await bench.statusText()).toBe(`${briefly(usage.total)} / ${briefly(usage.available)} ${share} %`);
 });
 
 test("the panel shows the daemon's very numbers", async () => {
@@ -70,21 +77,53 @@ test("every row is in the tree with its tokens", async () => {
     (shown) => shown.length > usage.rows.length,
   );
   for (const row of usage.rows) {
-    const short = row.label.replace("Ancestor Configuration (", "").split(": ").at(-1)?.replace(/\)$/, "") ?? "";
-    const one = `${whole(row.tokens)} token${row.tokens === 1 ? "" : "s"}, ${row.exact ? "exact" : "an estimate"}`;
-    expect(
-      rows.some((label) => label.includes(short) && label.includes(one)),
-      `${row.label}: ${one}`,
-    ).toBe(true);
+    const owner = usage.rows.find(({ label }) => row.label.startsWith(`${label}: `));
+    const short = owner ? row.label.slice(owner.label.length + 2) : row.label;
+    const name = short.replace(/^Ancestor Configuration \((.*)\)$/, "Ancestor: $1");
+    const start = `${name}, ${whole(row.tokens)} token${row.tokens === 1 ? "" : "s"}, ${row.exact ? "exact" : "an estimate"}, `;
+    expect(rows.filter((label) => label.startsWith(start)).length, start).toBe(1);
   }
 });
 
-test("a row leads to the file behind it", async () => {
-  await bench
-    .row("What Costs What", /threats\.md/)
-    .first()
-    .click();
-  await bench.page.locator(".part.editor .tab.active", { hasText: "threats.md" }).waitFor();
+test("a row leads to the very lines behind it", async () => {
+  const { rows } = await counted();
+  for (const label of ["rotate-key", "Project Configuration: threats.md"]) {
+    const source = rows.find((row) => row.label === label)?.source;
+    if (!source) throw new Error(`no row is ${label}`);
+    await bench.row("What Costs What", label.split(": ").at(-1) ?? "").click();
+    await bench.page.locator(".part.editor .tab.active", { hasText: path.basename(source.uri) }).waitFor();
+    const { start, end } = source.range;
+    const lines = readFileSync(fileURLToPath(source.uri), "utf8").split("\n");
+    const selected = [...lines.slice(start.line, end.line), lines[end.line]?.slice(0, end.character)].join("\n");
+    const at = `Ln ${end.line + 1}, Col ${end.character + 1} (${selected.length - start.character} selected)`;
+    await until(
+      () => cursor(bench),
+      (place) => place === at,
+    );
+  }
+});
+
+test("the layers are those of the daemon, each with what it costs", async () => {
+  await bench.unfold("Layers");
+  const { layers } = await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) });
+  const titles = ["Defaults", "Global", "Ancestor: panel", "Ancestor: backend", "This folder"];
+  const wanted = layers.map(({ tokens = 0 }, index) => {
+    return `layer ${titles[index]}, ${tokens > 0 ? `${whole(tokens)} tokens` : "no tokens"}`;
+  });
+  expect(wanted).toHaveLength(titles.length);
+  const local = layers.at(-1)?.files.filter(({ tokens }) => tokens !== undefined) ?? [];
+  const files = local.map(({ uri, kind, tokens }) => {
+    const name = path.basename(kind === "skill" ? path.dirname(uri) : uri);
+    return `${name}, ${kind}, ${tokens} tokens`;
+  });
+  expect(files.length).toBeGreaterThan(2);
+  const rows = await until(
+    () => bench.rows("Layers"),
+    (all) => all.length > wanted.length,
+  );
+  expect(rows.filter((row) => row.startsWith("layer "))).toEqual(wanted);
+  const costs = rows.map((row) => row.replace(/, \d+ problems?$/, ""));
+  expect(costs.filter((row) => files.includes(row))).toEqual(files);
 });
 
 test("the keyboard walks through the legend and from there into the tree", async () => {
@@ -117,51 +156,6 @@ test("what is typed is counted before it is saved, and what is saved is what ano
   const usage = await until(counted, (now) => whole(now.total) !== before.used);
   expect(whole(usage.total)).toBe((await until(figures, (now) => now.used === whole(usage.total))).used);
   expect(typed.used).not.toBe(before.used);
-});
-
-test("a mistake has a squiggle, a problem and a mend", async () => {
-  await bench.openFile(".nexus3/config.json");
-  await bench.cursorTo("start");
-  await bench.page.keyboard.press("Control+A");
-  await bench.page.keyboard.press("Delete");
-  await bench.page.keyboard.insertText('{ "context": { "reserve_tokens": "many" } }');
-  await bench.squiggles().first().waitFor();
-  await (await bench.problems("reserve_tokens")).first().waitFor();
-  await panel.locator(".remark.error").waitFor();
-  await bench.page.locator(".part.editor .editor-group-container.active .view-lines").first().click();
-  await bench.page.keyboard.press("Control+A");
-  await bench.page.keyboard.press("Delete");
-  await bench.page.keyboard.insertText('{ "context": { "reserve_tokens": 9000 } }');
-  await bench.squiggles().first().waitFor({ state: "detached" });
-  await panel.locator(".remark.error").waitFor({ state: "detached" });
-  await bench.page.keyboard.press("Control+S");
-  const usage = await until(counted, (now) => now.reserved === 9000);
-  await until(
-    () => figures(),
-    (now) => now.of === `of ${whole(usage.available)} tokens`,
-  );
-});
-
-test("the prompt is shown as the model sees it, and leads to its sources", async () => {
-  await bench.command("Nexus: Show System Prompt");
-  const lines = bench.page.locator(".part.editor .editor-group-container.active .view-lines");
-  const prompt = await other.request("nexus/context/preview", { workspaceFolder: uriOf(folder) });
-  const first = prompt.text.split("\n").find((line) => line.length > 20) ?? "";
-  await until(
-    async () => plain(await lines.innerText()),
-    (text) => text.includes(plain(first).slice(0, 60)),
-  );
-  const words =
-    readFileSync(path.join(folder, ".nexus3/NEXUS.md"), "utf8")
-      .split("\n")
-      .filter((line) => line.length > 20)[0] ?? "";
-  await bench.page.keyboard.press("Control+Home");
-  await bench.page.keyboard.press("Control+F");
-  await bench.type(words.slice(0, 40));
-  await bench.page.keyboard.press("Enter");
-  await bench.page.keyboard.press("Escape");
-  await bench.page.keyboard.press("F12");
-  await bench.page.locator(".part.editor .tab.active", { hasText: "NEXUS.md" }).waitFor();
 });
 
 test("a daemon that is killed is back, and the panel goes on", async () => {
@@ -203,11 +197,13 @@ function spoken(usage: TokenUsage): string {
   return `Nexus: ${usage.counter.exact ? "" : "about "}${whole(usage.total)} of ${whole(usage.available)} tokens, ${usage.percent} %`;
 }
 
-function whole(value: number): string {
-  return new Intl.NumberFormat("en").format(value);
+/** `618`, `12.3k`, `1.04M`: three digits that count. */
+function briefly(tokens: number): string {
+  const [value, unit] =
+    tokens < 1_000 ? [tokens, ""] : tokens < 1_000_000 ? [tokens / 1_000, "k"] : [tokens / 1e6, "M"];
+  return `${Number(value.toPrecision(3))}${unit}`;
 }
 
-/** The editor shows spaces as other characters. */
-function plain(text: string): string {
-  return text.replaceAll(/\s+/g, " ");
+function whole(value: number): string {
+  return new Intl.NumberFormat("en").format(value);
 }

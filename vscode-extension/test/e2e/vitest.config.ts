@@ -7,12 +7,11 @@ export default defineConfig({
   test: {
     include: [process.env.NEXUS_E2E_SCREENSHOTS ? "test/e2e/screenshots.ts" : "test/e2e/*.test.ts"],
     globalSetup: ["test/e2e/setup.ts"],
-    testTimeout: 90_000,
-    hookTimeout: 150_000,
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     fileParallelism: false,
     isolate: false,
     maxWorkers: 1,
-    retry: 1, // a browser, an editor and a server on two busy cores: what fails twice is wrong
     reporters: ["verbose"],
   },
 });

@@ -64,6 +64,13 @@ export async function timeFirstPaint(panel: FrameLocator): Promise<number> {
   return Math.round(painted - told);
 }
 
+/** How long it took from the beginning of the panel's page until its first figures came. VS Code's own part is before. */
+export async function timeFirstFigures(panel: FrameLocator): Promise<number> {
+  await timeFirstPaint(panel);
+  const { told = Number.NaN } = await panel.locator("body").evaluate(times);
+  return Math.round(told - (await panel.locator("body").evaluate(() => performance.timeOrigin)));
+}
+
 /** To be run in a frame. */
 function times(): Times {
   return (globalThis as Watched).nexusTimes ?? {};

@@ -4,11 +4,9 @@ import path from "node:path";
 import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
 import type { World } from "./world.ts";
 
-const START_MS = 60_000; // a window takes 6 to 12 s, the first 20 s, on a machine with other work twice that
+const START_MS = 120_000; // a window takes 6 to 12 s, the first 20 s; where ten programs share each core, 50 s
 const PATIENCE_MS = 20_000;
-const RELOADS = 4;
 const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors it has
-const FOLDERS_MS = 3_000; // until the folders of a workspace's file show, after the rest does
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
 const GRIP = 2; // pixels from the edge of a part to what it is dragged by
@@ -197,6 +195,19 @@ export class Workbench {
     return this.page.locator(".quick-input-list .monaco-list-row", text === undefined ? {} : { hasText: text });
   }
 
+  activeEditor(): Locator {
+    return this.page.locator(".part.editor .editor-group-container.active .editor-instance");
+  }
+
+  /** Answers the dialog that asks where to save a file. */
+  async saveAs(file: string): Promise<void> {
+    const input = this.#quickInput();
+    await input.waitFor();
+    await input.fill(file);
+    await this.page.keyboard.press("Enter");
+    await input.waitFor({ state: "hidden" });
+  }
+
   squiggles(kind: "error" | "warning" | "info" = "error"): Locator {
     return this.page.locator(`.part.editor .squiggly-${kind}`);
   }
@@ -207,19 +218,52 @@ export class Workbench {
     return this.page.locator(".markers-panel .monaco-list-row", { hasText: text });
   }
 
-  /** Waits for a notification with these words, and clears all. They are not always popped up in a browser without a screen. */
+  /** Waits for a notification with these words, and clears all: everything that stands on it. */
   async told(text: string): Promise<string> {
+    const said = await (await this.#notification(text)).innerText();
+    await this.command("Notifications: Clear All Notifications");
+    return said;
+  }
+
+  /** Waits for a notification with these words, and clears all: its message, and the titles of its buttons. */
+  async notice(text: string): Promise<{ text: string; buttons: string[] }> {
+    const item = await this.#notification(text);
+    const notice = {
+      text: plain(await item.locator(".notification-list-item-message").innerText()),
+      buttons: await item.locator(".notification-list-item-buttons-container .monaco-button").allInnerTexts(),
+    };
+    await this.command("Notifications: Clear All Notifications");
+    return notice;
+  }
+
+  /** Waits for a notification with these words, and presses a button of it. */
+  async press(text: string, button: string): Promise<void> {
+    const item = await this.#notification(text);
+    await item.locator(".monaco-button", { hasText: button }).first().click();
+    await item.waitFor({ state: "detached" });
+  }
+
+  /** Notifications are not always popped up in a browser without a screen: the center has them all. */
+  async #notification(text: string): Promise<Locator> {
     await this.command("Notifications: Show Notifications");
     const item = this.page.locator(".notifications-center .notification-list-item", { hasText: text }).first();
     await item.waitFor();
-    const said = await item.innerText();
-    await this.command("Notifications: Clear All Notifications");
-    return said;
+    return item;
   }
 
   /** The extension's own item in the status bar. */
   nexusItem(): Locator {
     return this.page.locator('.part.statusbar .statusbar-item[id$="nexus.status"] a');
+  }
+
+  /** Waits until the extension is active. */
+  async active(): Promise<void> {
+    await this.nexusItem().waitFor({ timeout: START_MS });
+  }
+
+  /** What stands in that item; the icon is not text. */
+  async statusText(): Promise<string> {
+    return plain(await this.nexusItem().innerText());
   }
 
   /** Waits until the extension has figures, and says which: `Nexus: 618 of 1,043,576 tokens, 0.1 %`. */
@@ -229,12 +273,20 @@ export class Workbench {
     return (await item.getAttribute("aria-label")) ?? "";
   }
 
-  /** Opens the panel, and waits for what its web page says. */
-  async openPanel(): Promise<FrameLocator> {
+  /** Opens the panel, and waits for the figures on its web page, or for the notice that stands there instead. */
+  async openPanel(what: "figures" | "notice" = "figures"): Promise<FrameLocator> {
     await this.command("Nexus: Open Context Panel");
     const panel = this.webview();
-    await panel.locator(".window .used").waitFor();
+    await panel.locator(what === "figures" ? ".window .used" : ".notice .notice-title").waitFor();
     return panel;
+  }
+
+  /** What shows of an output channel, at its beginning or its end. Without spaces: it wraps its lines. */
+  async output(place: "start" | "end"): Promise<string> {
+    const editor = this.page.locator(".part.panel .output-view .monaco-editor").first();
+    await editor.click();
+    await this.page.keyboard.press(place === "start" ? "Control+Home" : "Control+End");
+    return withoutSpaces(await editor.locator(".view-lines").innerText());
   }
 
   /** Makes the side bar as wide as this, in pixels. */
@@ -344,17 +396,9 @@ export class Workbench {
     await this.page.keyboard.press("Enter");
   }
 
-  /** VS Code in a browser now and then reads a workspace's file before it can, and finds no folders: once more, then. */
+  /** A workspace's file is read after the window is there: until then VS Code shows a window without folders. */
   async #waitForFolders(): Promise<void> {
-    const header = this.page.locator(".part.sidebar .pane-header").first();
-    const empty = this.page.locator(".part.sidebar .pane-header", { hasText: "No Folder Opened" });
-    for (let again = 0; again < RELOADS; again++) {
-      await header.waitFor({ timeout: START_MS });
-      await this.page.waitForTimeout(FOLDERS_MS);
-      if ((await empty.count()) === 0) return;
-      await this.page.reload();
-    }
-    throw new Error(`VS Code found no folders in the workspace's file, ${RELOADS} times`);
+    await this.page.locator(".explorer-folders-view .monaco-list-row").first().waitFor({ timeout: START_MS });
   }
 
   async #answerTrust(answer: "all beside it" | "no"): Promise<void> {
@@ -381,6 +425,15 @@ export class Workbench {
   #quickInput(): Locator {
     return this.page.locator(".quick-input-widget input.input");
   }
+}
+
+/** The editor and its widgets show spaces as other characters. */
+export function plain(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim();
+}
+
+export function withoutSpaces(text: string): string {
+  return text.replaceAll(/\s+/g, "");
 }
 
 function address(world: World, opening: Opening): string {

@@ -4,9 +4,21 @@
  * 1. Home, configuration, ledger, settings, extensions and workspaces lie in one new temporary folder.
  * 2. Everything listens on 127.0.0.1 only; the browser can reach nothing else.
  * 3. What was started is ended by its id, also after a failure; the logs of a failed run are kept.
+ * 4. The editor finds every program of the machine but Python and Nexus: daemons are started by their full path, and a
+ *    test that wants a Python on the path puts one into `bin`.
  */
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,6 +32,8 @@ const GRACE_S = 5; // for how long the server waits for a page that has gone
 export const EXTENSION = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
 export const REPOSITORY = path.resolve(EXTENSION, "..");
 const EXAMPLES = path.join(REPOSITORY, "examples");
+/** Programs that the editor does not find on its path. */
+const HIDDEN = /^(python|pip|pyenv|py$|uv|conda|nexus)/;
 
 const SETTINGS = {
   "workbench.startupEditor": "none",
@@ -55,6 +69,8 @@ export interface World {
   readonly env: Readonly<Record<string, string>>;
   readonly modelLog: string;
   readonly logs: string;
+  /** The only directory of the editor's path: links to programs of the machine. */
+  readonly bin: string;
 }
 
 export interface Tools {
@@ -69,7 +85,7 @@ export interface Tools {
 export async function open(tools: Tools, kept: string): Promise<{ world: World; close(keep: boolean): Promise<void> }> {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), "nexus-e2e-")));
   const in_ = (...parts: string[]) => path.join(root, ...parts);
-  for (const folder of ["home", "state", "logs", "extensions", "workspaces", "data/User", "data/Machine"]) {
+  for (const folder of ["home", "state", "logs", "bin", "extensions", "workspaces", "data/User", "data/Machine"]) {
     mkdirSync(in_(folder), { recursive: true });
   }
   cpSync(path.join(EXAMPLES, "home", ".nexus3"), in_("home", ".nexus3"), { recursive: true });
@@ -78,7 +94,8 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
   writeFileSync(in_("data/User/settings.json"), JSON.stringify(SETTINGS, null, 2));
   // paths of programs are settings of the machine: a server's do not come from the user's, which are the browser's
   writeFileSync(in_("data/Machine/settings.json"), JSON.stringify({ "nexus.server.path": nexus }, null, 2));
-  const env = environment(root, tools, nexus);
+  linkPrograms(in_("bin"), tools.node);
+  const env = environment(root, nexus);
   const server = [
     path.join(tools.codeServer, "out/node/entry.js"),
     ...["--config", in_("config.yaml")],
@@ -110,6 +127,7 @@ export async function open(tools: Tools, kept: string): Promise<{ world: World; 
     env,
     modelLog: in_("logs/model.jsonl"),
     logs: in_("logs"),
+    bin: in_("bin"),
   };
   const close = async (keep: boolean) => {
     await end(pid);
@@ -132,10 +150,25 @@ export function copyExample(world: World, name: string, part = "company"): strin
   return target;
 }
 
-function environment(root: string, tools: Tools, nexus: string): Record<string, string> {
+/** Links to the programs of this process's path, as a shell would find them, and to the `node` of the editor. */
+function linkPrograms(bin: string, node: string): void {
+  symlinkSync(node, path.join(bin, "node"));
+  const linked = new Set(["node"]);
+  for (const directory of new Set((process.env.PATH ?? "").split(path.delimiter))) {
+    if (!path.isAbsolute(directory) || !existsSync(directory)) continue;
+    for (const name of readdirSync(directory)) {
+      if (linked.has(name) || HIDDEN.test(name)) continue;
+      linked.add(name);
+      symlinkSync(path.join(directory, name), path.join(bin, name));
+    }
+  }
+}
+
+function environment(root: string, nexus: string): Record<string, string> {
   const home = path.join(root, "home");
   return {
-    PATH: `${path.dirname(tools.node)}${path.delimiter}${process.env.PATH ?? ""}`,
+    PATH: path.join(root, "bin"),
+    VSCODE_CLI: "1", // the path is this one: no login shell is asked for another
     HOME: home,
     LANG: "C.UTF-8",
     XDG_CONFIG_HOME: path.join(home, ".config"),

@@ -1,0 +1,179 @@
+/**
+ * Deliberate breakages that the end-to-end tests have to notice, each alone: `node scripts/mutate.mjs`.
+ *
+ * A breakage is a few edits of source files, named from the repository's root; each edit's text or pattern must occur
+ * exactly once. `noticedBy` is the test that has to fail, in `test/e2e/FILE.test.ts`.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * @typedef {{ file: string; find: string | RegExp; put: string }} Edit
+ * @typedef {{ name: string; edits: Edit[]; file: string; noticedBy: string }} Breakage
+ */
+
+const SRC = "vscode-extension/src";
+const FEATURES = "daemon/nexus_daemon/features";
+
+/** @type {readonly Breakage[]} */
+export const BREAKAGES = [
+  {
+    name: "the chosen search hit is ignored",
+    edits: [
+      {
+        file: `${SRC}/sessions.ts`,
+        find: /(const \{ hit \} = await pick\([^;]*\);\n)/,
+        put: "$1  return;\n",
+      },
+    ],
+    file: "conversations",
+    noticedBy: "a search lists every hit, and the chosen one leads to its conversation",
+  },
+  {
+    name: "activation takes 600 ms more",
+    edits: [
+      {
+        file: `${SRC}/extension.ts`,
+        find: "const began = performance.now();",
+        put: "const began = performance.now(); while (performance.now() - began < 600);",
+      },
+    ],
+    file: "host",
+    noticedBy: "in the extension host",
+  },
+  {
+    name: "the panel comes 4 s later",
+    edits: [
+      {
+        file: `${SRC}/panel/windowView.ts`,
+        find: "void view.webview.postMessage(message);",
+        put: "setTimeout(() => view?.webview.postMessage(message), 4_000);",
+      },
+    ],
+    file: "speed",
+    noticedBy: "the panel shows soon after it is asked for",
+  },
+  {
+    name: "the prompt's hover is gone",
+    edits: [
+      {
+        file: `${SRC}/prompt.ts`,
+        find: "provideHover: (document, at) => hover(mine(document), at)",
+        put: "provideHover: () => undefined",
+      },
+    ],
+    file: "editor",
+    noticedBy: "a place of the prompt says its section, its cost and its file",
+  },
+  {
+    name: "quick fixes are removed",
+    edits: [
+      {
+        file: `${FEATURES}/code_actions.py`,
+        find: "if problem.path == path",
+        put: "if False and problem.path == path",
+      },
+    ],
+    file: "editor",
+    noticedBy: "a mistake has a squiggle, a problem, and a quick fix that removes both",
+  },
+  {
+    name: "receipts have wrong figures",
+    edits: [
+      {
+        file: `${SRC}/receipt.ts`,
+        find: /(const change = `\$\{exactly\()tokensBefore\)/,
+        put: "$1tokensBefore + 1)",
+      },
+    ],
+    file: "conversations",
+    noticedBy: "a compaction says its very figures and what is lost, in the notice and in the receipt, and is undone",
+  },
+  {
+    name: "F12 always leads to line 1",
+    edits: [
+      {
+        file: `${SRC}/prompt.ts`,
+        find: "return source ? [location(source)] : [];",
+        put: "return source ? [new vscode.Location(vscode.Uri.parse(source.uri), new vscode.Position(0, 0))] : [];",
+      },
+    ],
+    file: "editor",
+    noticedBy: "F12 leads from a place of the prompt to the same place of its file",
+  },
+  {
+    name: "rows open files at the top",
+    edits: [{ file: `${SRC}/panel/index.ts`, find: "selection: rangeOf(source.range),", put: "" }],
+    file: "panel",
+    noticedBy: "a row leads to the very lines behind it",
+  },
+  {
+    name: "the Layers view is empty",
+    edits: [
+      {
+        file: `${SRC}/panel/layers.ts`,
+        find: /(export function layerNodes\([^)]*\): Node\[\] \{)/,
+        put: "$1\n  return [];",
+      },
+    ],
+    file: "panel",
+    noticedBy: "the layers are those of the daemon, each with what it costs",
+  },
+  {
+    name: "the status bar says ?",
+    edits: [
+      {
+        file: `${SRC}/status.ts`,
+        find: /(export function usageText[\s\S]*?\n {4}text: )`.*`,\n/,
+        put: '$1"$(layers) ?",\n',
+      },
+    ],
+    file: "panel",
+    noticedBy: "the status bar says what another daemon counts",
+  },
+  {
+    name: "every lens says 7 tokens",
+    edits: [
+      {
+        file: `${FEATURES}/code_lens.py`,
+        find: /(def shown\(tokens: int, counter: TokenCounter\) -> str:\n.*\n {4}return ).*\n/,
+        put: '$1"7 tokens"\n',
+      },
+    ],
+    file: "editor",
+    noticedBy: "lenses say what the file and each of its parts cost",
+  },
+  {
+    name: "cache breaks are hidden",
+    edits: [{ file: `${SRC}/panel/window.ts`, find: "if (broke) {", put: "if (broke && filled > 100) {" }],
+    file: "chat",
+    noticedBy: "an edit that breaks a provider's cache is named with its price",
+  },
+  {
+    name: "losses are never named",
+    edits: [
+      { file: `${SRC}/receipt.ts`, find: "return lost.length > 0 ? `lost: ", put: "return lost.length < 0 ? `lost: " },
+    ],
+    file: "conversations",
+    noticedBy: "a compaction says its very figures and what is lost, in the notice and in the receipt, and is undone",
+  },
+];
+
+/**
+ * What the files of a breakage become: file → text. Throws where an edit does not apply any more.
+ * @param {string} root of the repository
+ * @param {Breakage} breakage
+ */
+export function brokenTexts(root, { name, edits }) {
+  const texts = new Map();
+  for (const { file, find, put } of edits) {
+    const text = texts.get(file) ?? readFileSync(join(root, file), "utf8");
+    const parts = text.split(find);
+    const times = typeof find === "string" ? parts.length - 1 : [...text.matchAll(new RegExp(find, "g"))].length;
+    if (times !== 1) {
+      throw new Error(`"${name}" does not apply: ${find} occurs ${times} times in ${file}, not once. Change the edit.`);
+    }
+    texts.set(file, typeof find === "string" ? parts.join(put) : text.replace(find, put));
+  }
+  return texts;
+}

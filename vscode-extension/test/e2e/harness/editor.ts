@@ -1,0 +1,64 @@
+/** What the active editor shows, and what a user does in it. */
+import { plain, type Workbench } from "./workbench.ts";
+
+/** Where the cursor is, counted from 1, as the status bar says it, with how much is selected. */
+export async function cursor(bench: Workbench): Promise<string> {
+  const item = bench.page.locator("#status\\.editor\\.selection");
+  return plain(await item.innerText());
+}
+
+/** The lines that the active editor shows. */
+export async function lines(bench: Workbench): Promise<string[]> {
+  const lines = bench.activeEditor().locator(".view-lines > .view-line");
+  const placed = await lines.evaluateAll((all) =>
+    all.map((line) => ({ top: Number.parseFloat((line as HTMLElement).style.top), text: line.textContent ?? "" })),
+  );
+  return placed.sort((one, other) => one.top - other.top).map(({ text }) => text.replaceAll("\u00a0", " "));
+}
+
+/** The code lenses that the active editor shows, from top to bottom. */
+export async function lenses(bench: Workbench): Promise<string[]> {
+  const lenses = await bench
+    .activeEditor()
+    .locator(".codelens-decoration")
+    .evaluateAll((all) =>
+      all
+        .map((lens) => ({ top: lens.getBoundingClientRect().top, text: lens.textContent ?? "" }))
+        .sort((one, other) => one.top - other.top)
+        .map(({ text }) => text),
+    );
+  return lenses.map(plain);
+}
+
+/** Puts the cursor where these words begin. */
+export async function cursorAt(bench: Workbench, words: string): Promise<void> {
+  await bench.cursorTo("start");
+  await bench.page.keyboard.press("Control+F");
+  await bench.page.locator('.find-widget.visible textarea[aria-label="Find"]').fill(words);
+  await bench.page.locator(".find-widget.visible .matchesCount", { hasText: /^1 of/ }).waitFor();
+  await bench.page.keyboard.press("Escape"); // the words are selected
+  await bench.page.locator(".find-widget.visible").waitFor({ state: "detached" });
+  await bench.page.keyboard.press("ArrowLeft");
+}
+
+/** The hover of the place where the cursor is. */
+export async function hover(bench: Workbench): Promise<string> {
+  await bench.page.keyboard.press("Control+K");
+  await bench.page.keyboard.press("Control+I");
+  const hover = bench.page.locator(".monaco-hover:not(.hidden) .hover-contents:not(.html-hover-contents)").first();
+  await hover.waitFor();
+  const text = await hover.innerText();
+  await bench.page.keyboard.press("Escape");
+  return text.replaceAll("\u00a0", " ").trim();
+}
+
+/** The quick fixes where the cursor is; the one of this title is applied. */
+export async function quickFix(bench: Workbench, title: string): Promise<string[]> {
+  await bench.page.keyboard.press("Control+.");
+  const rows = bench.page.locator(".action-widget .monaco-list-row.action");
+  await rows.first().waitFor();
+  const titles = (await rows.allInnerTexts()).map(plain);
+  await rows.filter({ hasText: title }).first().click();
+  await rows.first().waitFor({ state: "detached" });
+  return titles;
+}
