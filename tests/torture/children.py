@@ -21,16 +21,13 @@ from typing import Any
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
-from torture.figures import dice_of
-from torture.ledgers import MAIN, WORKSPACE, compaction, opened, parts_of, turn
+from torture.ledgers import MAIN, WORKSPACE, compaction, opened, parts_of, turn, words_of
 
 CHUNK = 1 << 16  # bytes read from a pipe at once
 IMPORTED = 5  # turns of one import
 IMPORT_EVERY = 7  # writes
 FORK_EVERY = 11
 COMPACT_EVERY = 9
-LONG_EVERY = 5
-LONG_WORDS = 4_000  # some 25 kB: several pages, and the log is soon folded into the file
 PATIENCE_S = 60.0
 
 _context = multiprocessing.get_context("forkserver")
@@ -136,17 +133,15 @@ class Voice:
 # ------------------------------------------------------------ what children do
 
 
-def write_everything(voice: Voice, path: str, name: str, seed: int) -> None:
+def write_everything(voice: Voice, path: str, name: str) -> None:
     """Appends to the main session for ever, turns of all sizes; now and then imports, forks or compacts."""
-    dice = dice_of(seed)
     with opened(path) as ledger:
         voice.say("open", ledger.persists)
         number = 0
         while True:
             number += 1
             key = f"{name}-{number}"
-            words = LONG_WORDS if number % LONG_EVERY == 0 else dice.randint(1, 40)
-            done = ledger.append(WORKSPACE, MAIN, turn(key, words=words, parts=parts_of(key)))
+            done = ledger.append(WORKSPACE, MAIN, turn(key, words=words_of(key), parts=parts_of(key)))
             voice.say("ack", done.session, key, done.head.seq)
             if number % IMPORT_EVERY == 0:
                 turns = [turn(f"{key}-{part}") for part in range(IMPORTED)]

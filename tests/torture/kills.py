@@ -21,7 +21,18 @@ import msgspec
 from nexus_context.ledger.store import Ledger
 from torture.children import IMPORTED, Child, children, read_everything, write_everything
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
-from torture.ledgers import MAIN, NAME, WORKSPACE, damage_in, opened, parts_of, turn, unfound, wrong_with
+from torture.ledgers import (
+    MAIN,
+    NAME,
+    WORKSPACE,
+    damage_in,
+    opened,
+    parts_of,
+    turn,
+    unfound,
+    words_of,
+    wrong_with,
+)
 
 LEDGER_LIVES = 20  # trials
 LATEST_KILL_S = 0.12  # after the start; a process needs some 20 ms to its first turn
@@ -85,7 +96,7 @@ def _trial(path: str, trial: int, dice: random.Random, tally: Tally) -> None:
     moments = sorted(dice.uniform(0, LATEST_KILL_S) for _ in range(3))
     with children() as start:
         names = [f"{trial}-{side}" for side in "ab"]
-        writers = {name: start(write_everything, path, name, dice.random()) for name in names}
+        writers = {name: start(write_everything, path, name) for name in names}
         reader = start(read_everything, path)
         victims = [*writers.values(), reader]
         dice.shuffle(victims)
@@ -140,7 +151,7 @@ def _send_again(ledger: Ledger, name: str, last: int, tally: Tally) -> None:
         if number == 0:
             continue
         key = f"{name}-{number}"
-        done = ledger.append(WORKSPACE, MAIN, turn(key, parts=parts_of(key)))
+        done = ledger.append(WORKSPACE, MAIN, turn(key, words=words_of(key), parts=parts_of(key)))
         if number == last and not done.repeated:
             tally.wrong.append(f"{key} was sent twice and not recognized")
         tally.unsaid += number > last and done.repeated

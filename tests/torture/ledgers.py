@@ -16,6 +16,8 @@ from nexus_context.ledger.store import Ledger
 WORKSPACE = "/torture"
 MAIN = "main"
 NAME = "ledger.db"
+LONG_EVERY = 5
+LONG_WORDS = 4_000  # some 25 kB: several pages, and the log is soon folded into the file
 _WORDS = [
     "the",
     "plan",
@@ -55,6 +57,11 @@ def turn(key: str, *, words: int = 12, parts: int = 1) -> NewTurn:
 def parts_of(key: str) -> int:
     """How many parts the turn with this key has, whoever sends it, however often."""
     return 1 + crc32(key.encode()) % 4
+
+
+def words_of(key: str) -> int:
+    """How many words the turn with this key has, whoever sends it: a turn that is sent again is the same."""
+    return LONG_WORDS if int(key.rpartition("-")[2]) % LONG_EVERY == 0 else 1 + crc32(key.encode()) // 4 % 40
 
 
 def compaction(id_: str, seq: int, kept: Ranges = ()) -> NewCompaction:
