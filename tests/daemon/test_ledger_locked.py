@@ -66,9 +66,7 @@ def test_who_cannot_open_it_is_told_with_all_others(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(ledger, "open_ledger", counted)
 
     async def story(desk: Desk) -> None:
-        with locked(
-            path, "EXCLUSIVE"
-        ):  # from before the client came: a ledger that is there is opened for it
+        with locked(path, "EXCLUSIVE"):  # a ledger that is there is opened for a client that comes
             talk = await desk.client()
             assert await check(desk, talk, 1, QUESTIONS) == ["ledger-busy"] * len(QUESTIONS)
             assert len(opened) == 1  # nobody waited for the patience of another
