@@ -4,12 +4,12 @@
  * 1. The instruction files that the editor will attach are those that it should (`editorInstructions`), corrected by
  *    the last message: what came with it besides will come again, and what did not come will not. Messages to
  *    which the user attached files say nothing: the editor picks instructions by them.
- * 2. The model is the one that the chat used last, else the only one there is. The daemon knows it better once a
- *    conversation has had a turn.
+ * 2. The model is the picked one, which the daemon knows; until one is picked, every figure is for the settings. The
+ *    model that the chat used last, else the only one there is, says only whether memory tools are offered.
  */
 import * as vscode from "vscode";
 import { attachmentsOf } from "./chat/editorFiles";
-import { turnOptions } from "./chat/lm";
+import { offersMemoryTools } from "./chat/lm";
 import { usedModel } from "./chat/models";
 import { affectsEditorInstructions, findEditorInstructions } from "./editorInstructions";
 import type { NextTurn } from "./nexus";
@@ -69,7 +69,7 @@ export function makeNextTurn(context: vscode.ExtensionContext): NextTurn & vscod
       const uris = new Set([...(await expected()), ...added]);
       for (const uri of absent) uris.delete(uri);
       const attachments = await attachmentsOf([...uris].map((uri) => vscode.Uri.parse(uri)));
-      return { attachments, options: turnOptions(model) };
+      return { attachments, options: { memoryTools: offersMemoryTools(model) } };
     },
     async learn(attached, isPlain): Promise<void> {
       void findModel();

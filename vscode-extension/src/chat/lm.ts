@@ -40,11 +40,15 @@ export function windowOf(model: vscode.LanguageModelChat): { model: string; maxC
   return model.maxInputTokens > 0 ? { model: model.id, maxContextTokens: model.maxInputTokens } : { model: model.id };
 }
 
-/** What a turn with a model asks the daemon for; where the model is not known, as for one that can call tools. */
-export function turnOptions(model: vscode.LanguageModelChat | undefined): AssembleOptions {
+/** What a turn with a model asks the daemon for. */
+export function turnOptions(model: vscode.LanguageModelChat): AssembleOptions {
+  return { ...windowOf(model), memoryTools: offersMemoryTools(model) };
+}
+
+/** Whether a turn offers memory tools; where the model is not known, as for one that can call tools. */
+export function offersMemoryTools(model: vscode.LanguageModelChat | undefined): boolean {
   const wantsTools = vscode.workspace.getConfiguration("nexus").get<boolean>("chat.memoryTools", true);
-  const memoryTools = wantsTools && (model === undefined || abilitiesOf(model).tools);
-  return model === undefined ? { memoryTools } : { ...windowOf(model), memoryTools };
+  return wantsTools && (model === undefined || abilitiesOf(model).tools);
 }
 
 export function messageOf(spoken: Spoken): vscode.LanguageModelChatMessage {

@@ -47,6 +47,9 @@ beforeAll(
     bench = await window({ workspace: folder, file: path.join(folder, "AGENTS.md") });
     await bench.ready();
     panel = await bench.openPanel();
+    await panel.locator(".place .model").click();
+    await bench.choose("Parrot");
+    await panel.locator(".place .model", { hasText: "parrot" }).waitFor();
     await bench.openChat();
   }),
 );

@@ -42,22 +42,22 @@ beforeEach(() => {
   });
 });
 
-test("the only model there is, with its window and its abilities", async () => {
+test("memory tools are offered as the only model there is can call them; which model counts is the daemon's", async () => {
   lm.models = [MODEL];
-  const options = { model: "m", maxContextTokens: 100, memoryTools: false };
-  expect(await begin().made.params()).toEqual({ attachments: [{ uri: AGENTS }], options });
+  expect(await begin().made.params()).toEqual({ attachments: [{ uri: AGENTS }], options: { memoryTools: false } });
 });
 
-test("of several models the one that the chat used last; else none, which may call tools", async () => {
+test("of several models the one counts that the chat used last; else none, which may call tools", async () => {
   const other = { ...MODEL, id: "n", capabilities: undefined };
   lm.models = [MODEL, other];
   expect((await begin().made.params()).options).toEqual({ memoryTools: true });
   const context = { globalState: memento(), workspaceState: memento() };
+  await context.globalState.update("nexus.chat.model", { vendor: "v", id: "m" });
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
   await context.globalState.update("nexus.chat.model", { vendor: "v", id: "n" });
-  const used = { model: "n", maxContextTokens: 100, memoryTools: true };
-  expect((await begin(context).made.params()).options).toEqual(used);
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: true });
   mock.settings.set("nexus.chat.memoryTools", false);
-  expect((await begin(context).made.params()).options).toEqual({ ...used, memoryTools: false });
+  expect((await begin(context).made.params()).options).toEqual({ memoryTools: false });
 });
 
 test("what came with the last message comes again, and what did not come does not; after a reload, too", async () => {

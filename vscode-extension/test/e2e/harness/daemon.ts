@@ -104,8 +104,8 @@ export class Daemon {
   }
 }
 
-/** What the extension asks figures for where the test model is the only one and no file is attached. */
-export const NEXT_TURN = { options: { model: "parrot", maxContextTokens: 200_000, memoryTools: true } } as const;
+/** What the extension asks figures for where the model can call tools and no file is attached. */
+export const NEXT_TURN = { options: { memoryTools: true } } as const;
 
 export function uriOf(path: string): string {
   return pathToFileURL(path).toString();
