@@ -415,7 +415,7 @@ export class Workbench {
     const folder = this.page.locator(".explorer-folders-view .monaco-list-row").first();
     const empty = this.page.locator(".part.sidebar .pane-header", { hasText: "No Folder Opened" });
     for (let load = 0; load < LOADS; load++) {
-      if (load > 0) await this.reload();
+      if (load > 0) await this.page.reload();
       await folder.or(empty).first().waitFor({ timeout: START_MS });
       if ((await empty.count()) === 0) return;
     }
