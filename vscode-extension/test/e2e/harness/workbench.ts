@@ -9,6 +9,8 @@ const PATIENCE_MS = 20_000;
 const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors it has
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
+const LOADS = 5;
+const SHOW_MS = 3_000;
 const GRIP = 2; // pixels from the edge of a part to what it is dragged by
 const SIZE = { width: 1440, height: 900 };
 const CHROMIUM_FLAGS = [
@@ -243,12 +245,21 @@ export class Workbench {
     await item.waitFor({ state: "detached" });
   }
 
-  /** Notifications are not always popped up in a browser without a screen: the center has them all. */
+  /**
+   * Notifications are not always popped up in a browser without a screen: the center has them all. It closes when something
+   * else takes the focus, such as an output channel that a command shows: then it is opened again.
+   */
   async #notification(text: string): Promise<Locator> {
-    await this.command("Notifications: Show Notifications");
     const item = this.page.locator(".notifications-center .notification-list-item", { hasText: text }).first();
-    await item.waitFor();
-    return item;
+    for (const deadline = Date.now() + PATIENCE_MS; ; ) {
+      await this.command("Notifications: Show Notifications");
+      try {
+        await item.waitFor({ timeout: SHOW_MS });
+        return item;
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
+    }
   }
 
   /** The extension's own item in the status bar. */
@@ -396,9 +407,19 @@ export class Workbench {
     await this.page.keyboard.press("Enter");
   }
 
-  /** A workspace's file is read after the window is there: until then VS Code shows a window without folders. */
+  /**
+   * VS Code in a browser now and then misses the workspace's file at its start, and stays without folders. Which of the
+   * two it is shows in the explorer; a window without folders is loaded again.
+   */
   async #waitForFolders(): Promise<void> {
-    await this.page.locator(".explorer-folders-view .monaco-list-row").first().waitFor({ timeout: START_MS });
+    const folder = this.page.locator(".explorer-folders-view .monaco-list-row").first();
+    const empty = this.page.locator(".part.sidebar .pane-header", { hasText: "No Folder Opened" });
+    for (let load = 0; load < LOADS; load++) {
+      if (load > 0) await this.page.reload();
+      await folder.or(empty).first().waitFor({ timeout: START_MS });
+      if ((await empty.count()) === 0) return;
+    }
+    throw new Error(`VS Code found no folders in the workspace's file, ${LOADS} times`);
   }
 
   async #answerTrust(answer: "all beside it" | "no"): Promise<void> {
