@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, SessionInfo } from "../../src/protocol.ts";
-import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
+import { Daemon, ledger, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
@@ -66,9 +66,14 @@ test("a turn shows in another window on the same folder", async () => {
   await second.openPanel();
   await second.unfold("Context Window", "Conversations");
   const figures = async () => {
-    const { total, available } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+    const usage = await other.request("nexus/context/usage", { ...here(), nextTurn: NEXT_TURN });
+    const { total, available, counter } = usage;
     const { messages = 0 } = (await listed()).find((one) => one.session === "main") ?? {};
-    return { used: whole(total), status: `Nexus: ${whole(total)} of ${whole(available)} tokens, `, messages };
+    return {
+      used: `${counter.exact ? "" : "≈ "}${whole(total)}`,
+      status: `Nexus: ${counter.exact ? "" : "about "}${whole(total)} of ${whole(available)} tokens, `,
+      messages,
+    };
   };
   const shows = async ({ used, status, messages }: Awaited<ReturnType<typeof figures>>) => {
     await until(
@@ -110,7 +115,10 @@ test("an edit that breaks a provider's cache is named with its price", async () 
   await bench.page.keyboard.press("Control+S");
   const text = () => panel.locator(".fact", { hasText: "Cache" }).locator("dd").innerText();
   const shows = await until(
-    async () => ({ cache: (await other.request("nexus/context/usage", here())).cache, text: await text() }),
+    async () => ({
+      cache: (await other.request("nexus/context/usage", { ...here(), nextTurn: NEXT_TURN })).cache,
+      text: await text(),
+    }),
     ({ cache, text }) => cache?.broke !== undefined && text.includes(`${whole(cache.reusedTokens)} of `),
   );
   const { broke, reusedTokens, prefixTokens } = shows.cache ?? {};
@@ -146,10 +154,11 @@ test("a conversation can be forked, and the fork goes on alone", async () => {
 });
 
 test("a reloaded window goes on in the same conversation, with the same chat and figures", async () => {
-  const usage = await other.request("nexus/context/usage", { ...here(), session: "second-try" });
+  const usage = await other.request("nexus/context/usage", { ...here(), session: "second-try", nextTurn: NEXT_TURN });
+  const about = usage.counter.exact ? "" : "about ";
   const label = await until(
     () => bench.ready(),
-    (said) => said.startsWith(`Nexus: ${whole(usage.total)} of ${whole(usage.available)} tokens, `),
+    (said) => said.startsWith(`Nexus: ${about}${whole(usage.total)} of ${whole(usage.available)} tokens, `),
   );
   await bench.reload();
   await until(
@@ -201,13 +210,18 @@ test("an agent is spawned, and the panel shows what it sees", async () => {
   await bench.command("Nexus: View as Agent");
   await bench.choose("checker");
   await panel.locator(".who-name", { hasText: "checker" }).waitFor();
-  const seen = await until(used, (text) => text !== own);
+  const agent = { workspaceFolder: uriOf(folder), agent: "checker" };
+  const usage = await other.request("nexus/context/usage", { ...agent, nextTurn: NEXT_TURN });
+  await until(used, (text) => text === `${usage.counter.exact ? "" : "≈ "}${whole(usage.total)}`);
   await bench.unfold("Context Window", "Agents");
   const rows = await until(
     () => bench.rows("Agents"),
     (all) => all.length > 1,
   );
-  expect(rows.find((row) => row.includes("agent checker"))).toContain(`${seen} token`);
+  const { agents } = await other.request("nexus/agent/list", { workspaceFolder: uriOf(folder) });
+  const listed = agents.find(({ agentId }) => agentId === "checker")?.usage;
+  const cost = `${listed?.counter.exact ? "" : "≈ "}${whole(listed?.total)} token`;
+  expect(rows.find((row) => row.includes("agent checker"))).toContain(cost);
   await panel.locator(".who .link").click();
   await until(used, (text) => text === own);
 });

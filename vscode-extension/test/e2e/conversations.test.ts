@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, Receipt } from "../../src/protocol.ts";
-import { Daemon, uriOf } from "./harness/daemon.ts";
+import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
@@ -71,20 +71,18 @@ test("a compaction says its very figures and what is lost, in the notice and in 
   expect(receipt.lost.counts).not.toEqual({});
 
   await bench.command("Nexus: Compact Conversation");
-  const message = await bench.notice("became a summary");
-  expect(message).toEqual({
+  const compacted = await bench.notice("became a summary");
+  expect(compacted).toEqual({
     text: `"keys": ${changeOf(receipt)}; lost: ${lossOf(receipt)}.`,
     buttons: ["Undo", "Show Receipt"],
   });
   expect(await showsConversation("keys")).not.toBe(before);
 
   await bench.command("Nexus: Undo Compaction");
-  const { total } = await until(
-    () => other.request("nexus/context/usage", { ...here(), session: "keys" }),
-    (usage) => whole(usage.total) === before,
-  );
-  expect((await bench.notice("are back")).text).toBe(`The messages of "keys" are back: ${whole(total)} tokens.`);
+  const undone = await bench.notice("are back");
   expect(await showsConversation("keys")).toBe(before);
+  const { total } = await other.request("nexus/context/usage", { ...here(), session: "keys" });
+  expect(undone.text).toBe(`The messages of "keys" are back: ${whole(total)} tokens.`);
 });
 
 test("a reloaded window shows the same conversation and the same figures", async () => {
@@ -108,7 +106,7 @@ async function say(session: string, question: string, answer: string): Promise<v
 
 /** Waits until the status bar, the panel and the list of conversations are all about a session; its tokens. */
 async function showsConversation(session: string): Promise<string> {
-  const usage = await other.request("nexus/context/usage", { ...here(), session });
+  const usage = await other.request("nexus/context/usage", { ...here(), session, nextTurn: NEXT_TURN });
   const used = `${whole(usage.total)} of ${whole(usage.available)} tokens, `;
   await until(
     () => bench.ready(),

@@ -44,7 +44,7 @@ test("a folder with nothing but an AGENTS.md has its layers, figures and lenses,
   const other = await Daemon.start(world(), folder);
   onTestFinished(() => other.stop());
   const bench = await window({ workspace: folder, file: path.join(folder, "AGENTS.md") });
-  const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+  const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), nextTurn: NEXT_TURN });
   const { layers } = await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) });
   const tokens = layers.flatMap((layer) => layer.files).find(({ uri }) => uri.endsWith("/AGENTS.md"))?.tokens;
   expect(tokens).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Daemon, uriOf } from "./harness/daemon.ts";
+import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { daemons, signal } from "./harness/processes.ts";
 import { type Workbench, withoutSpaces } from "./harness/workbench.ts";
@@ -34,23 +34,31 @@ afterAll(async () => {
 beforeEach(photographFailure);
 
 test("without Python, the status bar, the panel and a notice say what is missing and what to do", async () => {
-  await until(spoken, (label) => label === `Nexus: ${NO_PYTHON}`);
+  await until(spoken, (label) => label === `Nexus: no Python: ${NO_PYTHON}`);
   const message = await bench.notice("Python 3.11");
-  expect(message).toEqual({ text: NO_PYTHON, buttons: ["Get Python", "Open Setting", "Try Again"] });
+  expect(message).toEqual({ text: NO_PYTHON, buttons: ["Get Python", "Choose a Python", "Try Again"] });
   panel = await bench.openPanel("notice");
-  expect(await notice()).toEqual({ title: "Nexus could not start", text: NO_PYTHON });
+  expect(await notice()).toEqual({
+    title: "Python 3.11 or later is missing",
+    text: NO_PYTHON,
+    buttons: ["Get Python", "Choose a Python", "Try Again", "Show Output", "Get Started"],
+  });
 });
 
 test("an installation that fails says why, and can be tried again", async () => {
   writePython();
   await panel.locator(".notice-actions button", { hasText: "Try Again" }).click();
-  await until(spoken, (label) => label === `Nexus: ${NOT_INSTALLED}`);
-  expect(await notice()).toEqual({ title: "Nexus could not start", text: NOT_INSTALLED });
+  await until(spoken, (label) => label === `Nexus: not installed: ${NOT_INSTALLED}`);
+  expect(await notice()).toEqual({
+    title: "The server could not be installed",
+    text: NOT_INSTALLED,
+    buttons: ["Try Again", "Show Output", "Open Setting", "Get Started"],
+  });
   writeFileSync(network(), "");
   await bench.press("could not be installed", "Try Again");
   const other = await Daemon.start(world(), folder);
   try {
-    const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+    const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), nextTurn: NEXT_TURN });
     const [total, available] = [usage.total, usage.available].map((one) => new Intl.NumberFormat("en").format(one));
     expect(await bench.ready()).toBe(`Nexus: ${total} of ${available} tokens, ${usage.percent} %`);
   } finally {
@@ -114,9 +122,10 @@ async function spoken(): Promise<string> {
   return (await bench.nexusItem().getAttribute("aria-label")) ?? "";
 }
 
-async function notice(): Promise<{ title: string; text: string }> {
+async function notice(): Promise<{ title: string; text: string; buttons: string[] }> {
   const text = (name: string) => panel.locator(`.notice .notice-${name}`).innerText();
-  return { title: await text("title"), text: await text("text") };
+  const buttons = await panel.locator(".notice-actions button").allInnerTexts();
+  return { title: await text("title"), text: await text("text"), buttons };
 }
 
 function python(): string {
