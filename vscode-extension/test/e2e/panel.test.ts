@@ -55,15 +55,19 @@ test("the panel shows the daemon's very numbers", async () => {
     model: usage.model,
   });
   const legend = await panel.locator(".legend .entry .tokens").allTextContents();
-  expect([...new Set(usage.rows.map((row) => row.category))]).toEqual(["system"]);
-  const parts = (usage.parts ?? []).filter(({ tokens }) => tokens > 0).map(({ tokens }) => whole(tokens));
-  expect(parts).toHaveLength(4);
-  expect(legend).toEqual([...parts, whole(usage.remaining), whole(usage.limit - usage.available)]);
+  const of = (category: string) =>
+    usage.rows.filter((row) => row.category === category).reduce((sum, { tokens }) => sum + tokens, 0);
+  expect([...new Set(usage.rows.map((row) => row.category))]).toEqual(["system", "tools", "event"]);
+  const [instructions = 0, skills = 0, tools = 0, nexus = 0] = (usage.parts ?? []).map(({ tokens }) => tokens);
+  const entries = [instructions, skills, tools + of("tools"), nexus, of("event")];
+  expect(Math.min(...entries)).toBeGreaterThan(0);
+  expect(legend).toEqual([...entries, usage.remaining, usage.limit - usage.available].map(whole));
   expect(await panel.locator(".legend .entry .title").allTextContents()).toEqual([
     "Your instructions",
     "Skills",
     "MCP and tools",
     "Nexus's own text",
+    "Memory and events",
     "Free",
     "Kept for answers",
   ]);
@@ -122,7 +126,8 @@ test("the layers are those of the daemon, each with what it costs", async () => 
     (all) => all.length > wanted.length,
   );
   expect(rows.filter((row) => row.startsWith("layer "))).toEqual(wanted);
-  const costs = rows.map((row) => row.replace(/, \d+ problems?$/, ""));
+  // a row may go on with its problems and, where another file has its name, with its directory
+  const costs = rows.map((row) => row.replace(/( tokens?), .*$/, "$1"));
   expect(costs.filter((row) => files.includes(row))).toEqual(files);
 });
 
