@@ -35,13 +35,13 @@ beforeEach(photographFailure);
 test("a turn is sent with the folder's context, and lands in the ledger", async () => {
   await bench.ask("may two tokens be compared with ==?");
   await bench.response("You said: may two tokens be compared").waitFor();
-  const context = await other.request("nexus/context/assemble", {
-    workspaceFolder: uriOf(folder),
-    session: "other",
-    options: { model: "parrot", maxContextTokens: 200_000, memoryTools: true },
-  });
   const sent = heard().findLast((one) => one.event === "request")?.messages ?? [];
-  expect(sent[0]?.text).toBe(context.systemPrompt);
+  const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true };
+  const { systemPrompt } = await until(
+    () => other.request("nexus/context/assemble", { workspaceFolder: uriOf(folder), session: "other", options }),
+    (context) => context.systemPrompt === sent[0]?.text, // once the other daemon has heard which model was picked
+  );
+  expect(systemPrompt).not.toBe("");
   expect(sent.at(-1)?.text).toContain("may two tokens be compared with ==?");
   expect(await until(written, (all) => all.length > 1)).toEqual([
     "user: may two tokens be compared with ==?",
@@ -160,7 +160,7 @@ test("a reloaded window goes on in the same conversation, with the same chat and
     () => bench.ready(),
     (said) => said.startsWith(`Nexus: ${about}${whole(usage.total)} of ${whole(usage.available)} tokens, `),
   );
-  await bench.reload();
+  await bench.refresh();
   await until(
     () => bench.ready(),
     (said) => said === label,
@@ -214,14 +214,17 @@ test("an agent is spawned, and the panel shows what it sees", async () => {
   const usage = await other.request("nexus/context/usage", { ...agent, nextTurn: NEXT_TURN });
   await until(used, (text) => text === `${usage.counter.exact ? "" : "≈ "}${whole(usage.total)}`);
   await bench.unfold("Context Window", "Agents");
-  const rows = await until(
-    () => bench.rows("Agents"),
-    (all) => all.length > 1,
+  await until(
+    async () => {
+      const { agents } = await other.request("nexus/agent/list", { workspaceFolder: uriOf(folder) });
+      const spent = agents.find(({ agentId }) => agentId === "checker")?.usage;
+      return {
+        rows: await bench.rows("Agents"),
+        cost: `${spent?.counter.exact ? "" : "≈ "}${whole(spent?.total)} token`,
+      };
+    },
+    ({ rows, cost }) => rows.some((row) => row.includes("agent checker") && row.includes(cost)),
   );
-  const { agents } = await other.request("nexus/agent/list", { workspaceFolder: uriOf(folder) });
-  const listed = agents.find(({ agentId }) => agentId === "checker")?.usage;
-  const cost = `${listed?.counter.exact ? "" : "≈ "}${whole(listed?.total)} token`;
-  expect(rows.find((row) => row.includes("agent checker"))).toContain(cost);
   await panel.locator(".who .link").click();
   await until(used, (text) => text === own);
 });

@@ -87,7 +87,7 @@ test("a compaction says its very figures and what is lost, in the notice and in 
 
 test("a reloaded window shows the same conversation and the same figures", async () => {
   const before = await showsConversation("keys");
-  await bench.reload();
+  await bench.refresh();
   await bench.ready();
   expect(await showsConversation("keys")).toBe(before);
 });

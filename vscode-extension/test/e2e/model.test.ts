@@ -100,6 +100,10 @@ test("what one window picks the other follows", async () => {
 test("the conversation in focus says which model the folder shows", async () => {
   await bench.command("Nexus: New Conversation");
   await bench.answer("New Conversation", "plan");
+  await until(
+    () => bench.rows("Conversations"),
+    (rows) => rows.some((row) => row.startsWith("plan, current")),
+  );
   await bench.command("Nexus: Pick Model");
   await bench.choose("Parrot");
   await shows(bench, PARROT);

@@ -101,6 +101,12 @@ export class Workbench {
     await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
   }
 
+  /** Loads the page again as it is, with the views that are open. */
+  async refresh(): Promise<void> {
+    await this.page.reload();
+    await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
+  }
+
   /** A picture for people: in the logs, which are kept after a failure. */
   async screenshot(name: string, folder = path.join(this.world.logs, "screenshots")): Promise<string> {
     mkdirSync(folder, { recursive: true });
@@ -179,9 +185,11 @@ export class Workbench {
 
   /** An answer in the quick input of this title: what is asked for is typed and accepted; none: what stands there. */
   async answer(title: string, text?: string): Promise<void> {
-    await this.page.locator(".quick-input-widget .quick-input-title", { hasText: title }).waitFor();
+    const question = this.page.locator(".quick-input-widget .quick-input-title", { hasText: title });
+    await question.waitFor();
     if (text !== undefined) await this.#quickInput().fill(text);
     await this.page.keyboard.press("Enter");
+    await question.waitFor({ state: "hidden" });
   }
 
   /** Chooses a row of the quick pick that is open, by what it begins with. */
