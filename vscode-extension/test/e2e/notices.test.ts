@@ -102,7 +102,10 @@ test("a turn that is cancelled says it in a message, with the same buttons; the 
 test("files of one name say their directory, an agent's file whose it is", async () => {
   await bench.openPanel();
   await bench.unfold("Layers");
-  const named = async () => (await bench.rows("Layers")).filter((label) => label.startsWith("mcp.json, "));
+  const named = async () =>
+    (await bench.rows("Layers"))
+      .filter((label) => label.startsWith("mcp.json, "))
+      .map((label) => label.replace(/, \d+ problems?/, ""));
   const { layers, counter } = await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) });
   const files = layers.flatMap((layer) => layer.files);
   const tokens = files.find(({ uri }) => uri === uriOf(path.join(folder, ".nexus3/mcp.json")))?.tokens;
