@@ -7,7 +7,7 @@
  */
 import type { AgentInfo } from "../protocol";
 import type { Icon, Node } from "./node";
-import { count, pathOf, percent, plain, plural } from "./wording";
+import { count, pathOf, percent, plain, tokensOf } from "./wording";
 
 export interface AgentsGiven {
   readonly agents: readonly AgentInfo[];
@@ -71,7 +71,7 @@ function agentNode(agent: AgentInfo, children: ReadonlyMap<string, AgentInfo[]>,
       ...(agent.notice ? [`$(warning) ${plain(agent.notice)}`] : []),
       ...(agent.task ? [plain(agent.task)] : []),
       plain(pathOf(agent.cwd, given.folder)),
-      `${plural(agent.usage.total, "token")}, ${percent(agent.usage.percent)} of what is available`,
+      `${tokensOf(agent.usage.total, agent.usage.counter.exact)}, ${percent(agent.usage.percent)} of what is available`,
     ].join("\n\n"),
     spoken: [
       `agent ${agent.agentId}`,
@@ -79,7 +79,7 @@ function agentNode(agent: AgentInfo, children: ReadonlyMap<string, AgentInfo[]>,
       ...(agent.role ? [agent.role] : []),
       ...(agent.notice ? [agent.notice] : []),
       ...(agent.task ? [agent.task] : []),
-      plural(agent.usage.total, "token"),
+      tokensOf(agent.usage.total, agent.usage.counter.exact),
     ].join(", "),
     icon: iconOf(agent, viewed),
     context: viewed ? "agent.viewed" : "agent",

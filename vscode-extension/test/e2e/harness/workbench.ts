@@ -6,7 +6,7 @@ import type { World } from "./world.ts";
 
 const START_MS = 120_000; // a window takes 6 to 12 s, the first 20 s; where ten programs share each core, 50 s
 const PATIENCE_MS = 20_000;
-const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors it has
+const FLUSHED_MS = 6_000; // VS Code in a browser writes every 5 s which editors and chats it has
 const DRAGS = 4; // the editor may still be busy with its layout when the mouse goes down
 const DRAGGED_MS = 300;
 const LOADS = 5;
@@ -103,6 +103,7 @@ export class Workbench {
 
   /** Loads the page again as it is, with the views that are open. */
   async refresh(): Promise<void> {
+    await this.page.waitForTimeout(FLUSHED_MS);
     await this.page.reload();
     await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
   }
