@@ -152,7 +152,7 @@ def test_every_command_prints_through_the_door() -> None:
 
 
 def test_features_are_pure() -> None:
-    allowed = ("nexus_context", "nexus_daemon.convert", "nexus_daemon.protocol", "typing", "collections")
+    allowed = ("nexus_context", "nexus_daemon.lsp.convert", "nexus_daemon.protocol", "typing", "collections")
     found = [
         (name, imported)
         for name, _, tree in modules(DAEMON / "features")

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from nexus_daemon import protocol, server
-from nexus_daemon.connection.server import NexusServer
-from nexus_daemon.requests import handlers
+from nexus_daemon.api import handlers
+from nexus_daemon.lsp.server import NexusServer
 from support.protocol_examples import REPOSITORY, Examples, load, record
 from support.protocol_page import CODES, MOST_LINES, NOTIFICATIONS, PAGE, page
 from support.protocol_source import fields, strict, structs_in

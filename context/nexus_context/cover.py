@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, load_schema
 from nexus_context.errors import Problem, Span
 from nexus_context.jsontext import JsonDocument, parse
@@ -152,7 +152,7 @@ def _covered_json(line: str, valid: bool, open_brackets: str) -> str:
         _follow(brackets, before)
         can_be_key = token[0] == '"' and before[-1:] != ":" and brackets[-1:] != ["["]
         is_key = can_be_key and _COLON.match(line, last) is not None
-        shown = is_key and (valid or (closes and mend.is_plain(token[1:-1])))
+        shown = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
         parts += [line[end:first], token if shown else _covered_token(token)]
         end = last
     return "".join([*parts, line[end:]])

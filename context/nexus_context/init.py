@@ -7,7 +7,7 @@ import os
 import msgspec
 
 from nexus_context.files import PROMPT_LIMIT, exists, read_text
-from nexus_context.layers.read import DEFAULTS_DIRECTORY
+from nexus_context.layers.read_layers import DEFAULTS_DIRECTORY
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 
 FILES = ("NEXUS.md", "config.json", "mcp.json")

@@ -17,11 +17,11 @@ from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.frames import ConfigError
 from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
-from nexus_context.layers.read import Surroundings, open_layers
+from nexus_context.layers.read_layers import Surroundings, open_layers
 from nexus_context.layers.walk import global_directory, user_home
 from nexus_context.prompt import texts
-from nexus_context.prompt.contents import gather
 from nexus_context.prompt.environment import Environment, detect
+from nexus_context.prompt.gather import gather
 from nexus_context.prompt.texts import Piece
 from nexus_context.snapshot import load
 

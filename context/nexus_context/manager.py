@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nexus_context.budget import ContextConfig, TokenUsage, UsageRow, history_rows, usage
-from nexus_context.conversation import given
+from nexus_context.conversation import coercion
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.view import View, overflow
@@ -110,7 +110,7 @@ class ContextManager:
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
         """Add what the user says: text, or parts such as `{"type": "text", "text": …}`."""
-        self._history.append(Message("user", given.content_from(content)))
+        self._history.append(Message("user", coercion.content_from(content)))
 
     def add_assistant_message(
         self,
@@ -120,14 +120,14 @@ class ContextManager:
         """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each,
         or as OpenAI has them.
         """
-        said = None if content is None else given.content_from(content)
-        self._history.append(Message("assistant", said, given.tool_calls_from(tool_calls)))
+        said = None if content is None else coercion.content_from(content)
+        self._history.append(Message("assistant", said, coercion.tool_calls_from(tool_calls)))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
         """Add what a tool returned for the call of that id: text, parts, or a value that is sent as JSON."""
-        call = given.text_from(tool_call_id, "tool_call_id")
-        tool = given.text_from(name, "name")
-        self._history.append(Message("tool", given.result_from(result), tool_call_id=call, name=tool))
+        call = coercion.text_from(tool_call_id, "tool_call_id")
+        tool = coercion.text_from(name, "name")
+        self._history.append(Message("tool", coercion.result_from(result), tool_call_id=call, name=tool))
 
     def clear_messages(self) -> None:
         """Forget all messages and compactions; system prompt and tools stay."""
@@ -169,7 +169,7 @@ class ContextManager:
         made = []
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
-            made.append(given.copied(dict(tool), f"tools[{index}]", "bad-tool"))
+            made.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
         self._tools = made
         self._fixed = self._room = None
 

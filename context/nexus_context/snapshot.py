@@ -14,22 +14,22 @@ from datetime import datetime
 
 import msgspec
 
-from nexus_context.config.choice import ModelChoice, with_choice
 from nexus_context.config.merge import Effective, replaced
+from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import Layers, LayerSkill, Skipped
-from nexus_context.layers.read import Surroundings, open_layers, unread_layers, with_reading
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.read_layers import Surroundings, open_layers, unread_layers, with_reading
 from nexus_context.layers.recheck import recheck
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
 from nexus_context.prompt.blocks import Standing, blocks_of, paths_of
-from nexus_context.prompt.contents import Contents, gather
 from nexus_context.prompt.environment import Environment
+from nexus_context.prompt.gather import Contents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
-from nexus_context.prompt.skills import activated, bodies
+from nexus_context.prompt.skill_sections import activated, bodies
 from nexus_context.tokens.models import resolve
 
 OVERDUE = "layer.overdue"

@@ -12,7 +12,7 @@ class _LspFinder:
     def find_spec(self, name: str, *_: object) -> None:
         if name == "lsprotocol":
             sys.meta_path.remove(self)
-            from nexus_daemon import lazy_lsprotocol
+            from nexus_daemon.lsp import lazy_lsprotocol
 
             lazy_lsprotocol.install()
 

@@ -10,15 +10,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Span
-from nexus_daemon import convert, messages, protocol
-from nexus_daemon.client import Client, View
-from nexus_daemon.connection.greeting import Offer
+from nexus_daemon import protocol
 from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.lsp import convert, lsp_types
+from nexus_daemon.lsp.early_initialize import Offer
 from nexus_daemon.version import __version__
+from nexus_daemon.workspace.client import Client, View
 
 if TYPE_CHECKING:
-    from nexus_daemon.connection.server import NexusServer
-    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.lsp.server import NexusServer
+    from nexus_daemon.state import Daemon
 
 Handler = Callable[[Any], Any]
 
@@ -56,16 +57,16 @@ def build(start: "Callable[[], Daemon]", server: "NexusServer") -> None:
 
 
 def _lifecycle(client: Client) -> dict[str, Handler]:
-    def initialize(params: messages.InitializeParams) -> None:
+    def initialize(params: lsp_types.InitializeParams) -> None:
         client.introduced(params)
 
-    def folders_changed(params: messages.DidChangeWorkspaceFoldersParams) -> None:
+    def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:
             client.add_folder(folder)
         for folder in params.event.removed:
             client.remove_folder(folder.uri)
 
-    def watched(params: messages.DidChangeWatchedFilesParams) -> None:
+    def watched(params: lsp_types.DidChangeWatchedFilesParams) -> None:
         client.files_changed(change.uri for change in params.changes)
 
     def shutdown(_: None) -> None:
@@ -80,13 +81,13 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
 
 
 def _documents(client: Client) -> dict[str, Handler]:
-    def changed(params: messages.DidOpenParams | messages.DidChangeParams) -> None:
+    def changed(params: lsp_types.DidOpenParams | lsp_types.DidChangeParams) -> None:
         client.document_changed(params.text_document.uri)
 
-    def opened(params: messages.DidOpenParams) -> None:
+    def opened(params: lsp_types.DidOpenParams) -> None:
         changed(params)
 
-    def closed(params: messages.DidCloseParams) -> None:
+    def closed(params: lsp_types.DidCloseParams) -> None:
         client.document_closed(params.text_document.uri)
 
     async def code_action(params: Any) -> list[dict[str, Any]]:
@@ -106,7 +107,7 @@ def _documents(client: Client) -> dict[str, Handler]:
         creates = client.creates_files
         return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
-    async def code_lens(params: messages.CodeLensParams) -> list[dict[str, Any]]:
+    async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         view = await client.view_of(params.text_document.uri)
         if view is None:
             return []
@@ -138,7 +139,7 @@ def _kind(kind: Any) -> str:
 
 async def _answer(client: Client, method: str, params: protocol.Wire) -> protocol.Wire:
     """Answer a request of ours with the function of its name in `requests.handlers`."""
-    from nexus_daemon.requests import handlers  # 100 ms that the reply to initialize must not wait for
+    from nexus_daemon.api import handlers  # 100 ms that the reply to initialize must not wait for
 
     answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(
         handlers, handler_name(method)

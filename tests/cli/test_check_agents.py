@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.agents import bases
+from nexus_context.agents import directory_snapshots
 from nexus_context.snapshot import Snapshot, load
 from nexus_daemon.cli import main
 from nexus_daemon.cli.check_agents import MOST_AGENTS
@@ -213,7 +213,7 @@ def test_each_directory_is_read_once(
         read.append(path)
         return load(path, **rest)
 
-    monkeypatch.setattr(bases, "load", reading)
+    monkeypatch.setattr(directory_snapshots, "load", reading)
     check(tree, capsys)
     assert read == [tree.path("/home/c/a/api")]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nexus_context import jsontext
-from nexus_context.layers import reading
+from nexus_context.layers import text_reader
 from nexus_daemon.cli import main
 from support.fixture import Fixture, write_fixture
 
@@ -60,7 +60,7 @@ def test_a_bug(
             raise RecursionError
         return original(path, *arguments)
 
-    monkeypatch.setattr(reading, "parse", faulty)
+    monkeypatch.setattr(text_reader, "parse", faulty)
     code, shown = check(tree, capsys, "check", "--format", form)
     assert code == 1
     assert "This is a bug in Nexus, not your mistake." in shown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.config.choice import ModelChoice
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import SessionOptions

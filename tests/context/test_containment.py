@@ -130,23 +130,23 @@ def _is_about(argument: Any, path: str, good: str | None) -> bool:
 FILES = [
     # a function, the file that it is about, what is lost of the folder at the first load, who is reported
     ("files.RealFiles.read", CONFIG, "turns section", CONFIG),
-    ("layers.reading.parse", CONFIG, "turns section", CONFIG),
-    ("layers.read.check_settings", CONFIG, "turns section", CONFIG),
-    ("layers.reading.check_config", CONFIG, "turns section", CONFIG),
-    ("layers.reading.merge", CONFIG, "turns section", CONFIG),
-    ("layers.reading.restrict", CONFIG, "turns section", CONFIG),
+    ("layers.text_reader.parse", CONFIG, "turns section", CONFIG),
+    ("layers.read_layers.check_settings", CONFIG, "turns section", CONFIG),
+    ("layers.text_reader.check_config", CONFIG, "turns section", CONFIG),
+    ("layers.text_reader.merge", CONFIG, "turns section", CONFIG),
+    ("layers.text_reader.restrict", CONFIG, "turns section", CONFIG),
     ("files.RealFiles.read", GLOBAL, "reserve", GLOBAL),
-    ("layers.reading.parse", GLOBAL, "reserve", GLOBAL),
-    ("layers.reading.merge", GLOBAL, "reserve", GLOBAL),
+    ("layers.text_reader.parse", GLOBAL, "reserve", GLOBAL),
+    ("layers.text_reader.merge", GLOBAL, "reserve", GLOBAL),
     ("files.RealFiles.read", MCP, "here", MCP),
-    ("layers.reading.parse", MCP, "here", MCP),
+    ("layers.text_reader.parse", MCP, "here", MCP),
     ("layers.servers.read_servers", MCP, "here", MCP),
     ("layers.servers.syntax_problems", MCP, "here", MCP),
     ("layers.servers.read_servers", GLOBAL_MCP, "everywhere", GLOBAL_MCP),
     ("files.RealFiles.read", NEXUS, "folder more", NEXUS),
     # what cannot be examined is not read
-    ("layers.reading.trusted_read", WORK, "ancestor", WORK),
-    ("layers.reading.within", NEXUS, "folder more", NEXUS),
+    ("layers.text_reader.trusted_read", WORK, "ancestor", WORK),
+    ("layers.text_reader.within", NEXUS, "folder more", NEXUS),
     # a file whose imports cannot be followed is in the prompt as it stands
     ("prompt.imports._pieces", NEXUS, "more", NEXUS),
     ("prompt.imports.import_tokens", "Rules of the folder.\n@more.md\n", "more", NEXUS),
@@ -156,24 +156,24 @@ FILES = [
     ("files.RealFiles.read", AGENT, "agent", AGENT),
     ("layers.bootstrap.LayerFile", AGENT, "agent", AGENT),
     ("files.RealFiles.read", SKILL, "one", SKILL),
-    ("layers.reading.read_skill", SKILL, "one", SKILL),
+    ("layers.text_reader.read_skill", SKILL, "one", SKILL),
     ("layers.skills._file", SKILL, "one", SKILL),
     ("layers.skills.skill_directory.look", SKILLS, "one two", SKILLS),
-    ("prompt.contents.hidden_text", NEXUS, "", NEXUS),
-    ("prompt.contents.hidden_text", SKILL, "", SKILL),
-    ("prompt.contents._secret_problems", MORE, "", MORE),
-    ("prompt.contents._section_pieces", CONFIG, "section", CONFIG),
-    ("prompt.contents.take", SECTION, "section", CONFIG),
+    ("prompt.gather.hidden_text", NEXUS, "", NEXUS),
+    ("prompt.gather.hidden_text", SKILL, "", SKILL),
+    ("prompt.gather._secret_problems", MORE, "", MORE),
+    ("prompt.gather._section_pieces", CONFIG, "section", CONFIG),
+    ("prompt.gather.take", SECTION, "section", CONFIG),
 ]
 RENDERED = "user ancestor folder more section agent"
 STEPS = [
     # a step that looks at all files, and what is lost at the first load
-    ("layers.read.unknown_model", ""),
-    ("layers.read.agent_problems", ""),
-    ("layers.read.instruction_names", ""),
-    ("layers.read.find_bootstrap", "agent"),
-    ("layers.read.find_servers", "here everywhere"),
-    ("layers.read.find_skills", "one two"),
+    ("layers.read_layers.unknown_model", ""),
+    ("layers.read_layers.agent_problems", ""),
+    ("layers.read_layers.instruction_names", ""),
+    ("layers.read_layers.find_bootstrap", "agent"),
+    ("layers.read_layers.find_servers", "here everywhere"),
+    ("layers.read_layers.find_skills", "one two"),
     ("layers.skills._configured", ""),
     ("layers.skills._say_what_is_astray", ""),
     ("layers.skills._unmatched", ""),
@@ -181,7 +181,7 @@ STEPS = [
     ("layers.walk.Walk.above", "ancestor"),
     ("layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
     ("prompt.size.measure", ""),
-    ("prompt.contents.credentials", ""),
+    ("prompt.gather.credentials", ""),
     ("snapshot.gather", RENDERED),
     ("snapshot.render", RENDERED),
 ]
@@ -236,7 +236,7 @@ def test_a_bug_in_what_looks_at_all_files(tmp_path: Path, name: str, lost: str) 
     "error", [KeyError, RecursionError, MemoryError, OSError, UnicodeError, AssertionError]
 )
 def test_any_exception(tmp_path: Path, error: type[Exception]) -> None:
-    assert check(tmp_path, "layers.reading.parse", MCP, error) == ({"here"}, {MCP})
+    assert check(tmp_path, "layers.text_reader.parse", MCP, error) == ({"here"}, {MCP})
 
 
 def test_a_keystroke_in_a_broken_file(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_keystroke_in_a_broken_file(tmp_path: Path) -> None:
                 tree, FOLDER, overlays={CONFIG: text + end}, previous=before, changed=changed
             )
         assert (served(before), internal(tree, before)) == (EVERYTHING, set())
-    with broken("layers.reading.check_config", tree.path(CONFIG), KeyError):
+    with broken("layers.text_reader.check_config", tree.path(CONFIG), KeyError):
         typed = load_folder(tree, FOLDER, overlays={CONFIG: text + ",x"}, previous=before, changed=changed)
     assert served(typed) == EVERYTHING
     assert internal(tree, typed) == {CONFIG}

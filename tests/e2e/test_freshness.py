@@ -10,7 +10,7 @@ from support.editor import Editor
 
 FULL = """
 import os
-from nexus_daemon import watcher
+from nexus_daemon.workspace import watcher
 begin = watcher._import_awatch
 def limited():
     awatch = begin()

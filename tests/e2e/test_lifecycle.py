@@ -253,7 +253,7 @@ def test_a_cancelled_request_is_answered_once(editor: Editor) -> None:
 
 BUSY = """
 import sys, threading
-from nexus_daemon.requests import tokens
+from nexus_daemon.api import tokens
 def hang(*_):
     sys.stderr.write("hanging\\n")
     sys.stderr.flush()

@@ -8,8 +8,8 @@ import pytest
 
 from nexus_context.errors import Span
 from nexus_context.lines import LineIndex
-from nexus_daemon.convert import offset_at, path_to_uri
 from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.lsp.convert import offset_at, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
-from nexus_context.prompt.shares import Placed, Share, counted_shares, placed, shares
+from nexus_context.prompt.file_parts import Placed, Share, counted_shares, placed, shares
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
-from nexus_daemon.convert import Locator, path_to_uri
+from nexus_daemon.api import context
 from nexus_daemon.features.code_lens import code_lenses, shown
-from nexus_daemon.requests import context
+from nexus_daemon.lsp.convert import Locator, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nexus_daemon.convert import Locator
 from nexus_daemon.features.diagnostics import diagnostics
+from nexus_daemon.lsp.convert import Locator
 from support.fixture import write_fixture
 from support.folders import load_folder
 

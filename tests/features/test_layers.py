@@ -6,8 +6,8 @@ import pytest
 
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter
-from nexus_daemon.convert import Locator
-from nexus_daemon.requests import context
+from nexus_daemon.api import context
+from nexus_daemon.lsp.convert import Locator
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 from support.pools import pool_of

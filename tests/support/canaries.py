@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from nexus_context.frames import ConfigError, format_frame
 from nexus_context.snapshot import Snapshot
+from nexus_daemon.api import context, results
 from nexus_daemon.cli import check, reports
 from nexus_daemon.cli import main as nexus
-from nexus_daemon.convert import Locator, diagnostic
 from nexus_daemon.features.code_actions import code_actions
-from nexus_daemon.requests import context, wire
+from nexus_daemon.lsp.convert import Locator, diagnostic
 
 MARK = "§"
 WORD = "moonlitharbour"
@@ -284,7 +284,7 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield form, report(snapshot, problems)
     yield "diagnostics", repr([diagnostic(problem, locate) for problem in problems])
     yield "quick fixes", repr([code_actions(snapshot, p.path, "u", p.span, "utf-16") for p in problems])
-    yield "problems", repr(wire.problems(locate, problems))
+    yield "problems", repr(results.problems(locate, problems))
     yield "effective", repr(context.effective(snapshot, locate))
     yield "layers", repr(context.layers(snapshot, locate))
     yield "values", f"{snapshot.layers.servers!r} {list(snapshot.layers.documents.values())!r}"

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nexus_daemon.convert import path_to_uri
-from nexus_daemon.daemon import Daemon
-from nexus_daemon.folders import Surroundings
+from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.server import build
+from nexus_daemon.state import Daemon
+from nexus_daemon.workspace.folders import Surroundings
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST
 from support.talk import HELLO, Message, Talk, call, tell

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from nexus_context.config import accept
+from nexus_context.config import fast_check
 from nexus_context.config.check import check_config
-from nexus_context.jsontext import JsonDocument, Pointer, document, pieces
+from nexus_context.jsontext import JsonDocument, Pointer, document, reusable_spans
 
 
 def pointers(value: Any, path: Pointer = ()) -> Iterator[Pointer]:
@@ -46,7 +46,7 @@ def pieces_of_any_size(short: int) -> Iterator[None]:
     """Texts of a few characters are treated as long ones are."""
     with (
         mock.patch.object(document, "SHORT_TEXT", 0),
-        mock.patch.object(pieces, "SHORT", short),
-        mock.patch.object(accept, "MANY", 0),
+        mock.patch.object(reusable_spans, "SHORT", short),
+        mock.patch.object(fast_check, "MANY", 0),
     ):
         yield

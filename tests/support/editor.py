@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nexus_daemon.convert import path_to_uri
+from nexus_daemon.lsp.convert import path_to_uri
 from support.client import TIMEOUT_S, Client, Message
 from support.fixture import Fixture, write_fixture
 

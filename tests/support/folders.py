@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from nexus_context.config.choice import ModelChoice
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.layers import Layers, read_layers
 from nexus_context.prompt.environment import Environment
 from nexus_context.snapshot import Snapshot, load

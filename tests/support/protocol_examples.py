@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import nexus_context
-from nexus_daemon.convert import path_to_uri
+from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.version import __version__
 from support.client import Client, ReplyError
 

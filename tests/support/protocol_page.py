@@ -15,10 +15,10 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
-from nexus_daemon.connection import failures
-from nexus_daemon.connection.link import Limits
-from nexus_daemon.connection.outbox import MOST
-from nexus_daemon.requests import handlers
+from nexus_daemon.api import handlers
+from nexus_daemon.lsp import failures
+from nexus_daemon.lsp.link import Limits
+from nexus_daemon.lsp.outbox import MOST
 from nexus_daemon.server import handler_name
 from support import protocol_examples
 from support.protocol_examples import Examples, Json

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from nexus_context.errors import Problem, RequestError, Severity, Span
-from nexus_daemon.connection.link import Limits
-from nexus_daemon.connection.server import NexusServer
-from nexus_daemon.connection.stdio import serve_stdio
+from nexus_daemon.lsp.link import Limits
+from nexus_daemon.lsp.server import NexusServer
+from nexus_daemon.lsp.stdio import serve_stdio
 
 
 class EchoParams(msgspec.Struct, frozen=True, rename="camel"):

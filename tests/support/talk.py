@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from nexus_daemon import wire
-from nexus_daemon.connection.link import Limits, StreamLink
-from nexus_daemon.connection.server import NexusServer
+from nexus_daemon.lsp import framing
+from nexus_daemon.lsp.link import Limits, StreamLink
+from nexus_daemon.lsp.server import NexusServer
 from support.client import frame
 from support.server import build
 
@@ -24,7 +24,7 @@ class Writer:
         self.closed = ""
         self.lost: Callable[[], None] = lambda: None
 
-    def write(self, *parts: wire.Part) -> None:
+    def write(self, *parts: framing.Part) -> None:
         assert not self.closed
         self.data += b"".join(parts)
 
@@ -44,7 +44,7 @@ class Writer:
         self.data = b""
 
     def messages(self) -> list[Message]:
-        reader = wire.FrameReader()
+        reader = framing.FrameReader()
         reader.feed(self.data)
         found = []
         while (body := reader.next()) is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from nexus_context.containment import INTERNAL
 from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument, parse, retyped
-from nexus_context.layers.reading import check_settings
+from nexus_context.layers.text_reader import check_settings
 from nexus_context.snapshot import Snapshot
 from support.documents import observed, pieces_of_any_size
 from support.fixture import Fixture, write_fixture

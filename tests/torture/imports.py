@@ -12,7 +12,7 @@ from itertools import islice, repeat
 from pathlib import Path
 
 from nexus_context.conversation.message import text_of
-from nexus_context.ledger import intake, jsonl
+from nexus_context.ledger import importers, jsonl
 from nexus_context.ledger.records import Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import get_token_counter
@@ -35,7 +35,7 @@ def run(files: int, seed: int = 1) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="nexus-imports-") as root:
         for first in range(0, files, BATCH):  # else a ledger with many sessions would be measured
             with opened(Path(root) / f"{first}-{NAME}") as ledger:
-                importer = intake.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
+                importer = importers.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
                 for number in range(first, min(first + BATCH, files)):
                     form = hostile.FORMS[number % len(hostile.FORMS)]
                     data = hostile.file(dice_of(seed * 1_000_003 + number), form, 1 + number % 3)
@@ -65,12 +65,12 @@ def run(files: int, seed: int = 1) -> Outcome:
 
 
 def outcome_of(
-    importer: intake.Importer, ledger: Ledger, form: str, data: bytes, path: str
+    importer: importers.Importer, ledger: Ledger, form: str, data: bytes, path: str
 ) -> tuple[int, int]:
     """Import a file; how many problems were said, and how many messages are there. AssertionError if any is
     not what was read, or if a sound record is missing that no problem speaks of.
     """
-    contents = intake.read(data, path)
+    contents = importers.read(data, path)
     assert len(contents.lines) == len(contents.problems)
     assert all(line is None or line <= data.count(b"\n") + 1 for line in contents.lines)
     written: list[str] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.ledger import intake, jsonl, open_ledger
+from nexus_context.ledger import importers, jsonl, open_ledger
 from nexus_context.ledger.opening import workspace_of
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.tokens import get_token_counter
@@ -94,12 +94,12 @@ def compacted(count: int) -> tuple[float, float]:
     """Seconds to read an export with so many compactions and as many undos, and to import it."""
     text = "".join(jsonl.lines("compacted", _compactions(count)))
     began = time.perf_counter()
-    contents = intake.read(text.encode(), "/x/compacted.jsonl")
+    contents = importers.read(text.encode(), "/x/compacted.jsonl")
     read_s = time.perf_counter() - began
     assert not contents.problems, contents.problems
     with tempfile.TemporaryDirectory(prefix="nexus-long-") as root, opened(Path(root) / NAME) as ledger:
         began = time.perf_counter()
-        importer = intake.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
+        importer = importers.Importer(ledger, WORKSPACE, lambda _: get_token_counter())
         (added,) = [importer.add(found) for found in contents.sessions]
         written_s = time.perf_counter() - began
         assert added.turns == 2 * count + 1, added

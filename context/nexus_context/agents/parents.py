@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.making import completed
-from nexus_context.config import mend
+from nexus_context.agents.spawn import completed
+from nexus_context.config import fixes
 from nexus_context.errors import RequestError
 from nexus_context.jsontext import pointer_text
-from nexus_context.layers.agents import MAIN, MAX_DEPTH, configured_directory
+from nexus_context.layers.agent_definitions import MAIN, MAX_DEPTH, configured_directory
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.layers.model import Layers
 from nexus_context.snapshot import Snapshot
@@ -71,7 +71,7 @@ def unstarted(wanted: Wanted, folder: Snapshot, live: Mapping[str, Agent]) -> tu
 def unknown(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> RequestError:
     """That no agent of a name lives."""
     agents = configured(folder.layers)
-    meant = mend.meant(agent, (*live, *agents))
+    meant = fixes.meant(agent, (*live, *agents))
     hint = f". Did you mean {meant!r}?" if meant else "."
     if agent in agents:
         hint = f": {defined_in(folder.layers, agent)} defines it, but it is not started."

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.config.check import check_value
 from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import NOTHING, Patterns
@@ -89,8 +89,8 @@ def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permiss
     more = next((one for one in allow if parent.allow and not allowed.cover(one)), None)
     if more is not None:
         raise RequestError(
-            f"Agent {agent!r} may not be allowed {mend.quoted(more)}: its parent is not. Ask for what is "
-            f"within {mend.listed([mend.quoted(one) for one in parent.allow])}.",
+            f"Agent {agent!r} may not be allowed {fixes.quoted(more)}: its parent is not. Ask for what is "
+            f"within {fixes.listed([fixes.quoted(one) for one in parent.allow])}.",
             code="agent-permissions",
         )
     deny = tuple(dict.fromkeys((*parent.deny, *(wanted.get("deny") or ()))))

@@ -14,12 +14,12 @@ import msgspec
 
 from nexus_context.agents import parents, permissions
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.bases import Around, Bases, marks_of, reads_the_same, touches
-from nexus_context.agents.making import check_below, granted, left
-from nexus_context.agents.places import directory
+from nexus_context.agents.directory_snapshots import Around, Bases, marks_of, reads_the_same, touches
+from nexus_context.agents.spawn import check_below, granted, left
+from nexus_context.agents.work_directory import directory
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
-from nexus_context.layers.agents import MAIN
+from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import Snapshot, load

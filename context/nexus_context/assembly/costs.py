@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from nexus_context import tools as tool_sets
-from nexus_context.assembly.event import current_message, git_text, head, takes_memory
+from nexus_context.assembly.last_message import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
 from nexus_context.config.patterns import Patterns

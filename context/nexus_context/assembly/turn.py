@@ -20,10 +20,10 @@ import msgspec
 from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
-from nexus_context.assembly.body import body_of
 from nexus_context.assembly.costs import Fixed
-from nexus_context.assembly.memory import place
+from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Request, check
+from nexus_context.assembly.request_body import body_of
 from nexus_context.budget import TokenUsage
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.view import View, overflow

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.config import advice, mend
-from nexus_context.config.accept import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, refused
+from nexus_context.config import fixes, lints
+from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, refused
 from nexus_context.errors import Edit, Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
@@ -85,7 +85,7 @@ def check_config(document: JsonDocument) -> tuple[Problem, ...]:
         return ()
     problems = conform(document, (), load_schema(CONFIG_SCHEMA))
     if isinstance(document.value, dict):
-        problems += advice.advise(document, load_schema(CONFIG_SCHEMA))
+        problems += lints.advise(document, load_schema(CONFIG_SCHEMA))
     return tuple(sorted(beside_syntax(document, problems), key=lambda problem: problem.span))
 
 
@@ -108,7 +108,7 @@ def text_fits(pointer: Pointer, text: str) -> bool:
 
     False where something but the schema looks at the text, and where the schema knows no such place.
     """
-    if not pointer or pointer[0] in advice.SECTIONS:
+    if not pointer or pointer[0] in lints.SECTIONS:
         return False
     node = _node(pointer)
     return node is not None and acceptor(node)(text)
@@ -212,7 +212,7 @@ def _walk_object(
         elif not acceptor(others)(child):
             _walk(child, others, (*pointer, key), findings, notes)
     findings += [
-        Finding("required", pointer, f"{_name(pointer)} needs {mend.quoted(key)}.")
+        Finding("required", pointer, f"{_name(pointer)} needs {fixes.quoted(key)}.")
         for key in node.get("required", ())
         if key not in value
     ]
@@ -220,7 +220,7 @@ def _walk_object(
         keys = [choice["required"][0] for choice in node["oneOf"]]
         if sum(value.get(key) is not None for key in keys) != 1:
             message = (
-                f"{_name(pointer)} needs exactly one of {mend.listed([mend.quoted(key) for key in keys])}."
+                f"{_name(pointer)} needs exactly one of {fixes.listed([fixes.quoted(key) for key in keys])}."
             )
             findings.append(Finding("required", pointer, message))
 
@@ -250,15 +250,15 @@ def _walk_number(value: float, node: Node, pointer: Pointer, findings: list[Find
 
 
 def _unknown_key(key: str, value: dict[str, Any], properties: Node, pointer: Pointer) -> Finding:
-    place = f"in {mend.quoted(str(pointer[-1]))}" if pointer and isinstance(pointer[-1], str) else "here"
-    message = f"Unknown key {mend.quoted(key)} {place}"
-    suggestion = mend.meant(key, [name for name in properties if name not in value])
+    place = f"in {fixes.quoted(str(pointer[-1]))}" if pointer and isinstance(pointer[-1], str) else "here"
+    message = f"Unknown key {fixes.quoted(key)} {place}"
+    suggestion = fixes.meant(key, [name for name in properties if name not in value])
     return Finding("unknown-key", (*pointer, key), message, suggestion)
 
 
 def _wrong_type(value: Any, kind: str, expected: str | list[str], node: Node, pointer: Pointer) -> Finding:
     kinds = [expected] if isinstance(expected, str) else expected
-    wanted = mend.listed([_WORDS[name] for name in kinds if name != "null"])
+    wanted = fixes.listed([_WORDS[name] for name in kinds if name != "null"])
     message = f"{_name(pointer)} must be {wanted}, not {_WORDS[kind]}."
     for name in kinds:
         converted = _converted(value, name)
@@ -269,9 +269,9 @@ def _wrong_type(value: Any, kind: str, expected: str | list[str], node: Node, po
 
 def _wrong_choice(value: Any, choices: list[Any], pointer: Pointer) -> Finding:
     known = [choice for choice in choices if choice is not None]
-    suggestion = mend.meant(str(value), known)
-    hint = f" Did you mean {mend.quoted(suggestion)}?" if suggestion else ""
-    message = f"{_name(pointer)} must be {mend.listed(known)}.{hint}"
+    suggestion = fixes.meant(str(value), known)
+    hint = f" Did you mean {fixes.quoted(suggestion)}?" if suggestion else ""
+    message = f"{_name(pointer)} must be {fixes.listed(known)}.{hint}"
     return Finding("enum", pointer, message, mended=(suggestion,) if suggestion else None)
 
 
@@ -310,8 +310,8 @@ def _name(pointer: Pointer) -> str:
         return "The file"
     last = pointer[-1]
     if isinstance(last, str):
-        return mend.quoted(last)
-    return f"Item {last + 1}" + (f" of {mend.quoted(str(pointer[-2]))}" if len(pointer) > 1 else "")
+        return fixes.quoted(last)
+    return f"Item {last + 1}" + (f" of {fixes.quoted(str(pointer[-2]))}" if len(pointer) > 1 else "")
 
 
 def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Severity) -> Problem:
@@ -330,12 +330,12 @@ def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Sev
 def _replacement(document: JsonDocument, finding: Finding, value: Any) -> Fix:
     """The fix that writes another value; a secret place's own value is in neither title nor edits."""
     if finding.detail != "type" or not is_secret_place(finding.pointer):
-        return mend.replace(document, finding.pointer, mend.as_json(value))
+        return fixes.replace(document, finding.pointer, fixes.as_json(value))
     span = document.span(finding.pointer)
     if isinstance(value, list):
-        return mend.enclose("Put it into a list", span, "[", "]")
+        return fixes.enclose("Put it into a list", span, "[", "]")
     if isinstance(value, str):
-        return mend.enclose("Put it in quotes", span, '"', '"')
+        return fixes.enclose("Put it in quotes", span, '"', '"')
     quotes = (Span(span.start, span.start + 1), Span(span.end - 1, span.end))
     return Fix("Remove the quotes", tuple(Edit(quote, "") for quote in quotes))
 
@@ -347,16 +347,16 @@ def _unknown_key_problem(
     homes = _sections_with(str(pointer[-1])) if family == "config" else []
     fix: Fix | None = None
     if homes:
-        remedy = f"it belongs in {mend.listed(homes)}."
+        remedy = f"it belongs in {fixes.listed(homes)}."
     elif finding.meant:
-        remedy = f"did you mean {mend.quoted(finding.meant)}?"
-        fix = mend.rename(document, pointer, finding.meant)
+        remedy = f"did you mean {fixes.quoted(finding.meant)}?"
+        fix = fixes.rename(document, pointer, finding.meant)
     else:
         remedy = "remove it."
-        fix = mend.remove(document, pointer)
+        fix = fixes.remove(document, pointer)
     span = document.key_span(pointer) or document.span(pointer)
     message = f"{finding.message}: {remedy}"
-    if not document.ok and not mend.is_plain(str(pointer[-1])):
+    if not document.ok and not fixes.is_plain(str(pointer[-1])):
         message, fix = "Unknown key: close the string before it, or remove it.", None
     return Problem(document.path, span, f"{family}.unknown-key", severity, message, fix)
 
@@ -364,7 +364,7 @@ def _unknown_key_problem(
 def _sections_with(key: str) -> list[str]:
     """The sections of config.json that have this key; moving it there is left to the user."""
     sections = load_schema(CONFIG_SCHEMA)["properties"]
-    return [mend.quoted(name) for name, node in sections.items() if key in node.get("properties", ())]
+    return [fixes.quoted(name) for name, node in sections.items() if key in node.get("properties", ())]
 
 
 def nothing_in(document: JsonDocument) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config.fast_check import COMMENT_PREFIX
 
 MAX_TOKENS = 100_000_000
 MAX_PATH = 4096  # characters, as many as file systems take bytes

@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.config import mend
-from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config import fixes
 from nexus_context.config.check import (
     JSONC,
     MCP_SCHEMA,
@@ -27,6 +26,7 @@ from nexus_context.config.check import (
     load_schema,
     nothing_in,
 )
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.mcp_checks import FileFacts, check_server
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument, Pointer
@@ -161,7 +161,7 @@ def shadow_hints(
         winner = winners.get(server.name)
         if server.shadowed_by is None or winner is None or not is_as_read(server.path):
             continue
-        message = f"{mend.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
+        message = f"{fixes.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
         used = Related(winner.path, winner.name_span, "This one is used.")
         related = (used,) if is_as_read(winner.path) else ()
         hints.append(
@@ -229,7 +229,7 @@ def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
         remedy = "Move its servers there."
     else:
         remedy = "It is empty: remove it."
-        fix = None if value[unread] else mend.remove(document, (unread,))  # comments in it are kept
+        fix = None if value[unread] else fixes.remove(document, (unread,))  # comments in it are kept
     span = document.key_span((unread,)) or document.span((unread,))
     message = f'"{unread}" is not read: the file has "{read}", too. {remedy}'
     key = document.key_span((read,)) or document.span((read,))
@@ -294,7 +294,7 @@ def _duplicate_keys(document: JsonDocument, root: str, values: Any) -> list[Prob
 
 
 def _duplicate(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
-    message = f"There are two servers {mend.quoted(name)} in this file: rename or remove one of them."
+    message = f"There are two servers {fixes.quoted(name)} in this file: rename or remove one of them."
     related = (Related(document.path, first, "The first one is here."),)
     return Problem(document.path, span, "mcp.duplicate-name", Severity.ERROR, message, None, related)
 
@@ -341,11 +341,11 @@ def _transport_problems(document: JsonDocument, entry: _Entry) -> Iterator[Probl
         key = document.key_span((*entry.pointer, "url")) or entry.name_span
         yield Problem(path, key, "mcp.two-transports", Severity.ERROR, message)
     elif not command and not url:
-        message = f'{mend.quoted(entry.name)} needs "command" to be started or "url" to be reached.'
+        message = f'{fixes.quoted(entry.name)} needs "command" to be started or "url" to be reached.'
         yield Problem(path, _start(entry), "mcp.no-transport", Severity.ERROR, message)
     elif declared in _TRANSPORTS and (_TRANSPORTS[declared] == "stdio") != bool(command):
         needed = "command" if command is None else "url"
-        message = f'{mend.quoted(entry.name)} is of type "{declared}", which needs "{needed}".'
+        message = f'{fixes.quoted(entry.name)} is of type "{declared}", which needs "{needed}".'
         span = document.span((*entry.pointer, "type" if "type" in value else "transport"))
         yield Problem(path, span, "mcp.no-transport", Severity.ERROR, message)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.references import Reference, references_in, without_references
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.jsontext import JsonDocument, Pointer

@@ -7,7 +7,7 @@
 
 from typing import Any
 
-from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config.fast_check import COMMENT_PREFIX
 
 Node = dict[str, Any]
 

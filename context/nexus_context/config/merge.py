@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.config.accept import COMMENT_PREFIX
 from nexus_context.config.check import CONFIG_SCHEMA, load_schema, schema_text
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.errors import Span
 from nexus_context.jsontext import JsonDocument, Pointer, parse, parse_pointer
 

@@ -25,9 +25,9 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.config import mend
-from nexus_context.config.accept import COMMENT_PREFIX
+from nexus_context.config import fixes
 from nexus_context.config.check import describe
+from nexus_context.config.fast_check import COMMENT_PREFIX
 from nexus_context.config.merge import ConfigLayer, deep_merge
 from nexus_context.config.patterns import Patterns, servers_named
 from nexus_context.errors import Problem, Severity
@@ -139,7 +139,7 @@ def _wider(value: Any, given: _Given, global_path: str) -> list[tuple[Pointer, s
 
 
 def _wider_agent(name: str, agent: dict[str, Any], given: _Given) -> _Found:
-    own, whose = _object(given.agents, name), f"the global agent {mend.quoted(name)}"
+    own, whose = _object(given.agents, name), f"the global agent {fixes.quoted(name)}"
     place = ("agents", name, "permissions")
     permissions, granted = _object(agent, "permissions"), _object(own, "permissions")
     level, said = granted.get("level"), f'the global "{given.level}"'
@@ -172,7 +172,7 @@ def _more_allowed(
     wide = given.patterns(tuple(allowed))
     more = next((pattern for pattern in patterns if not wide.cover(pattern)), None)
     if more is not None:
-        yield (*place, "allow"), patterns, f"it allows {mend.quoted(more)}, which {without}"
+        yield (*place, "allow"), patterns, f"it allows {fixes.quoted(more)}, which {without}"
 
 
 def _more_tools(place: Pointer, agent: dict[str, Any], own: dict[str, Any], whose: str) -> _Found:
@@ -185,8 +185,8 @@ def _more_tools(place: Pointer, agent: dict[str, Any], own: dict[str, Any], whos
         yield place, None, f"null takes away the list of {whose}"
     for tool in _texts(tools):
         if not wide.cover(tool) or not all(map(servers.cover, servers_named(tool))):
-            server = f"{mend.quoted(tool)} can name an MCP server, and {whose} names none"
-            missing = f"it names {mend.quoted(tool)}, which {whose} does not have"
+            server = f"{fixes.quoted(tool)} can name an MCP server, and {whose} names none"
+            missing = f"it names {fixes.quoted(tool)}, which {whose} does not have"
             yield place, tools, missing if listed else server
             return
 
@@ -199,13 +199,13 @@ def _other_place(place: Pointer, agent: dict[str, Any], own: dict[str, Any], who
         manager = f'{whose} is a "{role}", and here it can only be made a "worker"'
         yield (*place, "role"), other, f'it is more than {whose}, a "worker"' if role == _WORKER else manager
     if isinstance(parent, str) and parent != "main" and agent.get("parent", parent) != parent:
-        why = f"{whose} is below {mend.quoted(parent)}, and never has more than that"
+        why = f"{whose} is below {fixes.quoted(parent)}, and never has more than that"
         yield (*place, "parent"), agent["parent"], why
 
 
 def _shown(place: Pointer, value: Any) -> str:
     """A single value as it is, a list by its key."""
-    return mend.as_json(value if place[-1] in _VALUES else place[-1])
+    return fixes.as_json(value if place[-1] in _VALUES else place[-1])
 
 
 def _has_depth(value: Any) -> bool:
@@ -231,5 +231,5 @@ def _texts(value: Any) -> list[str]:
 def _problem(document: JsonDocument, pointer: Pointer, message: str) -> Problem:
     key = document.key_span(pointer)
     span = document.span(pointer) if key is None or pointer[-1] in _VALUES else key
-    fix = mend.remove(document, pointer)
+    fix = fixes.remove(document, pointer)
     return Problem(document.path, span, "config.scope", Severity.WARNING, message, fix)

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.conversation import truncation
-from nexus_context.conversation.clamp import LEAST, clamped, water_level
 from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.shorten_result import LEAST, clamped, water_level
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter, count_message

@@ -6,6 +6,6 @@ document, retyped.
 
 from nexus_context.jsontext.document import JsonDocument, parse
 from nexus_context.jsontext.pointer import Pointer, parse_pointer, pointer_text
-from nexus_context.jsontext.retyped import Retyped, retyped
+from nexus_context.jsontext.string_edit import Retyped, retyped
 
 __all__ = ["JsonDocument", "Pointer", "Retyped", "parse", "parse_pointer", "pointer_text", "retyped"]

@@ -7,9 +7,9 @@ from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.index import Index
-from nexus_context.jsontext.pieces import Piece, Placed, difference, moved, whole
 from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.recovery import Scan, scan
+from nexus_context.jsontext.reusable_spans import Piece, Placed, difference, moved, whole
 from nexus_context.jsontext.runs import DEEPEST, Runs, has_escaped_halves, survey
 from nexus_context.jsontext.spans import Found, Place, find, find_at
 

@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from nexus_context.errors import Span
-from nexus_context.jsontext.pieces import Piece
 from nexus_context.jsontext.pointer import Pointer, as_index
+from nexus_context.jsontext.reusable_spans import Piece
 from nexus_context.jsontext.spans import Node, Place, touches
 
 

@@ -13,8 +13,9 @@ import re
 from typing import Any, NamedTuple
 
 from nexus_context.errors import Edit, Fix, Problem, Span
-from nexus_context.jsontext.pieces import Piece, Placed
+from nexus_context.jsontext.lexer import BareKey, junk_end, read_comment, read_key, read_space, read_value
 from nexus_context.jsontext.reports import COLON_WANTED, COMMA_WANTED, NAME_WANTED, Reporter
+from nexus_context.jsontext.reusable_spans import Piece, Placed
 from nexus_context.jsontext.runs import Runs
 from nexus_context.jsontext.scanner import (
     COLON,
@@ -37,7 +38,6 @@ from nexus_context.jsontext.strings import (
     replace,
     requote,
 )
-from nexus_context.jsontext.words import BareKey, junk_end, read_comment, read_key, read_space, read_value
 
 MOST_INNER_QUOTES = 20
 """Quotes that one string may hold unescaped and still be taken for one string."""

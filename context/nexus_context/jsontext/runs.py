@@ -18,7 +18,7 @@ from itertools import chain
 from json.decoder import JSONDecodeError
 from typing import Any
 
-from nexus_context.jsontext.pieces import Piece, Placed
+from nexus_context.jsontext.reusable_spans import Piece, Placed
 
 DEEPEST = 200
 """Open brackets at one place of a file."""

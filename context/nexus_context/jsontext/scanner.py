@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from nexus_context.errors import Severity
-from nexus_context.jsontext.pieces import Piece
+from nexus_context.jsontext.lexer import LONGEST_NUMBER, read_number
 from nexus_context.jsontext.problems import MOST_ERRORS, Problems
+from nexus_context.jsontext.reusable_spans import Piece
 from nexus_context.jsontext.runs import DEEPEST, Runs
 from nexus_context.jsontext.spans import Node
-from nexus_context.jsontext.words import LONGEST_NUMBER, read_number
 
 # States: what comes next. A value is wanted up to VALUE; the next states follow a complete value.
 ROOT, ITEM_FIRST, ITEM, VALUE, KEY_FIRST, KEY, COLON, NEXT_ITEM, NEXT_MEMBER, END = range(10)

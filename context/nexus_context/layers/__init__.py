@@ -5,6 +5,6 @@ read, unread.
 """
 
 from nexus_context.layers.model import Layer, LayerFile, Layers, Skipped
-from nexus_context.layers.read import read_layers
+from nexus_context.layers.read_layers import read_layers
 
 __all__ = ["Layer", "LayerFile", "Layers", "Skipped", "read_layers"]

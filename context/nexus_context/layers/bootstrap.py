@@ -19,7 +19,7 @@ from typing import get_args
 
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.layers.model import DEFAULTS, Bootstrap, Kind, LayerFile
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import Place
 
 AGENT_FILE = "AGENT.md"

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.config.globs import Globs, GlobsError
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.files import RealFiles
 from nexus_context.layers.model import LayerFile, Listing, Skipped
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import Place, RealPath
 from nexus_context.skills.front_matter import Node, front_matter
 
@@ -182,7 +182,7 @@ def _wrong_globs(path: str, value: Node, globs: str) -> Problem | None:
         items = [item.text.replace(_STAR, "*") for item in value.items or () if item.text]
         fix = None
         if items:
-            fix = Fix("Write one text", (Edit(value.span, mend.as_json(", ".join(items))),))
+            fix = Fix("Write one text", (Edit(value.span, fixes.as_json(", ".join(items))),))
         message = f"`{FIELD}` must be one text with commas, as in `{FIELD}: '**/*.ts, **/*.tsx'`."
         return Problem(path, value.span, CODE, Severity.ERROR, message, fix)
     try:

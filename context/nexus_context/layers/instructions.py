@@ -16,7 +16,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity
 from nexus_context.layers.copilot import find_sources, is_source
 from nexus_context.layers.model import Kind, LayerFile
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import Place
 
 TOOL_DIRECTORIES = {"CLAUDE.md": ".claude", "AGENTS.md": ".agents"}

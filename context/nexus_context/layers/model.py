@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.config.choice import ModelChoice
 from nexus_context.config.limits import Excess
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.errors import Problem, Span
 from nexus_context.files import FileRead
 from nexus_context.jsontext import JsonDocument

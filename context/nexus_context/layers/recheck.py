@@ -23,7 +23,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.files import JSON_LIMIT, FileRead
 from nexus_context.jsontext import parse, retyped
 from nexus_context.layers.model import Checked, Layer, Layers
-from nexus_context.layers.reading import UNSAVED, check_settings, unsaved
+from nexus_context.layers.text_reader import UNSAVED, check_settings, unsaved
 
 
 def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers | None:

@@ -16,7 +16,7 @@ from nexus_context.errors import Problem
 from nexus_context.files import JSON_LIMIT
 from nexus_context.jsontext import JsonDocument
 from nexus_context.layers.model import DEFAULTS, LOCAL, LayerFile, Served
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import Place
 
 Which = Callable[[str], str | None]

@@ -22,14 +22,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import cast
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.config.merge import Effective, Provenance
 from nexus_context.config.patterns import Patterns
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.layers import skill_directory
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Skipped
-from nexus_context.layers.reading import Reading
 from nexus_context.layers.skill_directory import Astray, SkillDirectory
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import Place, within
 from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
 
@@ -146,7 +146,7 @@ def _path(reading: Reading, place: Place, value: str, user_home: str) -> str | N
 
 def _outside(place: Place, value: str, origin: Provenance) -> Problem:
     message = (
-        f"{mend.quoted(value)} is not read: it is not beneath {place.tree}. Name a directory in there, "
+        f"{fixes.quoted(value)} is not read: it is not beneath {place.tree}. Name a directory in there, "
         "or set it in the global config.json."
     )
     return Problem(origin.path, origin.span, "skill.path", Severity.WARNING, message)
@@ -271,12 +271,12 @@ def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
 
 
 def _fits_nothing(search: _Search, pattern: str, origin: Provenance, severity: Severity) -> Problem:
-    near = mend.meant(pattern, sorted(search.names))
-    meant = f"Did you mean {mend.quoted(near)}? Else correct" if near else "Correct"
+    near = fixes.meant(pattern, sorted(search.names))
+    meant = f"Did you mean {fixes.quoted(near)}? Else correct" if near else "Correct"
     lost = ", and all skills are left out" if severity is Severity.WARNING else ""
-    message = f"{mend.quoted(pattern)} fits no skill of this folder{lost}. {meant} it, or remove it."
+    message = f"{fixes.quoted(pattern)} fits no skill of this folder{lost}. {meant} it, or remove it."
     document = origin.document
-    fix = mend.replace(document, origin.pointer, mend.quoted(near)) if document and near else None
+    fix = fixes.replace(document, origin.pointer, fixes.quoted(near)) if document and near else None
     return Problem(origin.path, origin.span, "skill.pattern", severity, message, fix)
 
 
@@ -284,7 +284,7 @@ def _too_many(directory: str, listing: SkillDirectory) -> Problem:
     if listing.names:
         message = (
             f"Not all skills in here are read: of {listing.total:,} directories the "
-            f"first {len(listing.names)} by name, to {mend.quoted(listing.names[-1])}. Move some elsewhere."
+            f"first {len(listing.names)} by name, to {fixes.quoted(listing.names[-1])}. Move some elsewhere."
         )
     else:
         message = (
@@ -332,15 +332,14 @@ def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
             if not patterns.matches(tool.partition("(")[0]):
                 continue
             message = (
-                f"`{setting}` switches {mend.quoted(tool)} off: the skill has to do without. Remove it here, "
-                "or the pattern there."
+                f"`{setting}` switches {fixes.quoted(tool)} off: the skill has to do without. Remove it "
+                "here, or the pattern there."
             )
             yield Problem(skill.path, skill.tools_span, "skill.allowed-tools", Severity.WARNING, message)
 
 
 def _shadowed(path: str, parsed: ReadSkill, other: str, span: Span) -> Problem:
-    message = (
-        f"Another skill {mend.quoted(parsed.name)} comes first, and this one is not used. Rename one of them."
-    )
+    name = fixes.quoted(parsed.name)
+    message = f"Another skill {name} comes first, and this one is not used. Rename one of them."
     related = (Related(other, span, "This one is used."),)
     return Problem(path, parsed.name_span, "skill.shadowed", Severity.HINT, message, None, related)

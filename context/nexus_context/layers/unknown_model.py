@@ -9,10 +9,10 @@
 import functools
 from collections.abc import Iterator
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW, model_names, resolve
 
@@ -31,17 +31,17 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
     if origin is None or origin.document is None or not reading.is_present(origin):
         return
     near = _near(name)
-    meant = f"did you mean {mend.quoted(near)}? Else set" if near else "set"
+    meant = f"did you mean {fixes.quoted(near)}? Else set" if near else "set"
     message = (
-        f"{redact(mend.quoted(name))} is not in the list of known models, so its window is taken as "
+        f"{redact(fixes.quoted(name))} is not in the list of known models, so its window is taken as "
         f"{UNKNOWN_WINDOW:,} tokens: {meant} models.<name>.context_window."
     )
     severity = Severity.INFORMATION if effective.get("/provider/name") in LISTED else Severity.HINT
-    fix = mend.replace(origin.document, origin.pointer, mend.quoted(near)) if near else None
+    fix = fixes.replace(origin.document, origin.pointer, fixes.quoted(near)) if near else None
     yield Problem(origin.path, origin.span, "config.unknown-model", severity, message, fix)
 
 
 @functools.lru_cache(maxsize=16)
 def _near(name: str) -> str | None:
     """Remembered: it is asked with every change of any file of the folder."""
-    return mend.meant(name.rpartition("/")[2], model_names())
+    return fixes.meant(name.rpartition("/")[2], model_names())

@@ -21,7 +21,7 @@ from nexus_context.layers.copilot import ALL_FOR_SOME, ALWAYS, instruction_files
 from nexus_context.layers.copilot import DIRECTORY as INSTRUCTIONS
 from nexus_context.layers.instructions import candidates, is_instruction_name
 from nexus_context.layers.model import Layers, Presence, Remedy, Skipped
-from nexus_context.layers.reading import Reading
+from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, Place, within
 
 MOST = 200

@@ -13,7 +13,7 @@ import apsw
 
 from nexus_context.ledger import verification, witness
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.failures import failure
+from nexus_context.ledger.sqlite_errors import failure
 
 _PAGES = 4_000
 """Pages that are copied at once: between two steps other threads have their turn."""

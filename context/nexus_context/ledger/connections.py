@@ -20,8 +20,8 @@ import msgspec
 
 from nexus_context.ledger import witness
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.failures import damaged, failure, is_corrupt, newer
 from nexus_context.ledger.migrations import VERSION, version_of
+from nexus_context.ledger.sqlite_errors import damaged, failure, is_corrupt, newer
 
 File = tuple[int, int]
 """Which file it is, whatever its name: device and inode."""

@@ -26,7 +26,7 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.reading import whole
+from nexus_context.ledger.read_history import whole
 from nexus_context.ledger.records import Excerpt, ExcerptTurn, Held, Ranges
 from nexus_context.ledger.rows import SELECTED, held_of, optional_value, value_of
 from nexus_context.ledger.sessions import Place

@@ -21,8 +21,8 @@ import msgspec
 from nexus_context import files
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.conversation.transcripts import limits
-from nexus_context.conversation.transcripts.limits import LONGEST_LINE, MOST_VALUES
+from nexus_context.conversation.transcripts import read_limits
+from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
 from nexus_context.encoding import foreign_encoding
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger.records import Ranges, Turn, TurnType
@@ -126,9 +126,9 @@ def read(lines: "Iterable[Line]", path: str) -> Sessions:
     for number, start, line in lines:
         reader.line = number
         span = Span(start, start + len(line))
-        values += limits.values_in(line, MOST_VALUES)
+        values += read_limits.values_in(line, MOST_VALUES)
         if values > MOST_VALUES:
-            reader.tell(span, limits.too_many_values())
+            reader.tell(span, read_limits.too_many_values())
             return Sessions([], reader.problems, reader.lines)
         if len(line) > LONGEST_LINE:
             reader.leave_out(

@@ -17,13 +17,13 @@ from collections.abc import Mapping
 
 import apsw
 
-from nexus_context.ledger import migrations, part_index, soundness, verification, witness
+from nexus_context.ledger import integrity, migrations, part_index, verification, witness
 from nexus_context.ledger.connections import Connections, File, Patience, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.failures import failure, is_corrupt, refused
+from nexus_context.ledger.memory_fallback import copied
 from nexus_context.ledger.sqlite import SqliteLedger
+from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
-from nexus_context.ledger.volatile import copied
 
 NAME = "ledger.db"
 
@@ -50,11 +50,11 @@ class _Opening:
             file = identity(self.path)
             try:
                 if witness.emptied(self.path):
-                    self.notice = soundness.set_aside_remains(self.path) or self.notice
+                    self.notice = integrity.set_aside_remains(self.path) or self.notice
                 _make(self.path)
                 file = identity(self.path)
                 claim = witness.claim(self.path)  # before the ledger: others may write in between
-                soundness.check_header(self.path)
+                integrity.check_header(self.path)
                 return self._prepared(claim)
             except OSError as error:
                 raise refused(error, self.path) from error
@@ -82,7 +82,7 @@ class _Opening:
     def mend(self, file: File | None) -> None:
         """Mend the ledger that SQLite called damaged, or set it aside."""
         try:
-            self.notice = soundness.mend(self.path, file) or self.notice
+            self.notice = integrity.mend(self.path, file) or self.notice
         except OSError as error:
             raise refused(error, self.path) from error
         except apsw.Error as error:
@@ -95,7 +95,7 @@ class _Opening:
             return
         reason = str(error) if isinstance(error, witness.LostError) else None
         try:
-            self.notice = soundness.set_aside(self.path, file, reason) or self.notice
+            self.notice = integrity.set_aside(self.path, file, reason) or self.notice
         except OSError as refusal:
             raise refused(refusal, self.path) from refusal
 
@@ -188,14 +188,14 @@ def accept(
     try:
         if not os.path.getsize(source):
             raise LedgerError(f"{source} is empty: it is no ledger.", code="ledger-foreign")
-        soundness.check_header(source)
-        if replacement is not None and (damage := soundness.damage_of(replacement)) is not None:
+        integrity.check_header(source)
+        if replacement is not None and (damage := integrity.damage_of(replacement)) is not None:
             raise LedgerError(
                 f"{source} is damaged ({damage}); nothing was changed. Bring back what can be read: nexus "
                 f"sessions salvage {source}",
                 code="ledger-corrupt",
             )
-        return where, soundness.accept(where, replacement)
+        return where, integrity.accept(where, replacement)
     except FileNotFoundError:
         raise LedgerError(f"{source} does not exist.", code="ledger-foreign") from None
     except OSError as error:
@@ -269,7 +269,7 @@ def _begin(path: str, connection: apsw.Connection, claim: witness.Claim | None) 
     application, version = connection.pragma("application_id"), migrations.version_of(connection)
     reason = witness.lost(connection, version, claim) if version <= migrations.VERSION else None
     connection.execute("COMMIT")
-    soundness.check_kind(path, application, version, tables=tables)
+    integrity.check_kind(path, application, version, tables=tables)
     if reason is not None:
         raise witness.LostError(reason)
     if connection.readonly("main"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from nexus_context.config.choice import ModelChoice
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.ledger import sessions
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.ledger.rows import optional_json, optional_value

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import apsw
 
-from nexus_context.ledger.spaceless import from_bytes
 from nexus_context.ledger.sql import value
+from nexus_context.ledger.unspaced_text import from_bytes
 
 STEP = 500
 """Messages that are looked at in one transaction, at most."""

@@ -2,14 +2,14 @@
 
 import apsw
 
-from nexus_context.ledger import reading, sessions
+from nexus_context.ledger import read_history, sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import turn_ranges
 from nexus_context.ledger.records import KeptReceipt
 from nexus_context.ledger.rows import value_of
 from nexus_context.ledger.sessions import Place
 from nexus_context.ledger.sql import row
-from nexus_context.ledger.writing import state
+from nexus_context.ledger.turn_writer import state
 
 _LATEST = "SELECT turn, receipt FROM compaction WHERE turn >= ? AND turn < ? ORDER BY turn DESC LIMIT 1"
 _NAMED = "SELECT turn, receipt FROM compaction WHERE turn >= ? AND turn < ? AND name = ? LIMIT 1"
@@ -47,7 +47,7 @@ def receipt(connection: apsw.Connection, workspace: str, session: str, compactio
 def _receipt(
     connection: apsw.Connection, session: str, place: Place, compaction: str | None
 ) -> KeptReceipt | None:
-    for ids in reversed(turn_ranges(reading.whole(connection, place))):
+    for ids in reversed(turn_ranges(read_history.whole(connection, place))):
         found = (
             row(connection, _LATEST, *ids)
             if compaction is None

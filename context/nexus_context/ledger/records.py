@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.config.choice import ModelChoice
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 
 TurnType = Literal["query", "compaction", "undo"]

@@ -15,12 +15,12 @@ import apsw
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_context.ledger import pages
-from nexus_context.ledger.failures import refused
+from nexus_context.ledger import page_reader
 from nexus_context.ledger.lineage import SHIFT
 from nexus_context.ledger.records import DirectMessage, Ranges, Turn
 from nexus_context.ledger.rows import message_of, value_of
 from nexus_context.ledger.sessions import fitting
+from nexus_context.ledger.sqlite_errors import refused
 from nexus_context.ledger.store import Ledger
 
 _MASK = (1 << SHIFT) - 1
@@ -40,10 +40,10 @@ _SHAPES = {
 _TYPES: dict[str, tuple[type, ...]] = {
     "n": (type(None),),
     "i": (int,),
-    "t": (pages.Text,),
+    "t": (page_reader.Text,),
     "r": (float, int),
     "I": (int, type(None)),
-    "T": (pages.Text, type(None)),
+    "T": (page_reader.Text, type(None)),
     "R": (float, int, type(None)),
     "S": (bytes, type(None)),
 }
@@ -130,7 +130,7 @@ def _collect(path: str, into: _Rows) -> None:
         columns = ", ".join(f"c{index}" for index in range(1, len(shape)))
         into.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {columns})")
     into.execute("BEGIN")
-    for row in pages.rows(path):
+    for row in page_reader.rows(path):
         table = _table(row.columns)
         if table is not None and 0 <= row.number < 1 << 63:
             missing = (None,) * (len(_SHAPES[table]) - len(row.columns))
@@ -141,7 +141,7 @@ def _collect(path: str, into: _Rows) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, pages.Text) else value
+    return bytes(value) if isinstance(value, page_reader.Text) else value
 
 
 def _table(columns: tuple[Any, ...]) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from nexus_context.ledger import query as queries
+from nexus_context.ledger import search_query as queries
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from nexus_context.ledger import direct
+from nexus_context.ledger import direct_messages
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
     PER_THREAD,
@@ -311,7 +311,7 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
                 (*shared, thread),
             )
     connection.execute("DELETE FROM session WHERE id = ?", (known.session,))
-    direct.forget(connection, workspace, session)
+    direct_messages.forget(connection, workspace, session)
 
 
 def purge(connection: apsw.Connection, *, first: bool) -> bool:

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from nexus_context.ledger import (
+    agents,
     backup,
-    direct,
-    importing,
-    living,
+    direct_messages,
+    import_turns,
     part_index,
-    reading,
+    read_history,
     receipts,
     sessions,
+    turn_writer,
     verification,
-    writing,
 )
 from nexus_context.ledger import options as session_options
 from nexus_context.ledger.connections import Connections
@@ -127,7 +127,7 @@ class SqliteLedger:
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
         with self._connections.writing() as connection:
-            return writing.append(connection, workspace, session, turn)
+            return turn_writer.append(connection, workspace, session, turn)
 
     def import_turns(
         self,
@@ -138,16 +138,16 @@ class SqliteLedger:
         told: Callable[[int], None] = lambda _: None,
     ) -> Session:
         with self._connections.writing() as connection:
-            importing.import_turns(connection, workspace, session, turns, told)
+            import_turns.import_turns(connection, workspace, session, turns, told)
             return sessions.there(connection, workspace, session)
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
         with self._connections.writing() as connection:
-            return writing.compact(connection, workspace, session, compaction)
+            return turn_writer.compact(connection, workspace, session, compaction)
 
     def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
         with self._connections.writing() as connection:
-            return writing.undo(connection, workspace, session, compaction)
+            return turn_writer.undo(connection, workspace, session, compaction)
 
     def head(self, workspace: str, session: str) -> Head | None:
         with self._connections.reading() as connection:
@@ -156,16 +156,16 @@ class SqliteLedger:
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> History | None:
         with self._connections.reading(session) as connection:
-            return reading.history(connection, workspace, session, tokens)
+            return read_history.history(connection, workspace, session, tokens)
 
     def since(self, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
         with self._connections.reading(session) as connection:
-            return reading.since(connection, workspace, session, head)
+            return read_history.since(connection, workspace, session, head)
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         with self._connections.reading(session) as connection:
             known = sessions.place(connection, workspace, session)
-            parts = reading.whole(connection, known)
+            parts = read_history.whole(connection, known)
         first = 0 if last is None else max(0, known.seq - last)
         return self._turns(parts, session, first, known.seq)
 
@@ -213,35 +213,35 @@ class SqliteLedger:
 
     def send(self, message: DirectMessage) -> None:
         with self._connections.writing() as connection:
-            direct.send(connection, message)
+            direct_messages.send(connection, message)
 
     def inbox(
         self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
     ) -> list[DirectMessage]:
         with self._connections.reading() as connection:
-            return direct.inbox(connection, workspace, agent, now=now, node=node, limit=limit)
+            return direct_messages.inbox(connection, workspace, agent, now=now, node=node, limit=limit)
 
     def delivered(self, ids: Iterable[str]) -> None:
         with self._connections.writing() as connection:
-            direct.delivered(connection, ids)
+            direct_messages.delivered(connection, ids)
 
     # ------------------------------------------------------------ agents
 
     def agents(self, workspace: str) -> list[LiveAgent]:
         with self._connections.reading() as connection:
-            return living.listed(connection, workspace)
+            return agents.listed(connection, workspace)
 
     def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
         with self._connections.reading() as connection:
-            return living.names(connection, workspace, name)
+            return agents.names(connection, workspace, name)
 
     def start_agent(self, workspace: str, agent: NewAgent) -> int:
         with self._connections.writing() as connection:
-            return living.start(connection, workspace, agent)
+            return agents.start(connection, workspace, agent)
 
     def end_agent(self, workspace: str, name: str) -> list[str]:
         with self._connections.writing() as connection:
-            return living.end(connection, workspace, name)
+            return agents.end(connection, workspace, name)
 
     # ------------------------------------------------------------ inside
 
@@ -260,10 +260,10 @@ class SqliteLedger:
 
     def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
         """In batches, each read at a moment of its own: what a thread holds does not change."""
-        for after in range(first, last, reading.BATCH):
-            until = min(last, after + reading.BATCH)
+        for after in range(first, last, read_history.BATCH):
+            until = min(last, after + read_history.BATCH)
             with self._connections.reading(session) as connection:
-                found = reading.turns(connection, parts, after, until)
+                found = read_history.turns(connection, parts, after, until)
                 if len(found) < until - after:
                     if segments(connection, parts[-1].thread)[-1:] >= parts[-1:]:
                         raise DamagedError(f"{until - after - len(found)} turns are missing")

@@ -239,7 +239,7 @@ def known_sessions(sessions: Sequence[Session], most: int = 8) -> str:
 
 def _telling_words(query: str) -> list[str]:
     """The longest of a query's significant words, in its order."""
-    from nexus_context.memory.knowledge.words import asked  # rarely needed
+    from nexus_context.memory.knowledge.terms import asked  # rarely needed
 
     words = asked(query)
     best = set(sorted(words, key=lambda word: (-len(word), word))[:WORDS])

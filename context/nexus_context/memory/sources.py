@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError, Span
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory import direct
+from nexus_context.memory import node_messages
 from nexus_context.memory.events import EventBus, message_of, remembered
 from nexus_context.memory.item import BASE, ORDER, Item, brief, line
 from nexus_context.memory.levels import Levels
@@ -154,8 +154,10 @@ class DirectSource:
     def items(self, query: Query) -> list[Item]:
         if query.agent is None:
             return []
-        found = direct.inbox(self._ledger, query.workspace, query.agent, now=query.now, node=query.node)
-        return direct.items(found)
+        found = node_messages.inbox(
+            self._ledger, query.workspace, query.agent, now=query.now, node=query.node
+        )
+        return node_messages.items(found)
 
 
 class EventSource:
@@ -171,7 +173,7 @@ class EventSource:
         events = self._bus.events(query.workspace)
         sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
         mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
-        waiting = direct.waiting(mine, now=query.now)[: direct.MOST_DELIVERED]
+        waiting = node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
         said = _said(query.shown[-SHOWN:])
         told: list[tuple[str, Message]] = []
         for event in events:
@@ -180,7 +182,7 @@ class EventSource:
             if message is not None and here and (message.role, text_of(message)) not in said:
                 told.append((event.agent or event.action, message))
         told = told[-self._most :] if self._most else []
-        return direct.items(waiting) + [
+        return node_messages.items(waiting) + [
             Item(
                 "event",
                 f"event: {who}",

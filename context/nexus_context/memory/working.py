@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from nexus_context.conversation.compaction.harvest import Harvest, harvest, lines
+from nexus_context.conversation.compaction.extract_facts import Harvest, harvest, lines
 from nexus_context.conversation.compaction.summary import is_summary, pins_in, summary_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.ledger.records import Head, Turn

@@ -13,7 +13,7 @@ from nexus_context.prompt import texts
 from nexus_context.prompt.credentials import Credential
 from nexus_context.prompt.environment import one_line
 from nexus_context.prompt.sections import Facts, Part
-from nexus_context.prompt.skills import offered
+from nexus_context.prompt.skill_sections import offered
 from nexus_context.prompt.texts import Piece
 
 MOST = 20

@@ -15,9 +15,9 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import agents, capabilities, sections, skills, tools
-from nexus_context.prompt.contents import Contents
+from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections, tool_summary
 from nexus_context.prompt.environment import Environment
+from nexus_context.prompt.gather import Contents
 from nexus_context.prompt.sections import Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
@@ -75,19 +75,19 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         sections.active(effective, facts),
         sections.mcp_servers(layers.servers),
     ]
-    base = agents.folder_files(contents)
+    base = agent_sections.folder_files(contents)
     found = [
-        *((OWN, group) for group in agents.configurations(contents)),
+        *((OWN, group) for group in agent_sections.configurations(contents)),
         (AGENT, sections.bootstrap(base, "agent")),
         (PERSONA, sections.bootstrap(base, "soul", "identity", "user-identity")),
         (CONTEXT, sections.bootstrap(base, "context")),
         (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
-        (SKILLS, skills.section(layers, facts)),
-        (TOOLS, tools.section(facts.tools) if effective.get("/tools/summary") else []),
+        (SKILLS, skill_sections.section(layers, facts)),
+        (TOOLS, tool_summary.section(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
-        (ROLE, agents.role(contents.standing)),
+        (ROLE, agent_sections.role(contents.standing)),
         (DATE, sections.date(effective, facts.now)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]

@@ -16,8 +16,8 @@ from nexus_context.errors import Span
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import Block, Generation, Section
-from nexus_context.prompt.contents import Contents
 from nexus_context.prompt.environment import Environment, one_line
+from nexus_context.prompt.gather import Contents
 from nexus_context.prompt.texts import Piece
 
 SHIPPED = "(shipped)"

@@ -20,7 +20,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import LayerSkill
 from nexus_context.prompt.blocks import Block, Section
-from nexus_context.prompt.remembered import Part, Remembered, whole
+from nexus_context.prompt.memo import Part, Remembered, whole
 from nexus_context.prompt.texts import text as sentence
 from nexus_context.skills import Skill
 from nexus_context.tokens import SimpleTokenCounter, TokenCounter, counter_for, is_loaded

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.redact import redact_prose
 from nexus_context.skills.front_matter import Node
@@ -175,7 +175,7 @@ def _one_line(tool: str) -> str:
 
 
 def _shown(tool: str) -> str:
-    return mend.quoted(redact_prose(_one_line(tool[:MOST_SHOWN])))
+    return fixes.quoted(redact_prose(_one_line(tool[:MOST_SHOWN])))
 
 
 def _stray(shown: str) -> str:

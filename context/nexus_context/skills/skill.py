@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.skills.allowed_tools import allowed_tools
 from nexus_context.skills.front_matter import FrontMatter, Member, Node, front_matter
@@ -189,7 +189,7 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
     priority = {member.name: member.value for member in value.members or ()}.get("priority")
     if priority is not None and priority.text and not _PRIORITY.match(priority.text):
         message = (
-            f"{mend.quoted(priority.text)} is no priority, and counts as 0. Write a whole number of at most "
+            f"{fixes.quoted(priority.text)} is no priority, and counts as 0. Write a whole number of at most "
             "six digits, such as 10."
         )
         yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message)

@@ -17,7 +17,7 @@ from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import check_agents, output, reports
-from nexus_daemon.cli.surroundings import surroundings
+from nexus_daemon.cli.process_environment import surroundings
 
 HELP = "check a folder's configuration; exit 1 with errors"
 

@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.errors import Problem, RequestError, Span
 from nexus_context.files import list_directory
-from nexus_context.layers.agents import MAIN
+from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, variant_of
 from nexus_context.layers.model import DEFAULTS, Layer, LayerFile
 from nexus_context.snapshot import Snapshot, load
-from nexus_daemon import drafts
-from nexus_daemon.folders import Surroundings
+from nexus_daemon.agents import previews
+from nexus_daemon.workspace.folders import Surroundings
 
 MOST_AGENTS = 64
 MOST_NAMES = 10_000  # of files in one directory
@@ -43,12 +43,14 @@ def look(folder: Snapshot, around: Surroundings, *, only: str | None = None) -> 
     """
     names, unread = _defined(folder)
     if only is not None and only not in (MAIN, *names):
-        near = mend.meant(only, names)
+        near = fixes.meant(only, names)
         known = f"did you mean {near!r}?" if near else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
         raise RequestError(f"{folder.folder} has no agent {only!r}; {known}", code="unknown-agent")
     chosen = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
     whole = only is None or only == MAIN
-    found = [drafts.unread(path, is_agent=agent in names) for path, agent in unread if whole or agent == only]
+    found = [
+        previews.unread(path, is_agent=agent in names) for path, agent in unread if whole or agent == only
+    ]
     views = [folder] if whole else []
     notes = []
     if only is None and len(names) > MOST_AGENTS:

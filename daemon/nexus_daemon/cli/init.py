@@ -11,7 +11,7 @@ from nexus_context.errors import RequestError
 from nexus_context.init import plan_global_init, plan_init
 from nexus_context.layers.walk import global_directory
 from nexus_daemon.cli import output
-from nexus_daemon.scaffold import Scaffolded, scaffold
+from nexus_daemon.workspace.scaffold import Scaffolded, scaffold
 
 HELP = "write .nexus3/ with templates"
 

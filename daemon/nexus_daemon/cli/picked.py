@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from nexus_context.config.choice import ModelChoice, leaves_model_to_editor
+from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
 from nexus_context.errors import RequestError
 from nexus_context.files import exists
 from nexus_context.snapshot import Snapshot, for_choice

@@ -10,8 +10,8 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.lines import LineIndex
 from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible
-from nexus_daemon.convert import Locator, path_to_uri
-from nexus_daemon.requests import wire
+from nexus_daemon.api import results
+from nexus_daemon.lsp.convert import Locator, path_to_uri
 from nexus_daemon.version import __version__
 
 SARIF_LEVELS = {
@@ -32,7 +32,7 @@ SOURCE_ROOT = "%SRCROOT%"
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     """`{"problems": [Problem]}` as in docs/protocol.md; positions count UTF-16 units."""
-    shown = wire.problems(Locator(snapshot.layers, "utf-16"), problems)
+    shown = results.problems(Locator(snapshot.layers, "utf-16"), problems)
     return _pretty({"problems": shown})
 
 

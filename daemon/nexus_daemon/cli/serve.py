@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from nexus_daemon.cli import output
 
 if TYPE_CHECKING:
-    from nexus_daemon.daemon import Daemon
+    from nexus_daemon.state import Daemon
 
 HELP = "run the language server on standard input and output (an editor starts it)"
 
@@ -41,14 +41,14 @@ def run(_: argparse.Namespace) -> NoReturn:
 async def _serve() -> int:
     from functools import partial
 
-    from nexus_daemon.connection.stdio import serve_stdio
+    from nexus_daemon.lsp.stdio import serve_stdio
     from nexus_daemon.server import OFFER, build
 
     started: list[Daemon] = []
 
     def start() -> "Daemon":
-        from nexus_daemon.cli.surroundings import surroundings
-        from nexus_daemon.daemon import Daemon
+        from nexus_daemon.cli.process_environment import surroundings
+        from nexus_daemon.state import Daemon
 
         started.append(Daemon(surroundings()))
         return started[-1]

@@ -16,7 +16,7 @@ from typing import Any
 from nexus_context import assembly
 from nexus_context.assembly.git import GitState, find
 from nexus_context.assembly.git import read as read_git
-from nexus_context.config import mend
+from nexus_context.config import fixes
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
@@ -28,10 +28,10 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol
+from nexus_daemon.api import context, results
 from nexus_daemon.cli import output, picked, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
-from nexus_daemon.convert import Locator
-from nexus_daemon.requests import context, wire
+from nexus_daemon.lsp.convert import Locator
 
 HELP = "print what the model will see in a folder"
 
@@ -155,7 +155,7 @@ def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
         where = "" if path == "." else f" {shlex.quote(path)}"
         output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{where}")
     if options.model and not assembly.model_of(snapshot, options.model)[0].known:
-        near = mend.meant(options.model.rpartition("/")[2], model_names())
+        near = fixes.meant(options.model.rpartition("/")[2], model_names())
         guess = "its window is a guess, counts are estimates" + (f"; did you mean {near}?" if near else "")
         output.complain("show", f"{options.model} is in no list of models: {guess}")
 
@@ -187,7 +187,7 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
         target = snapshot.effective.get("/context/truncation_target")
         _, counter = assembly.model_of(snapshot, options.model)
         transcript.print_sent(opened, made, target, counter)
-    spent = wire.usage(made.usage, Locator(snapshot.layers, "utf-32"))
+    spent = results.usage(made.usage, Locator(snapshot.layers, "utf-32"))
     tables.print_usage(spent)
     if spent.over:
         tables.print_overflow(spent)
@@ -247,7 +247,7 @@ def _assembled(
         return made.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
     locate = Locator(snapshot.layers, "utf-16")
-    return wire.assembled(
+    return results.assembled(
         made, snapshot, params, folder.as_uri(), locate, metadata=made.metadata, parent_turn=None
     )
 
@@ -286,7 +286,7 @@ def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:
     if options.layers:
         tables.print_layers(context.layers(snapshot, Locator(snapshot.layers, "utf-32")))
     if options.tokens:
-        spent = wire.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32"))
+        spent = results.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32"))
         tables.print_usage(spent)
         if spent.over:
             tables.print_overflow(spent)

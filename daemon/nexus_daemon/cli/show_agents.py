@@ -14,10 +14,10 @@ from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
+from nexus_daemon.agents import resolve
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.surroundings import surroundings
-from nexus_daemon.requests import acting
+from nexus_daemon.cli.process_environment import surroundings
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -90,7 +90,7 @@ def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snaps
 
 def session_of(shown: Snapshot) -> str:
     """The name of the conversation that a turn would be part of."""
-    return MAIN if shown.agent is None else acting.SESSION + shown.agent
+    return MAIN if shown.agent is None else resolve.SESSION + shown.agent
 
 
 def print_difference(shown: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from nexus_context import files
 from nexus_context.tokens import counter_for, get_token_counter
+from nexus_daemon.api.tokens import not_utf8
 from nexus_daemon.cli import output
-from nexus_daemon.requests.tokens import not_utf8
 
 HELP = "count the tokens of files"
 NOT_EXACT = "What could be read of it is counted, so the figure is not exact."

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Fix, Problem, Span
-from nexus_context.layers.remedies import edits_of, title_of
-from nexus_daemon.convert import Locator, diagnostic
+from nexus_context.layers.unread_fixes import edits_of, title_of
+from nexus_daemon.lsp.convert import Locator, diagnostic
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot

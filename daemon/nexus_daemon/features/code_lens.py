@@ -19,10 +19,10 @@ from nexus_context import assembly
 from nexus_context.budget import usage
 from nexus_context.errors import Span
 from nexus_context.layers.model import LayerFile
-from nexus_context.prompt.shares import Placed, alone, counted_shares, placed
+from nexus_context.prompt.file_parts import Placed, alone, counted_shares, placed
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
-from nexus_daemon.convert import Locator
+from nexus_daemon.lsp.convert import Locator
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot

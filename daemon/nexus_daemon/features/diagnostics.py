@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nexus_context.errors import Problem
-from nexus_daemon.convert import Locator, diagnostic
+from nexus_daemon.lsp.convert import Locator, diagnostic
 
 
 def diagnostics(problems: Iterable[Problem], locate: Locator) -> list[dict[str, Any]]:

@@ -11,10 +11,17 @@
 from collections.abc import Mapping, Sequence
 
 from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.harvest import SECTIONS, Harvest, Item, Section, harvest, headings
+from nexus_context.conversation.compaction.extract_facts import (
+    SECTIONS,
+    Harvest,
+    Item,
+    Section,
+    harvest,
+    headings,
+)
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, shortened
 from nexus_context.conversation.compaction.summary import unwrapped, with_pins
-from nexus_context.conversation.identifiers.index import IdentifierIndex, list_of
+from nexus_context.conversation.identifiers.names_note import IdentifierIndex, list_of
 from nexus_context.conversation.message import Message
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter

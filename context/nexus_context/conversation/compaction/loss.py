@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nexus_context.conversation.compaction.harvest import Harvest, Item, harvest
+from nexus_context.conversation.compaction.extract_facts import Harvest, Item, harvest
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, Lost
 from nexus_context.conversation.compaction.summary import unwrapped
-from nexus_context.conversation.identifiers.index import IdentifierIndex
 from nexus_context.conversation.identifiers.mentions import arguments_of, leaves
+from nexus_context.conversation.identifiers.names_note import IdentifierIndex
 from nexus_context.conversation.message import Message, text_of
 
 MOST_NAMES = 20_000

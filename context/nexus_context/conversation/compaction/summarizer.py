@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.harvest import Harvest
+from nexus_context.conversation.compaction.extract_facts import Harvest
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter

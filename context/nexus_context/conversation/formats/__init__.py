@@ -13,7 +13,7 @@
 Reading order: said, naming, tools, chat_completions, messages.
 """
 
-from nexus_context.conversation.formats.chat_completions import openai
-from nexus_context.conversation.formats.messages import anthropic
+from nexus_context.conversation.formats.anthropic import anthropic
+from nexus_context.conversation.formats.openai_chat import openai
 
 __all__ = ["anthropic", "openai"]

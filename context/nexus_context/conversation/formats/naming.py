@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2s
 
-from nexus_context.conversation.formats.said import Said
+from nexus_context.conversation.formats.repair_log import Said
 from nexus_context.conversation.repair.report import shown
 
 _FITTING = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)

@@ -1,8 +1,8 @@
 """Names and values that a conversation mentions: what a next step can only repeat, never guess."""
 
 from nexus_context.conversation.identifiers.find import find
-from nexus_context.conversation.identifiers.index import IdentifierIndex
 from nexus_context.conversation.identifiers.mentions import Source, mentions
-from nexus_context.conversation.identifiers.words import Found, Kind
+from nexus_context.conversation.identifiers.names_note import IdentifierIndex
+from nexus_context.conversation.identifiers.word_kinds import Found, Kind
 
 __all__ = ["Found", "IdentifierIndex", "Kind", "Source", "find", "mentions"]

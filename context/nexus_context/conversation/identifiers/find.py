@@ -12,7 +12,7 @@
 import re
 from collections.abc import Iterable
 
-from nexus_context.conversation.identifiers.words import FILE_NAMES, LETTERS, Found, classify
+from nexus_context.conversation.identifiers.word_kinds import FILE_NAMES, LETTERS, Found, classify
 
 HEAD = 12_000
 """Characters of a text's beginning that are read."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.conversation.identifiers.find import command, find
-from nexus_context.conversation.identifiers.words import LONGEST, Found
+from nexus_context.conversation.identifiers.word_kinds import LONGEST, Found
 from nexus_context.conversation.message import Message, text_of
 
 Source = Literal["user", "call", "assistant", "written", "result"]

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nexus_context.conversation.message import Message
+from nexus_context.conversation.repair.is_valid import sound_part
 from nexus_context.conversation.repair.pairing import Pairing
 from nexus_context.conversation.repair.report import Repair
 from nexus_context.conversation.repair.single import Step, steps_of
-from nexus_context.conversation.repair.sound import sound_part
 from nexus_context.conversation.repair.values import MOST_DEPTH
 
 __all__ = ["MOST_DEPTH", "Repair", "Traced", "repaired", "traced"]

@@ -3,8 +3,8 @@
 Reading order: limits, records, messages, session, reading.
 """
 
-from nexus_context.conversation.transcripts.limits import GZIP
-from nexus_context.conversation.transcripts.reading import (
+from nexus_context.conversation.transcripts.read_limits import GZIP
+from nexus_context.conversation.transcripts.read_transcript import (
     LIMIT,
     Conversation,
     Format,

@@ -1,8 +1,8 @@
 """The knowledge base: passages of the user's text files that belong to a message, found by their words."""
 
-from nexus_context.memory.knowledge.index import Index, IndexBusyError, index_path
-from nexus_context.memory.knowledge.places import Place, Settings, settings_of
-from nexus_context.memory.knowledge.query import Passage, query
+from nexus_context.memory.knowledge.file_selection import Place, Settings, settings_of
+from nexus_context.memory.knowledge.passage_index import Index, IndexBusyError, index_path
+from nexus_context.memory.knowledge.passage_search import Passage, query
 from nexus_context.memory.knowledge.refresh import Refreshed, refresh
 
 __all__ = [

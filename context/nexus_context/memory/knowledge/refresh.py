@@ -18,10 +18,10 @@ from nexus_context.layers.model import Skipped
 from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import examined
 from nexus_context.memory.knowledge.chunks import chunks
-from nexus_context.memory.knowledge.index import Changed, Index, Indexed, IndexLostError, Passage
-from nexus_context.memory.knowledge.places import Place, Settings
-from nexus_context.memory.knowledge.walk import MOST_FILES, walk
-from nexus_context.memory.knowledge.words import searchable
+from nexus_context.memory.knowledge.file_selection import Place, Settings
+from nexus_context.memory.knowledge.file_walk import MOST_FILES, walk
+from nexus_context.memory.knowledge.passage_index import Changed, Index, Indexed, IndexLostError, Passage
+from nexus_context.memory.knowledge.terms import searchable
 from nexus_context.ownership import trusted_read
 
 FILE_LIMIT = 1 << 20

@@ -86,17 +86,17 @@ class _Action(NamedTuple):
 
 
 ACTIONS = {
-    "list": _Action("reading", "list the sessions of a folder, those that changed last first"),
-    "show": _Action("reading", "show the messages of a session, a line each"),
-    "search": _Action("reading", "find messages by their words", SEARCH),
+    "list": _Action("list_show", "list the sessions of a folder, those that changed last first"),
+    "show": _Action("list_show", "show the messages of a session, a line each"),
+    "search": _Action("list_show", "find messages by their words", SEARCH),
     "export": _Action("transfer", "write a session to a file: all of it as JSON lines, or for reading"),
     "import": _Action("transfer", "read conversations from files, also of other programs", IMPORT),
-    "fork": _Action("changing", "begin a session that shares the turns of another"),
-    "rename": _Action("changing", "give a session another name"),
-    "delete": _Action("changing", "remove sessions for good"),
+    "fork": _Action("change", "begin a session that shares the turns of another"),
+    "rename": _Action("change", "give a session another name"),
+    "delete": _Action("change", "remove sessions for good"),
     "verify": _Action("verifying", "check that no turn was changed or lost", VERIFY),
     "backup": _Action("verifying", "copy the ledger while it is in use", BACKUP),
-    "salvage": _Action("changing", "recover what a broken ledger still holds", SALVAGE),
+    "salvage": _Action("change", "recover what a broken ledger still holds", SALVAGE),
 }
 
 

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from nexus_context import assembly, files
 from nexus_context.errors import Severity
-from nexus_context.ledger import intake, jsonl, markdown
+from nexus_context.ledger import importers, jsonl, markdown
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.intake import Contents, Imported
+from nexus_context.ledger.importers import Contents, Imported
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.sessions.opening import folder, ledger_for, say, there, workspace_of
-from nexus_daemon.cli.sessions.words import counted
+from nexus_daemon.cli.sessions.labels import counted
+from nexus_daemon.cli.sessions.open_session import folder, ledger_for, say, there, workspace_of
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def run_import(options: argparse.Namespace) -> int:
     failed = False
     done: list[Imported] = []
     with ledger_for(snapshot, writes=True) as ledger:
-        importer = intake.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
+        importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
         for name in options.files:
             contents = _read(name)
             if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
@@ -119,11 +119,11 @@ def run_import(options: argparse.Namespace) -> int:
 
 def _read(name: str) -> Contents | None:
     """What a file holds; what is wrong with it is said. None if nothing of it can be read."""
-    shown = intake.STANDARD_INPUT if name == "-" else name
+    shown = importers.STANDARD_INPUT if name == "-" else name
     if name == "-":
-        data = sys.stdin.buffer.read(intake.LIMIT + 1)
+        data = sys.stdin.buffer.read(importers.LIMIT + 1)
     else:
-        found = files.read_bytes(os.path.abspath(name), limit=intake.LIMIT)
+        found = files.read_bytes(os.path.abspath(name), limit=importers.LIMIT)
         for problem in found.problems:
             say(f"{name}: {problem.message}")
         if found.status == "missing":
@@ -131,14 +131,14 @@ def _read(name: str) -> Contents | None:
         if found.data is None:
             return None
         data = found.data
-    contents = intake.read(data, shown)
+    contents = importers.read(data, shown)
     for problem, line in zip(contents.problems, contents.lines, strict=True):
         place = shown if line is None else f"{shown}:{line}"
         say(f"{place}: {problem.message}")
     return contents if contents.sessions else None
 
 
-def _add(importer: intake.Importer, name: str, contents: Contents) -> list[Imported]:
+def _add(importer: importers.Importer, name: str, contents: Contents) -> list[Imported]:
     turns = sum(len(found.turns) for found in contents.sessions)
     added: list[Imported] = []
     with _progress(os.path.basename(name), turns) as told:
@@ -173,7 +173,7 @@ def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
 
 
 def _report(name: str, contents: Contents, made: Sequence[Imported]) -> None:
-    shown = intake.STANDARD_INPUT if name == "-" else visible_line(name)
+    shown = importers.STANDARD_INPUT if name == "-" else visible_line(name)
     kind = FORMATS[contents.format or "neutral"]
     if len(made) == 1:
         output.line(f"{shown}: {kind}, {_one(made[0])}.")

@@ -5,8 +5,8 @@ import argparse
 from nexus_context.ledger.records import Verification, Verified
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.sessions.opening import accept, folder, ledger_for, say
-from nexus_daemon.cli.sessions.words import counted
+from nexus_daemon.cli.sessions.labels import counted
+from nexus_daemon.cli.sessions.open_session import accept, folder, ledger_for, say
 
 
 def run_verify(options: argparse.Namespace) -> int:

@@ -1,0 +1,220 @@
+"""What a new agent has: from what is asked, what config.json says of its name, its parent and its folder.
+
+1. What is asked counts before `agents.<name>` of the settings, that before what the parent has.
+2. Its model is the one that it was asked to have, else the one that its parent was, else that of its own
+   folder's settings, else its parent's.
+3. Permissions and tools only narrow (`permissions`). Where its directory cannot be read, and was not
+   before, nobody knows what it may do: nothing.
+4. It has no MCP server but those of its parent that a pattern of its `tools` names: `github.*`,
+   `mcp__github__*` or `*`. Its own folder's servers are not started for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context import parameters as model_parameters
+from nexus_context.agents import permissions
+from nexus_context.agents.agent import ROLES, Agent, Wanted
+from nexus_context.agents.permissions import Permissions
+from nexus_context.config import fixes
+from nexus_context.config.check import check_value
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import Effective
+from nexus_context.config.patterns import NOTHING, Patterns, servers_named
+from nexus_context.config.picked_model import MAX_TOKENS, without_choice
+from nexus_context.errors import RequestError
+from nexus_context.layers.agent_definitions import MAX_DEPTH
+from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
+from nexus_context.prompt.gather import Contents
+from nexus_context.snapshot import Snapshot
+
+
+def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
+    """What is asked, with what the settings say of this name where it is silent.
+
+    Raises RequestError for an unknown role.
+    """
+    given = configured or {}
+    tools = given.get("tools") if wanted.tools is None else wanted.tools
+    own = {key: value for key, value in (given.get("permissions") or {}).items() if value}
+    made = msgspec.structs.replace(
+        wanted,
+        role=wanted.role or given.get("role") or WORKER,
+        task=wanted.task if wanted.task is not None else given.get("task"),
+        parent=wanted.parent or given.get("parent"),
+        model=wanted.model or given.get("model"),
+        tools=None if tools is None else tuple(tools),
+        permissions=own if wanted.permissions is None else wanted.permissions,
+    )
+    if made.role not in ROLES:
+        raise RequestError(
+            f"Agent {wanted.id!r}: unknown role {made.role!r}. Roles: {', '.join(ROLES)}.", code="agent-role"
+        )
+    return made
+
+
+def check_below(wanted: Wanted, parent: Agent) -> None:
+    """Raise RequestError unless an agent may have such a child."""
+    if parent.depth >= MAX_DEPTH:
+        raise RequestError(
+            f"Agent {wanted.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
+            "Start it from an agent further up.",
+            code="agent-depth",
+        )
+    if parent.role == WORKER and wanted.role != WORKER:
+        raise RequestError(
+            f"Worker {parent.id!r} may start workers only, no {wanted.role}. Start {wanted.id!r} as a worker "
+            "or from its manager.",
+            code="agent-role",
+        )
+
+
+def granted(agent: Agent, base: Snapshot) -> Standing:
+    """What the agent has from those above it and by its folder's settings, which is noted in it, too.
+
+    Raises RequestError for what its parent could not give.
+    """
+    wanted, parent = agent.wanted, agent.parent
+    if parent is None:
+        raise ValueError("the workspace folder's own agent is granted nothing")
+    narrow = permissions.asked(agent.id, parent.permissions, wanted.permissions or {})
+    tools, own = _tools(wanted, parent), _parameters(wanted)
+    return _given(agent, parent, base, narrow, tools, {**parent.parameters, **own})
+
+
+def left(agent: Agent, base: Snapshot) -> Standing:
+    """What of it the agent's parent can still give, where it was started when that had more."""
+    wanted, parent = agent.wanted, agent.parent
+    if parent is None:
+        raise ValueError("the workspace folder's own agent is granted nothing")
+    narrow = permissions.left(parent.permissions, wanted.permissions or {})
+    tools = parent.tools if wanted.tools is None else (*parent.tools, wanted.tools)
+    parameters = {**parent.parameters, **_parameters(wanted, insist=False)}
+    return _given(agent, parent, base, narrow, tools, parameters)
+
+
+def _given(
+    agent: Agent,
+    parent: Agent,
+    base: Snapshot,
+    narrow: Permissions,
+    tools: tuple[tuple[str, ...], ...],
+    parameters: dict[str, Any],
+) -> Standing:
+    wanted = agent.wanted
+    own = permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
+    agent.permissions = permissions.narrowed(narrow, own)
+    agent.tools = tools
+    agent.parameters = parameters
+    above = () if wanted.system_prompt is not None else generations(parent.snapshot.contents)
+    sections = () if wanted.system_prompt is not None else parent.snapshot.contents.sections
+    texts = parent.snapshot.layers.texts
+    paths = {*paths_of(blocks_of(above)), *paths_of(sections)}
+    return Standing(
+        agent=agent.id,
+        role=agent.role,
+        task=wanted.task,
+        reports_to=parent.id,
+        text=wanted.system_prompt,
+        above=above,
+        sections=sections,
+        texts={path: texts[path] for path in paths if path in texts},
+        tools=agent.tools,
+        servers=_servers(wanted, parent.snapshot.layers.servers),
+        settings=_settings(agent, parent, base),
+        strict=_is_strict(agent),
+    )
+
+
+def generations(contents: Contents) -> tuple[Generation, ...]:
+    """The files of a prompt, by the agents that they came with, the nearest first: what a child has of it."""
+    standing = contents.standing
+    if standing is None:
+        return (Generation(None, contents.bootstrap, contents.blocks),)
+    if standing.text is not None:
+        return (Generation(standing.agent, text=standing.text),)
+    return (Generation(standing.agent, contents.bootstrap, contents.blocks), *contents.above)
+
+
+def model_asked(agent: Agent) -> str | None:
+    """The model that the agent, or the nearest agent above it, was asked to have."""
+    above: Agent | None = agent
+    while above is not None:
+        if above.wanted.model:
+            return above.wanted.model
+        above = above.parent
+    return None
+
+
+def _is_strict(agent: Agent) -> bool:
+    """Whether the agent, or one above it, was given what it may do, or has nothing left of it."""
+    above: Agent | None = agent
+    while above is not None:
+        if (above.wanted.permissions or {}).get("allow"):
+            return True
+        above = above.parent
+    return agent.permissions.allow == NOTHING
+
+
+def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
+    may = agent.permissions
+    settings: dict[str, Any] = {
+        "/permissions/level": may.level,
+        "/permissions/allow": list(may.allow),
+        "/permissions/deny": list(may.deny),
+        "/tools/disabled": _joined(parent.snapshot.effective, base.effective, "/tools/disabled"),
+    }
+    asked = model_asked(agent)
+    if asked is not None:  # a model that was picked for the folder is not this agent's, nor is its window
+        limit = without_choice(base.effective).get(MAX_TOKENS)
+        return {**settings, MAX_TOKENS: limit, "/provider/model": asked}
+    model = base.effective.get("/provider/model") or parent.model
+    return settings if model is None else {**settings, "/provider/model": model}
+
+
+def _joined(one: Effective, other: Effective, pointer: str) -> list[str]:
+    """The items of two lists of the settings, each once."""
+    return list(dict.fromkeys((*(other.get(pointer) or ()), *(one.get(pointer) or ()))))
+
+
+def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
+    if wanted.tools is None:
+        return parent.tools
+    wrong = check_value(f"/agents/{wanted.id}/tools", list(wanted.tools))
+    if wrong:
+        raise RequestError(f"Agent {wanted.id!r}: {wrong}", code="agent-tools")
+    lists = [Patterns(tools) for tools in parent.tools]
+    for pattern in wanted.tools:
+        if not all(tools.meet(pattern) for tools in lists):
+            own = parent.tools[-1]
+            has = fixes.listed([fixes.quoted(one) for one in own]) if own else "none"
+            raise RequestError(
+                f"Agent {wanted.id!r} cannot be given the tool {fixes.quoted(pattern)}: its parent "
+                f"{parent.id!r} has {has}. Choose among those.",
+                code="agent-tools",
+            )
+    return (*parent.tools, wanted.tools)
+
+
+def _parameters(wanted: Wanted, *, insist: bool = True) -> dict[str, Any]:
+    """The model parameters that were asked for. RequestError for a wrong one; left out if not `insist`."""
+    given: dict[str, Any] = {}
+    for name, value in (wanted.parameters or {}).items():
+        try:
+            if value is not None:
+                model_parameters.check(name, value, f"agent {wanted.id!r}")
+                given[name] = value
+        except RequestError:
+            if insist:
+                raise
+    return given
+
+
+def _servers(wanted: Wanted, parents: Sequence[McpServer]) -> tuple[McpServer, ...]:
+    """The parent's servers that the agent was granted."""
+    if not wanted.tools:
+        return ()
+    named = Patterns(pattern for tool in wanted.tools for pattern in servers_named(tool))
+    return tuple(server for server in parents if server.shadowed_by is None and named.matches(server.name))

@@ -1,0 +1,174 @@
+"""What is remembered, put into the last user message, as far as there is room.
+
+1. Order (SPEC §6, §9): the system prompt; the history, which is L1 as far as it goes; in the last user
+   message time, platform and git state, then between <memory> and </memory> messages of other agents, what
+   the levels remember (L1 last), events, and knowledge; then what the user says. Tools are beside them.
+2. Memory gives way first. It takes only what the history leaves: the history is fitted as if there were no
+   memory, so that no message is cut for it and what providers cache stays the same with any memory.
+3. Where there is not room for all, the items of the lowest priority are left out, of equal ones the later.
+   The first that does not fit is shortened, with a mark, if LEAST tokens of it fit.
+4. Each item has its row; what frames the items counts with the item behind it, the end with the last. The
+   rows of memory and message sum to the tokens of the message that is sent.
+5. Memory asks for no compaction: that would not make it smaller.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.assembly.costs import Fixed, event_rows
+from nexus_context.assembly.last_message import GAP, current_message, head, takes_memory
+from nexus_context.assembly.request import Request
+from nexus_context.budget import UsageRow
+from nexus_context.conversation.compaction.summarizer import shortened
+from nexus_context.conversation.message import content_of
+from nexus_context.memory.item import ORDER, Item, table
+from nexus_context.prompt import texts
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import TokenCounter, count_spans
+
+LEAST = 48
+"""Tokens of an item that are worth sending."""
+JOINED = 2
+"""Tokens that an item takes less, at most, where it stands in a text, than counted alone."""
+_START, _END = "<memory>", "</memory>"
+_ATTEMPTS = 5
+_FEW = 3  # characters; `shortened` keeps a third of them for the end
+_AIM = 0.94  # of the room: tokens of a text are nearly proportional to its length
+
+
+Chosen = dict[int, Item]
+"""Items by their place among those that were given, the most important first."""
+
+
+class Placed(NamedTuple):
+    """The fixed part with memory in its last message, and what became of the items; None without any."""
+
+    fixed: Fixed
+    report: dict[str, Any] | None
+
+
+class _Block(NamedTuple):
+    """The text of memory; its items in the order of the text, and where each one's part of it ends."""
+
+    text: str
+    items: tuple[Item, ...]
+    ends: tuple[int, ...]
+
+
+def place(
+    snapshot: Snapshot, request: Request, fixed: Fixed, items: Sequence[Item], *, room: int, now: datetime
+) -> Placed:
+    """Put the items, as far as they take `room` tokens, before what the user says."""
+    if not items:
+        return Placed(fixed, None)
+    bare = sum(row.tokens for row in fixed.after)
+    chosen = _chosen(items, fixed.counter, room) if takes_memory(request) else {}
+    while chosen:
+        made = _with(snapshot, request, fixed, _block(chosen), now=now)
+        over = sum(row.tokens for row in made.after) - bare - room
+        if over <= 0:
+            return Placed(made, _report(items, chosen, made))
+        chosen = _less(items, chosen, fixed.counter, over)
+    return Placed(fixed, _report(items, {}, fixed))
+
+
+def _report(items: Sequence[Item], chosen: Chosen, fixed: Fixed) -> dict[str, Any]:
+    """What is sent of the items and what is not, by their labels; the ids of messages that are delivered."""
+    report: dict[str, Any] = {
+        "included": [item.label for place, item in enumerate(items) if place in chosen],
+        "dropped": [item.label for place, item in enumerate(items) if place not in chosen],
+        "tokens": sum(row.tokens for row in fixed.after if row.category == "memory"),
+    }
+    cut = [item.label for place, item in sorted(chosen.items()) if item.text != items[place].text]
+    sent = [item.id for _, item in sorted(chosen.items()) if item.id is not None]
+    return report | ({"shortened": cut} if cut else {}) | ({"messages": sent} if sent else {})
+
+
+def _chosen(items: Sequence[Item], counter: TokenCounter, room: int) -> Chosen:
+    """The items that about fit, by priority; the first that does not, shortened."""
+    room += JOINED * len(items) - counter.count(_block({}).text)
+    chosen: Chosen = {}
+    headed: set[str] = set()
+    for place, item in sorted(enumerate(items), key=lambda one: -one[1].priority):
+        if not item.text.strip():
+            continue
+        title = 0 if item.source in headed else counter.count(_title(item))
+        tokens = counter.count(f"{GAP}{_safe(item.text)}") + title
+        if tokens > room:
+            short = _short(item, counter, room - title)
+            return chosen | ({place: short} if short is not None else {})
+        headed.add(item.source)
+        chosen[place] = item
+        room -= tokens
+    return chosen
+
+
+def _less(items: Sequence[Item], chosen: Chosen, counter: TokenCounter, over: int) -> Chosen:
+    """The same with the least item shortened by a little more than `over` tokens, or without it."""
+    place, last = next(reversed(chosen.items()))
+    rest = {each: item for each, item in chosen.items() if each != place}
+    short = _short(items[place], counter, counter.count(last.text) - over - JOINED)
+    return rest if short is None or len(short.text) >= len(last.text) else {**rest, place: short}
+
+
+def _short(item: Item, counter: TokenCounter, room: int) -> Item | None:
+    """The item in at most `room` tokens; None where that is too little to say anything."""
+    if room < LEAST:
+        return None
+    size = max(counter.count(item.text), 1)
+    most = len(item.text) * room // size
+    for _ in range(_ATTEMPTS):
+        text = shortened(item.text, max(most - _mark(), _FEW))
+        tokens = counter.count(text)
+        if tokens <= room:
+            return msgspec.structs.replace(item, text=text)
+        most = int(most * room * _AIM / tokens)
+    return None
+
+
+def _mark() -> int:
+    return len(texts.text("summary_shortened")) + 4
+
+
+def _block(chosen: Chosen) -> _Block:
+    """The items by source, each source under its heading, within it as they were given."""
+    text = f"{_START}\n{texts.text('memory_head')}"
+    ordered = sorted(chosen.items(), key=lambda one: (ORDER.index(one[1].source), one[0]))
+    ends: list[int] = []
+    before = ""
+    for _, item in ordered:
+        text += (_title(item) if item.source != before else "") + GAP + _safe(item.text)
+        before = item.source
+        ends.append(len(text))
+    return _Block(f"{text}\n{_END}", tuple(item for _, item in ordered), tuple(ends))
+
+
+def _title(item: Item) -> str:
+    return f"{GAP}## {table('memory_headings')[item.source]}"
+
+
+def _safe(text: str) -> str:
+    """The text with what would end the memory taken apart: files and other agents may say anything."""
+    return text.strip().replace(_END, "</ memory>").replace(_START, "< memory>")
+
+
+def _with(snapshot: Snapshot, request: Request, fixed: Fixed, block: _Block, *, now: datetime) -> Fixed:
+    """The fixed part with the block in its last message, and its rows."""
+    counter = fixed.counter
+    current = current_message(snapshot, request, now=now, memory=block.text)
+    content = "" if current is None else content_of(current)
+    text = content if isinstance(content, str) else content[0]["text"]
+    front = head(snapshot, request, now=now)
+    start = len(front) + len(GAP) if front else 0
+    inner = [start + end for end in block.ends[:-1]]
+    cuts = [0, start, *inner, start + len(block.text), len(text)]
+    counts = count_spans(counter, text, cuts)[1:-1]
+    rows = [
+        UsageRow("memory", item.label, tokens, counter.exact, item.path, item.span)
+        for item, tokens in zip(block.items, counts, strict=True)
+    ]
+    rest = event_rows(snapshot, request, current, counter, now=now, memory=sum(counts))
+    return msgspec.structs.replace(fixed, current=current, after=(*rows, *rest))

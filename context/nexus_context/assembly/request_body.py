@@ -1,0 +1,83 @@
+"""The body of a provider's request, what of the context it cannot hold, and what was repaired for it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.assembly.costs import Fixed
+from nexus_context.assembly.request import Request
+from nexus_context.conversation import formats, parameter_fields
+from nexus_context.conversation.breakpoints import MINIMUM, Cache
+from nexus_context.conversation.repair import Repair
+from nexus_context.conversation.view import View
+from nexus_context.parameters import Parameter
+
+MOST_REPAIRS = 100
+DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is not known
+
+Body = dict[str, Any]
+
+
+def body_of(
+    request: Request, fixed: Fixed, view: View, parameters: Mapping[str, Parameter], *, folder: str
+) -> tuple[Body | None, list[str], list[Repair]]:
+    """The provider's body; in words what it cannot hold; and what is sent otherwise than it was given."""
+    if request.format == "neutral":
+        return None, [], _shown(view.sound_messages().repairs)
+    model = fixed.model
+    values = {name: parameter.value for name, parameter in parameters.items()}
+    thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
+    history, repairs, origins = view.sound_messages()
+    messages = [*history, fixed.current] if fixed.current else history
+    if request.format == "openai":
+        fields, unsent = parameter_fields.openai(
+            values, thinks=thinks, model=model.given, tools=bool(fixed.tools), limit=model.max_output
+        )
+        key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
+        body, said = formats.openai(
+            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache_key=key
+        )
+    else:
+        most = model.max_output or DEFAULT_MAX_OUTPUT
+        fields, unsent = parameter_fields.anthropic(
+            values, max_output=most, thinks=thinks, model=model.given, limit=model.max_output
+        )
+        cache = _cache(fixed, view, len(history))
+        body, said = formats.anthropic(
+            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
+        )
+    placed = (_placed(repair, origins) for repair in said)
+    return body, [f"parameter {one}" for one in unsent], _shown([*repairs, *placed])
+
+
+def _shown(repairs: list[Repair]) -> list[Repair]:
+    """The first MOST_REPAIRS, and how many more there are: a broken history can have thousands."""
+    more = len(repairs) - MOST_REPAIRS
+    if more <= 0:
+        return repairs
+    return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
+
+
+def _placed(repair: Repair, origins: Sequence[int]) -> Repair:
+    """The repair with the place that its message had among history and current message as they were given."""
+    index = repair.index
+    if index is None:
+        return repair
+    after = (origins[-1] + 1 if origins else 0) + index - len(origins)
+    place = origins[index] if index < len(origins) else after
+    return msgspec.structs.replace(repair, index=place)
+
+
+def _cache(fixed: Fixed, view: View, history: int) -> Cache:
+    """What caching has to know. Repairs make other messages of some: then sizes are left to be estimated."""
+    sizes = view.sizes(fixed.counter)
+    after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
+    return Cache(
+        stable=history,
+        minimum=fixed.model.cache_minimum or MINIMUM,
+        tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
+        system=sum(row.tokens for row in fixed.before if row.category == "system"),
+        messages=[*sizes, *after] if len(sizes) == history else None,
+    )

@@ -1,0 +1,161 @@
+"""Settings that are valid one by one but do not go together, and secrets in a config.json."""
+
+from typing import Any
+
+from nexus_context.config import fixes
+from nexus_context.errors import Problem, Related, Severity, Span
+from nexus_context.jsontext import JsonDocument
+from nexus_context.redact import secrets_in
+
+MOST_NAMES = 20  # of sections that are reported
+
+SECTIONS = frozenset({"compaction", "context", "ledger", "provider"})
+"""The sections that are looked at here."""
+
+Node = dict[str, Any]
+Pointer = tuple[str, ...]
+
+
+def advise(document: JsonDocument, schema: Node) -> list[Problem]:
+    """Warnings about one file whose root is an object; what the schema already refuses is left out."""
+    return [
+        *_budget(document, schema),
+        *_compaction(document, schema),
+        *_time_zone(document),
+        *_section_names(document),
+        *_ledger(document),
+        *_secrets(document),
+    ]
+
+
+def _budget(document: JsonDocument, schema: Node) -> list[Problem]:
+    limit = _get(document, ("context", "max_tokens"))
+    reserved = [
+        _number(document, schema, ("context", key)) for key in ("reserve_tokens", "reserve_tool_tokens")
+    ]
+    if not _is_number(limit) or None in reserved:
+        return []
+    kept = sum(amount for amount in reserved if amount is not None)
+    if kept < limit:
+        return []
+    pointer = next(
+        path
+        for key in ("reserve_tokens", "reserve_tool_tokens", "max_tokens")
+        if _get(document, path := ("context", key)) is not None
+    )
+    message = f"{kept} of {limit} tokens are reserved: nothing is left. Raise max_tokens or reserve less."
+    return [_warning(document, pointer, "config.budget", message)]
+
+
+def _compaction(document: JsonDocument, schema: Node) -> list[Problem]:
+    threshold = _number(document, schema, ("compaction", "threshold"))
+    problems = []
+    for key in ("target", "overflow_target"):
+        pointer = ("compaction", key)
+        target = _get(document, pointer)
+        if threshold is not None and _is_number(target) and target >= threshold:
+            message = f'"{key}" must be below "threshold" ({threshold:g}), or a compaction frees nothing.'
+            problems.append(_warning(document, pointer, "config.compaction", message))
+    return problems
+
+
+def _time_zone(document: JsonDocument) -> list[Problem]:
+    pointer = ("context", "datetime", "timezone")
+    name = _get(document, pointer)
+    if not isinstance(name, str) or name in {"", "local", "UTC"}:
+        return []
+    # the zone database is only looked at where a file names a zone
+    import zoneinfo
+
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        known = zoneinfo.available_timezones()
+    else:
+        return []
+    if not known:
+        return []
+    meant = fixes.meant(name, sorted(known))
+    hint = (
+        f": did you mean {fixes.quoted(meant)}?"
+        if meant
+        else ': use a name such as "Europe/Berlin", "UTC" or "local".'
+    )
+    fix = fixes.replace(document, pointer, fixes.quoted(meant)) if meant else None
+    return [
+        _warning(document, pointer, "config.timezone", f"Unknown time zone {fixes.quoted(name)}{hint}", fix)
+    ]
+
+
+def _section_names(document: JsonDocument) -> list[Problem]:
+    sections = _get(document, ("context", "sections"))
+    first: dict[str, int] = {}
+    problems: list[Problem] = []
+    for index, section in enumerate(sections) if isinstance(sections, list) else ():
+        name = section.get("name") if isinstance(section, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            continue
+        other = first.setdefault(" ".join(name.split()), index)
+        if other != index:
+            spans = (document.span(("context", "sections", each, "name")) for each in (index, other))
+            problems.append(_second_section(document, name, *spans))
+            if len(problems) == MOST_NAMES:  # where each one stands has to be looked for
+                break
+    return problems
+
+
+def _second_section(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
+    message = f"There are two sections {fixes.quoted(name)} in this file: rename or remove one of them."
+    related = (Related(document.path, first, "The first one is here."),)
+    return Problem(document.path, span, "config.section-name", Severity.WARNING, message, None, related)
+
+
+def _ledger(document: JsonDocument) -> list[Problem]:
+    if _get(document, ("ledger", "path")) is None or _get(document, ("ledger", "url")) is None:
+        return []
+    message = '"url" is used and "path" is not: set one of them.'
+    return [
+        _warning(
+            document, ("ledger", "path"), "config.ledger", message, fixes.remove(document, ("ledger", "path"))
+        )
+    ]
+
+
+def _secrets(document: JsonDocument) -> list[Problem]:
+    places: list[tuple[Pointer, str]] = [(("provider", "api_key_env"), ""), (("provider", "base_url"), "")]
+    headers = _get(document, ("provider", "headers"))
+    if isinstance(headers, dict):
+        places += [(("provider", "headers", name), name) for name in headers]
+    problems = []
+    for pointer, name in places:
+        value = _get(document, pointer)
+        if isinstance(value, str) and secrets_in(value, name):
+            message = (
+                f"{fixes.quoted(pointer[-1])} holds what looks like a secret: put it into an environment "
+                "variable and name that in provider.api_key_env."
+            )
+            problems.append(_warning(document, pointer, "config.secret", message))
+    return problems
+
+
+def _get(document: JsonDocument, pointer: Pointer) -> Any:
+    value = document.value
+    for key in pointer:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _number(document: JsonDocument, schema: Node, pointer: Pointer) -> float | None:
+    """The value in this file, else its default; None when it is no number."""
+    value = _get(document, pointer)
+    if value is None:
+        value = schema["properties"][pointer[0]]["properties"][pointer[1]]["default"]
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _warning(document: JsonDocument, pointer: Pointer, code: str, message: str, fix: Any = None) -> Problem:
+    return Problem(document.path, document.span(pointer), code, Severity.WARNING, message, fix)

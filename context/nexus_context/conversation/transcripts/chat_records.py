@@ -1,0 +1,205 @@
+"""Records that are messages of a chat, in the form of OpenAI, of Anthropic or our own → neutral messages.
+
+1. Roles: developer is system, function is tool, human is user.
+2. A call's arguments that are the text of a JSON object become that object; other text stays text.
+3. Anthropic: each result in a user's message becomes a message of the role tool, and what else the user
+   said follows in a message of its own. Calls leave the content; all other blocks stay as they are.
+4. OpenAI's calls of before 2023 (`function_call`) have no ids: they get some, and so do their results.
+5. One record is one matter: whatever it holds, it is read or reported, and the others are read.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.conversation.coercion import object_of
+from nexus_context.conversation.message import Message, Role, ToolCall
+from nexus_context.conversation.transcripts.records import Record, Report
+
+ROLES: Mapping[Any, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_ANTHROPIC_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+_OPENAI_KEYS = {"tool_calls", "tool_call_id", "function_call", "refusal", "audio"}
+_NEUTRAL_KEYS = {"toolCalls", "toolCallId", "meta", "tokens", "timestamp"}
+
+
+class MalformedError(Exception):
+    """A record that is no message; says what is wrong with it."""
+
+
+def convert(found: Iterable[Record], report: Report) -> list[Message]:
+    """The messages of the records, in their order; what is no message is reported and left out."""
+    messages: list[Message] = []
+    unnamed: dict[str, str] = {}  # function → id of its last call that came without one
+    for record in found:
+        made = contained(record, record.value, report)
+        if made is None:
+            continue
+        value = record.value
+        if isinstance(value.get("function_call"), dict):
+            identified = msgspec.structs.replace(made[0].tool_calls[-1], id=f"function-{len(messages) + 1}")
+            unnamed[identified.name] = identified.id
+            calls = (*made[0].tool_calls[:-1], identified)
+            made = [msgspec.structs.replace(made[0], tool_calls=calls)]
+        elif value.get("role") == "function" and made[0].tool_call_id is None:
+            made = [msgspec.structs.replace(made[0], tool_call_id=unnamed.pop(str(made[0].name), None))]
+        messages += made
+    return messages
+
+
+def contained(record: Record, value: Any, report: Report) -> list[Message] | None:
+    """The messages of one record's value; None, and reported, where it is none or cannot be kept."""
+    try:
+        made = neutral(value)
+    except MalformedError as error:
+        report.add(record.span, "transcript.message", f"{record.place} is not a valid message: {error}")
+        return None
+    except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+        report.add_internal(record.span, record.place, error)
+        return None
+    reason = next(filter(None, map(report.refusal, made)), None)
+    if reason is not None:
+        report.add(record.span, "transcript.message", f"{record.place} cannot be kept: {reason}")
+        return None
+    return made
+
+
+def form_of(value: Any) -> str | None:
+    """Whose form a message has: anthropic, openai, neutral; None where it would be the same in all."""
+    if not isinstance(value, dict):
+        return None
+    content = value.get("content")
+    parts = content if isinstance(content, list) else []
+    types = (part.get("type") for part in parts if isinstance(part, dict))
+    kinds = {kind for kind in types if isinstance(kind, str)}
+    if not kinds.isdisjoint(_ANTHROPIC_BLOCKS):
+        return "anthropic"
+    if not _OPENAI_KEYS.isdisjoint(value) or "image_url" in kinds:
+        return "openai"
+    if value.get("role") in ("developer", "function"):
+        return "openai"
+    return None if _NEUTRAL_KEYS.isdisjoint(value) else "neutral"
+
+
+def neutral(value: Any) -> list[Message]:
+    """One message as neutral messages; MalformedError for anything else."""
+    if not isinstance(value, dict):
+        raise MalformedError(f"an object with a role is expected, this is {_kind(value)}")
+    given = value.get("role")
+    role = ROLES.get(given) if isinstance(given, str) else None
+    if role is None:
+        said = "it has no role" if given is None else f"its role is {_short(given)}"
+        raise MalformedError(f"{said}; known are {', '.join(ROLES)}")
+    content = value.get("content", msgspec.UNSET)
+    if isinstance(content, dict):
+        content = [content]
+    if not (content is None or content is msgspec.UNSET or isinstance(content, str | list)):
+        raise MalformedError(f"its content is {_kind(content)}, not text or a list of parts")
+    if content is None or content is msgspec.UNSET:
+        content = value["refusal"] if isinstance(value.get("refusal"), str) else content
+    if role == "user" and _has_block(content, "tool_result"):
+        return _results(value, content)
+    calls = _calls(value)
+    if role == "assistant" and _has_block(content, "tool_use"):
+        calls += [_block_call(block) for block in content if _is_block(block, "tool_use")]
+        content = [block for block in content if not _is_block(block, "tool_use")] or None
+    call_id = value.get("tool_call_id", value.get("toolCallId"))
+    return [
+        Message(
+            role,
+            content,
+            tuple(calls),
+            tool_call_id=call_id if isinstance(call_id, str) else None,
+            name=value["name"] if isinstance(value.get("name"), str) else None,
+            **_own(value),
+        )
+    ]
+
+
+def _own(value: dict[str, Any]) -> dict[str, Any]:
+    """The fields that only our own form has."""
+    fields: dict[str, Any] = {"meta": value["meta"]} if "meta" in value else {}
+    if isinstance(value.get("timestamp"), str | int | float) and not isinstance(value["timestamp"], bool):
+        fields["timestamp"] = value["timestamp"]
+    if type(value.get("tokens")) is int:
+        fields["tokens"] = value["tokens"]
+    return fields
+
+
+def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
+    own = _own(value)
+    made = []
+    for block in content:
+        if not _is_block(block, "tool_result"):
+            continue
+        call_id, inner = block.get("tool_use_id"), block.get("content", msgspec.UNSET)
+        if isinstance(inner, dict):
+            inner = [inner]
+        if not (inner is None or inner is msgspec.UNSET or isinstance(inner, str | list)):
+            raise MalformedError(f"a result's content is {_kind(inner)}, not text or a list of blocks")
+        more = own | {"meta": {"is_error": True}} if block.get("is_error") is True else own
+        made.append(
+            Message("tool", inner, tool_call_id=call_id if isinstance(call_id, str) else None, **more)
+        )
+    rest = [block for block in content if not _is_block(block, "tool_result")]
+    return [*made, Message("user", rest, **own)] if rest else made
+
+
+def _calls(value: dict[str, Any]) -> list[ToolCall]:
+    given = value.get("tool_calls", value.get("toolCalls"))
+    if given is not None and not isinstance(given, list):
+        raise MalformedError(f"its tool calls are {_kind(given)}, not a list")
+    calls = [_call(call) for call in given or ()]
+    if isinstance(value.get("function_call"), dict):
+        calls.append(_call({"function": value["function_call"]}))
+    return calls
+
+
+def _call(call: Any) -> ToolCall:
+    """A call in OpenAI's form, where the name is inside `function` or `custom`, or in our own."""
+    if not isinstance(call, dict):
+        raise MalformedError(f"a tool call is {_kind(call)}, not an object")
+    inner = call.get("function", call.get("custom"))
+    source = inner if isinstance(inner, dict) else call
+    arguments = source.get("arguments", source.get("input", {}))
+    if inner is not None and isinstance(arguments, str):
+        arguments = object_of(arguments)
+    return _named_call(call.get("id"), source.get("name"), arguments)
+
+
+def _block_call(block: dict[str, Any]) -> ToolCall:
+    return _named_call(block.get("id"), block.get("name"), block.get("input", {}))
+
+
+def _named_call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
+    if not isinstance(name, str):
+        raise MalformedError("a tool call has no name")
+    return ToolCall(call_id if isinstance(call_id, str) else "", name, arguments)
+
+
+def _is_block(block: Any, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind
+
+
+def _has_block(content: Any, kind: str) -> bool:
+    return isinstance(content, list) and any(_is_block(block, kind) for block in content)
+
+
+def _kind(value: Any) -> str:
+    """What a JSON value is, in words."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    names = {dict: "an object", list: "a list", str: "a text", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _short(value: Any) -> str:
+    return repr(value) if len(repr(value)) <= 40 else repr(value)[:40] + "…"

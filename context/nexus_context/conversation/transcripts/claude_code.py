@@ -1,0 +1,352 @@
+"""Session files of Claude Code (`~/.claude/projects/*/*.jsonl`) → the messages of the live conversation.
+
+The form is not documented by its makers and changes; it is known from what readers of such files have found.
+
+1. Records form a tree: `parentUuid` names the record before. The conversation is the branch that ends with
+   the last record that says something; what was left by going back stays in the file, off that branch. A
+   parent that is not there is replaced by the record above, as is every one in a file that links none. Of
+   a uuid that comes twice, the later counts.
+2. A compaction (`compact_boundary`) has no parent: what stands before it is not sent any more. What it kept
+   of that (`preservedSegment`, `preservedMessages`) comes after its anchor, which is the summary.
+3. An answer is written as one record a block, all with the same `message.id`: they are one message. Blocks
+   that are written again as they grow count once.
+4. Of parallel calls only one lies on the branch: the others' blocks are found by the message's id, their
+   results by the call's id.
+5. The time is linear in the number of records and blocks, however they are linked.
+6. Left out, and counted: the records of sub-agents (`isSidechain`), errors that Claude Code wrote in the
+   model's name, attachments that it words itself; of these only what the user said meanwhile
+   (`queued_command`) is kept. A file in which all is a sidechain is that of a sub-agent, and is read.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.transcripts.chat_records import contained
+from nexus_context.conversation.transcripts.records import Record, Report
+from nexus_context.errors import Severity, Span
+from nexus_context.tokens.estimates import json_text
+
+_MARKS = ("uuid", "sessionId", "session_id", "leafUuid")
+_FLAGS = ("isMeta", "isCompactSummary")
+_LEFT_OUT = {
+    "sidechain": "of sub-agents (sidechains): the main conversation saw only their results",
+    "branch": "of branches that the conversation left by going back",
+    "compacted": "before the last compaction: its summary stands for them",
+    "error": "with errors that Claude Code wrote in the model's name",
+    "attachment": "attached by Claude Code in words of its own: reminders, changed files and the like",
+    "hidden": "shown to the user only",
+}
+
+
+class Session(NamedTuple):
+    """The messages of a session and the model that answered last."""
+
+    messages: list[Message]
+    model: str | None
+
+
+def is_session(values: Iterable[Any]) -> bool:
+    """Whether JSON values are the lines of a session file: one of them says so, as some say little."""
+    return any(
+        is_record(value) and (isinstance(value.get("message"), dict) or any(mark in value for mark in _MARKS))
+        for value in values
+    )
+
+
+def is_record(value: Any) -> bool:
+    """Whether a JSON value may be a line of a session file."""
+    return isinstance(value, dict) and "role" not in value and isinstance(value.get("type"), str)
+
+
+def convert(found: Sequence[Record], report: Report, *, entire: bool = False) -> Session:
+    """The messages of a session's records; with `entire` also those before its compactions."""
+    return _Reader(found, report, entire).session()
+
+
+class _Reader:
+    """The records of one file by all that links them."""
+
+    def __init__(self, found: Sequence[Record], report: Report, entire: bool) -> None:
+        self.report = report
+        self.entire = entire
+        self.left_out: dict[str, int] = {}
+        apart = {id(record) for record in found if _is_sidechain(record.value)}
+        if all(id(record) in apart for record in found if _speaks(record.value)):
+            apart = set()
+        self.left_out["sidechain"] = sum(
+            1 for record in found if id(record) in apart and _speaks(record.value)
+        )
+        main = [record for record in found if id(record) not in apart]
+        last = {_uuid(record, index): index for index, record in enumerate(main)}
+        self.records = [record for index, record in enumerate(main) if last[_uuid(record, index)] == index]
+        self.values: list[dict[str, Any]] = [record.value for record in self.records]
+        self.places = {value["uuid"]: at for at, value in enumerate(self.values) if _text(value, "uuid")}
+        self.blocks: dict[str, list[int]] = {}  # message id → its records
+        self.results: dict[str, int] = {}  # call id → the record with its result
+        for at, value in enumerate(self.values):
+            for call in _results(value):
+                self.results[call] = at
+            if value["type"] == "assistant" and (name := _message_id(value)):
+                self.blocks.setdefault(name, []).append(at)
+        self.linked = any(
+            value.get("parentUuid") in self.places for value in self.values if _text(value, "parentUuid")
+        )
+        self.parents = {} if entire else self._relinked()
+        self.above = list(
+            range(-1, len(self.values) - 1)
+        )  # of each record one above it, all between are used
+
+    def session(self) -> Session:
+        path = self._path()
+        used = set(path)
+        messages: list[Message] = []
+        done: set[str] = set()
+        model = None
+        for at in path:
+            value = self.values[at]
+            name = _message_id(value) or f"#{at}"
+            if value["type"] != "assistant" or _is_error(value):
+                messages += self._said(at)
+                continue
+            if name in done:
+                continue
+            done.add(name)
+            group = self.blocks.get(name, [at])
+            used.update(group)
+            model = _text(value["message"], "model") or model
+            answer = self._answer(group)
+            messages += answer
+            wanted = (self.results.get(call.id) for one in answer for call in one.tool_calls)
+            for place in dict.fromkeys(one for one in wanted if one is not None and one not in used):
+                used.add(place)
+                messages += [one for one in self._said(place) if one.role == "tool"]
+        self._count_unused(path, used)
+        self._tell()
+        return Session(messages, model)
+
+    def _path(self) -> list[int]:
+        """The records of the live conversation, oldest first."""
+        leaves = (at for at in reversed(range(len(self.values))) if _speaks(self.values[at]))
+        at = next(leaves, None)
+        path: list[int] = []
+        seen: set[int] = set()
+        while at is not None and at not in seen:
+            seen.add(at)
+            path.append(at)
+            at = self._before(at, seen)
+        path.reverse()
+        if not self.entire and not any(_is_boundary(self.values[at]) for at in path):
+            summaries = [n for n, at in enumerate(path) if self.values[at].get("isCompactSummary") is True]
+            path = path[summaries[-1] :] if summaries else path
+        return path
+
+    def _before(self, at: int, seen: set[int]) -> int | None:
+        """The record before one: its parent, or where that is not in the file, the one above it."""
+        value = self.values[at]
+        if at in self.parents:
+            return self.parents[at]
+        parent = value.get("parentUuid", "")
+        if parent is None and _is_boundary(value):
+            parent = (value.get("logicalParentUuid") or "") if self.entire else None
+        if parent is None and (self.linked or _is_boundary(value)):
+            return None
+        if isinstance(parent, str) and parent in self.places:
+            return self.places[parent]
+        return self._first_above(at, seen)
+
+    def _first_above(self, at: int, seen: set[int]) -> int | None:
+        """The nearest record above one that is not `seen`; what is passed over is passed over once."""
+        passed = [at]
+        while (above := self.above[passed[-1]]) >= 0 and above in seen:
+            passed.append(above)
+        for each in passed:
+            self.above[each] = above
+        return above if above >= 0 else None
+
+    def _relinked(self) -> dict[int, int]:
+        """New parents, by the last compaction, for what it kept of the conversation before it."""
+        boundaries = (value for value in reversed(self.values) if _is_boundary(value))
+        given = next(boundaries, {"compactMetadata": None}).get("compactMetadata")
+        about = given if isinstance(given, dict) else {}
+        kept, anchor = self._kept(about)
+        if not kept or anchor is None or anchor in kept:
+            return {}
+        parents = dict(zip(kept, [anchor, *kept], strict=False))
+        for at, value in enumerate(self.values):
+            if at not in parents and self.places.get(value.get("parentUuid") or "") == anchor:
+                parents[at] = kept[-1]
+        return parents
+
+    def _kept(self, about: dict[str, Any]) -> tuple[list[int], int | None]:
+        """The records that a compaction kept, oldest first, and the one that they come after."""
+        listed, segment = about.get("preservedMessages"), about.get("preservedSegment")
+        if isinstance(listed, dict) and isinstance(listed.get("uuids"), list):
+            kept = [self.places.get(str(name), -1) for name in listed["uuids"]]
+            return ([] if -1 in kept else kept), self.places.get(str(listed.get("anchorUuid")))
+        if not isinstance(segment, dict):
+            return [], None
+        chain: dict[int, None] = {}
+        head = self.places.get(str(segment.get("headUuid")))
+        at = self.places.get(str(segment.get("tailUuid")))
+        while at is not None and at not in chain:
+            chain[at] = None
+            if at == head:
+                return [*chain][::-1], self.places.get(str(segment.get("anchorUuid")))
+            at = self.places.get(str(self.values[at].get("parentUuid")))
+        return [], None
+
+    def _answer(self, group: Sequence[int]) -> list[Message]:
+        """The one message of an answer that was written as several records."""
+        contents = [self.values[at]["message"].get("content") for at in group]
+        content = contents[0] if len(contents) == 1 else _merged(contents)
+        return self._neutral(group[0], "assistant", content)
+
+    def _said(self, at: int) -> list[Message]:
+        """The messages of any record but an answer; none, and counted, if nothing of it was sent."""
+        value = self.values[at]
+        kind = value["type"]
+        if kind == "user" and isinstance(value.get("message"), dict):
+            if value.get("isVisibleInTranscriptOnly") is True and value.get("isCompactSummary") is not True:
+                return self._leave("hidden")
+            return self._neutral(at, "user", value["message"].get("content"))
+        if kind == "assistant":
+            return self._leave("error")
+        if kind == "system" and value.get("subtype") == "local_command":
+            return self._neutral(at, "user", value.get("content"))
+        if kind == "attachment":
+            queued = _queued(value)
+            return self._leave("attachment") if queued is None else self._neutral(at, "user", queued)
+        return []
+
+    def _neutral(self, at: int, role: str, content: Any) -> list[Message]:
+        record = self.records[at]
+        flags = {flag: True for flag in _FLAGS if record.value.get(flag) is True}
+        stamp = record.value.get("timestamp")
+        made = contained(record, {"role": role, "content": content}, self.report)
+        return [
+            msgspec.structs.replace(
+                one,
+                timestamp=stamp if isinstance(stamp, str) else None,
+                meta=flags | (one.meta if isinstance(one.meta, dict) else {}) or msgspec.UNSET,
+            )
+            for one in made or ()
+        ]
+
+    def _leave(self, reason: str) -> list[Message]:
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+        return []
+
+    def _count_unused(self, path: Sequence[int], used: set[int]) -> None:
+        cut = path[0] if path and _is_boundary(self.values[path[0]]) else -1
+        if cut < 0 and path and self.values[path[0]].get("isCompactSummary") is True:
+            cut = path[0]
+        for at, value in enumerate(self.values):
+            if at not in used and _speaks(value):
+                self._leave("compacted" if at < cut else "branch")
+
+    def _tell(self) -> None:
+        for reason, count in self.left_out.items():
+            if count:
+                noun = "record" if count == 1 else "records"
+                message = f"Left out: {count:,} {noun} {_LEFT_OUT[reason]}."
+                self.report.add(Span(0, 0), f"transcript.{reason}", message, Severity.INFORMATION)
+
+
+def _merged(contents: Iterable[Any]) -> list[Any]:
+    """The blocks of an answer's records; of a block that was written twice, the longer or later one."""
+    blocks: list[Any] = []
+    places: dict[Any, int] = {}  # what a block is known by → its place
+    for content in contents:
+        before = len(blocks)
+        fresh = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+        for block in fresh:
+            place = places.get(_known_by(block), before)
+            if place >= before and before and _grows(block, blocks[before - 1]):
+                place = before - 1
+            if place < before:
+                if places.get(_known_by(blocks[place])) == place:
+                    del places[_known_by(blocks[place])]
+                blocks[place] = block
+            else:
+                place = len(blocks)
+                blocks.append(block)
+            places.setdefault(_known_by(block), place)
+    return blocks
+
+
+def _known_by(block: Any) -> Any:
+    """What two records of one block have in common: the id of a call; of anything else, all of it."""
+    if isinstance(block, dict) and block.get("type") == "tool_use" and _text(block, "id"):
+        return "tool_use", block["id"]
+    return block.__class__, json_text(block)
+
+
+def _grows(block: Any, earlier: Any) -> bool:
+    """Whether a block is an earlier one with more text."""
+    if not (
+        isinstance(block, dict) and isinstance(earlier, dict) and block.get("type") == earlier.get("type")
+    ):
+        return False
+    key = "thinking" if block.get("type") == "thinking" else "text"
+    old, new = earlier.get(key), block.get(key)
+    return isinstance(old, str) and isinstance(new, str) and bool(old) and new.startswith(old)
+
+
+def _uuid(record: Record, index: int) -> str:
+    return _text(record.value, "uuid") or f"#{index}"
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _message_id(value: dict[str, Any]) -> str:
+    """What the records of one answer share: the message's id, or else the record's own."""
+    message = value.get("message")
+    return (_text(message, "id") if isinstance(message, dict) else "") or _text(value, "uuid")
+
+
+def _results(value: dict[str, Any]) -> list[str]:
+    """The ids of the calls whose results a record holds."""
+    message = value.get("message")
+    content = message.get("content") if isinstance(message, dict) and value["type"] == "user" else None
+    if not isinstance(content, list):
+        return []
+    return [
+        _text(block, "tool_use_id")
+        for block in content
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+    ]
+
+
+def _queued(value: dict[str, Any]) -> Any:
+    """What a user said while the model was busy, or None."""
+    attachment = value.get("attachment")
+    if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+        return None
+    return attachment.get("prompt")
+
+
+def _speaks(value: dict[str, Any]) -> bool:
+    """Whether a record holds a message, whoever's."""
+    if value["type"] in ("user", "assistant"):
+        return isinstance(value.get("message"), dict)
+    if value["type"] == "system":
+        return value.get("subtype") == "local_command"
+    return value["type"] == "attachment" and _queued(value) is not None
+
+
+def _is_boundary(value: dict[str, Any]) -> bool:
+    return value.get("type") == "system" and value.get("subtype") == "compact_boundary"
+
+
+def _is_sidechain(value: dict[str, Any]) -> bool:
+    return value.get("isSidechain") is True or bool(value.get("parent_tool_use_id"))
+
+
+def _is_error(value: dict[str, Any]) -> bool:
+    return value.get("isApiErrorMessage") is True or not isinstance(value.get("message"), dict)

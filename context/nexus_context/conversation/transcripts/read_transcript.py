@@ -1,0 +1,276 @@
+"""A transcript's bytes → conversations of neutral messages, whatever program wrote them.
+
+Read are, as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own form; bodies of
+requests (`messages`, and what their log put around them); session files of Claude Code; tau-bench's records
+(`traj`).
+
+1. Each record is taken for what it looks like; messages that follow each other are one conversation, a body
+   or a benchmark's record is one of its own.
+2. The system messages that a conversation begins with are its system prompt; later ones stay where they are.
+3. What cannot be read is a problem with its place, and the rest is read. An error of ours is one, too.
+4. Nothing is read past LIMIT, also of what a compressed file unpacks to, nor past the other limits
+   (`limits`).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.transcripts import chat_records, claude_code, read_limits
+from nexus_context.conversation.transcripts.read_limits import GZIP
+from nexus_context.conversation.transcripts.records import Record, Refusal, Report, records
+from nexus_context.errors import Problem, Severity, Span
+
+LIMIT = 64 << 20
+"""Largest transcript, packed and unpacked, in bytes."""
+
+Format = Literal["neutral", "openai", "anthropic", "claude-code", "tau-bench"]
+
+_START = Span(0, 0)  # of the file as a whole
+_OF_RECORDS = ("transcript.message", "transcript.more")  # of no use where none is a message
+_NO_JSON = ("transcript.json", "layer.encoding")
+_BROKEN = ("transcript.gzip", "transcript.too-large")
+_WRAPPERS = ("body", "request")
+_EXPECTED = (
+    "Expected are JSON lines or a list of messages (role and content), bodies of requests (messages), "
+    "a session file of Claude Code, or tau-bench's records (traj)."
+)
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """One conversation. `name` tells it from others of its file; `model` is the one it was held with."""
+
+    messages: tuple[Message, ...]
+    system: str | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    name: str = ""
+    model: str | None = None
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """What came of reading one transcript. `format` is None where nothing was understood.
+
+    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    """
+
+    format: Format | None
+    conversations: tuple[Conversation, ...]
+    problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
+
+
+def read(
+    data: bytes | str, path: str, *, entire: bool = False, refusal: Refusal = lambda _: None
+) -> Transcript:
+    """Read a transcript; never raises, whatever the data is.
+
+    `entire` also reads what stands before the compactions of a session: what happened, instead of what the
+    model would be sent. `path` is for the problems. `refusal` tells which messages the caller cannot keep:
+    they are left out, and reported.
+    """
+    report = Report(path, refusal)
+    text = data if isinstance(data, str) else _text(data, path, report)
+    if read_limits.values_in(text, read_limits.MOST_VALUES) > read_limits.MOST_VALUES:
+        report.add(_START, "transcript.too-large", read_limits.too_many_values())
+        text = ""
+    found = records(path, text, report)
+    reader = _Conversations(report)
+    if claude_code.is_session(record.value for record in found):
+        linked = [record for record in found if claude_code.is_record(record.value)]
+        try:
+            reader.take_session(linked, entire=entire)
+        except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
+            report.add_internal(_START, "The session", error)
+        found = [record for record in found if not claude_code.is_record(record.value)]
+    for record in found:
+        try:
+            reader.take(record)
+        except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
+            report.add_internal(record.span, record.place, error)
+    reader.close()
+    kept = tuple(one for one in reader.conversations if one.messages or one.system)
+    problems = report.problems()
+    if not kept:
+        problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
+        if _is_other(text, found, problems):
+            line = text[: len(text) - len(text.lstrip())].count("\n") + 1
+            said = f"The file is no transcript: line {line} is not JSON. {_EXPECTED}"
+            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, said),)
+        if all(problem.severity is not Severity.ERROR for problem in problems):
+            said = "The file holds no message." if text.strip() else "The file is empty."
+            empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{said} {_EXPECTED}")
+            problems = (empty, *problems)
+    lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
+    return Transcript(reader.format if kept else None, kept, problems, lines)
+
+
+def joined(conversations: Sequence[Conversation]) -> Conversation:
+    """All conversations as one: the first system prompt and model, the tools of all by name."""
+    tools: dict[str, dict[str, Any]] = {}
+    for conversation in conversations:
+        for tool in conversation.tools:
+            tools.setdefault(_tool_name(tool), tool)
+    return Conversation(
+        tuple(message for one in conversations for message in one.messages),
+        next((one.system for one in conversations if one.system is not None), None),
+        tuple(tools.values()),
+        f"{len(conversations):,} conversations",
+        next((one.model for one in conversations if one.model is not None), None),
+    )
+
+
+class _Conversations:
+    """Sorts records into conversations."""
+
+    def __init__(self, report: Report) -> None:
+        self.conversations: list[Conversation] = []
+        self.format: Format = "neutral"
+        self._report = report
+        self._loose: list[Record] = []
+
+    def take_session(self, found: list[Record], *, entire: bool) -> None:
+        self.format = "claude-code"
+        made = claude_code.convert(found, self._report, entire=entire)
+        self.conversations.append(Conversation(tuple(made.messages), model=made.model))
+
+    def take(self, record: Record) -> None:
+        value = record.value
+        inner = _unwrapped(value)
+        given = inner if isinstance(inner, list) else _listed(inner)
+        if given is None:
+            choice = _choice(value)
+            self._note(choice)
+            self._loose.append(record._replace(value=choice))
+            return
+        self.close()
+        if isinstance(inner, dict) and "traj" in inner:
+            self.format = "tau-bench"
+        name = _name(value) or f"{len(self.conversations) + 1}"
+        self._add(
+            [Record(item, record.span, f"{record.place}, message {at}") for at, item in enumerate(given, 1)],
+            about=inner if isinstance(inner, dict) else {},
+            name=name,
+        )
+
+    def close(self) -> None:
+        """Make a conversation of the messages that are in none yet."""
+        if self._loose:
+            self._add(self._loose, about={}, name="")
+            self._loose = []
+
+    def _add(self, found: Iterable[Record], *, about: dict[str, Any], name: str) -> None:
+        listed = list(found)
+        for record in listed:
+            self._note(record.value)
+        said = chat_records.convert(listed, self._report)
+        system, rest = _leading_system(said)
+        if "system" in about:
+            self._note_form("anthropic")
+            system = _system_text(about["system"])
+        tools = about.get("tools")
+        model = about.get("model")
+        self.conversations.append(
+            Conversation(
+                tuple(rest),
+                system,
+                tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
+                name,
+                model if isinstance(model, str) and model else None,
+            )
+        )
+
+    def _note(self, value: Any) -> None:
+        self._note_form(chat_records.form_of(value))
+
+    def _note_form(self, form: Any) -> None:
+        """Remember whose form it is: the first that can be told."""
+        if self.format == "neutral" and form is not None:
+            self.format = form
+
+
+def _text(data: bytes, path: str, report: Report) -> str:
+    if data.startswith(GZIP):
+        data = _unpacked(data, report)
+    elif len(data) > LIMIT:
+        said = f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
+        report.add(_START, "transcript.too-large", said)
+        return ""
+    decoded = files.decode(path, data)
+    for problem in decoded.problems:
+        if problem.code == "layer.encoding":  # marks, line ends and NULs do no harm to JSON lines
+            report.add(problem.span, problem.code, problem.message)
+    return decoded.text or ""
+
+
+def _is_other(text: str, found: Sequence[Record], problems: Sequence[Problem]) -> bool:
+    """Whether a text of which nothing was understood is something else, rather than a broken transcript."""
+    first = text.lstrip().removeprefix("[").lstrip()[:1]
+    return (
+        first not in ("", "{")
+        and not any(isinstance(record.value, dict) for record in found)
+        and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
+        and all(problem.code not in _BROKEN for problem in problems)
+    )
+
+
+def _unpacked(data: bytes, report: Report) -> bytes:
+    """The content of a gzip file, as far as it is whole and within the limits."""
+    found = read_limits.unpacked(data, LIMIT)
+    if found.problem is not None:
+        code = "transcript.too-large" if found.refused else "transcript.gzip"
+        report.add(_START, code, found.problem)
+    return found.data
+
+
+def _unwrapped(value: Any) -> Any:
+    """A request's body, taken out of what its log put around it."""
+    if isinstance(value, dict) and "role" not in value:
+        for key in _WRAPPERS:
+            if isinstance(value.get(key), dict) and _listed(value[key]) is not None:
+                return value[key]
+    return value
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The messages of a body or of a benchmark's record."""
+    if not isinstance(value, dict) or "role" in value:
+        return None
+    return next((value[key] for key in ("messages", "traj") if isinstance(value.get(key), list)), None)
+
+
+def _choice(value: Any) -> Any:
+    """The message in an answer of chat completions, anything else as it is."""
+    choices = value.get("choices") if isinstance(value, dict) and "role" not in value else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first["message"] if isinstance(first, dict) and "message" in first else value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, dict):
+        return ""
+    if "task_id" in value:
+        trial = f", trial {value['trial']}" if "trial" in value else ""
+        return f"task {value['task_id']}{trial}"
+    return next((value[key] for key in ("custom_id", "id") if isinstance(value.get(key), str)), "")
+
+
+def _leading_system(said: list[Message]) -> tuple[str | None, list[Message]]:
+    count = next((at for at, message in enumerate(said) if message.role != "system"), len(said))
+    return ("\n\n".join(map(text_of, said[:count])) if count else None), said[count:]
+
+
+def _system_text(given: Any) -> str | None:
+    """A system prompt of Anthropic's: text, or blocks of text."""
+    if isinstance(given, list):
+        texts = (block.get("text") for block in given if isinstance(block, dict))
+        return "\n\n".join(text for text in texts if isinstance(text, str))
+    return given if isinstance(given, str) else None
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    function = tool.get("function")
+    named = function if isinstance(function, dict) else tool
+    return str(named.get("name", ""))

@@ -1,0 +1,382 @@
+"""The agents that config.json names: where they work, and what of their definitions cannot be.
+
+What could not be started is an error, what would be started and has nothing of it a warning.
+
+1. `cwd` is relative to the directory of the layer that says it, in the global file to the folder.
+2. A directory that is not there is an error of a workspace file; the global one speaks for many folders. One
+   that is outside, or that a link leads out to, is a warning: another workspace folder may have it.
+3. An agent's parent is the folder itself, or another agent of the settings; a parent that nobody defines is
+   an error, as are agents that are each other's parents, or more of them below each other than may be.
+4. Permissions and tools only narrow from the folder down: a level that is wider than the parent's, patterns
+   that it does not allow, or tools that it cannot have would be refused. So would anything but a worker
+   below a worker, and a name that no agent can have.
+5. A pattern of tools that the settings switch off, or that is nearly the name of an MCP server, is a warning;
+   so is one that names a server which an agent above was not granted, for then there is nothing to hand down.
+   `mcp__` names a server for sure: one that is not there is a warning, too.
+6. A stale file's value may be gone from its text: nothing is said of it.
+7. Where a directory in the opened folder is read, for an agent there, only what its own file says is looked
+   at: what others say holds elsewhere, too, where more may be allowed.
+8. Only the directories are looked at on every load: what the settings themselves come to is remembered.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from nexus_context.config import fixes
+from nexus_context.config.limits import MOST_AGENTS
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import Effective, Provenance
+from nexus_context.config.patterns import Patterns, literally, servers_named
+from nexus_context.config.scope import LEVELS
+from nexus_context.errors import Problem, Related, Severity
+from nexus_context.files import exists, is_dir
+from nexus_context.jsontext import pointer_text
+from nexus_context.layers.agent_ancestry import (
+    MAIN,
+    MAX_DEPTH,
+    WORKER,
+    Has,
+    cycles,
+    granted,
+    listed_in,
+    parent_of,
+)
+from nexus_context.layers.bootstrap import agent_file
+from nexus_context.layers.model import GLOBAL, LOCAL, AgentRemarks, Layers
+from nexus_context.layers.text_reader import Reading
+from nexus_context.layers.walk import Place, within
+
+__all__ = ["MAIN", "MAX_DEPTH", "agent_problems", "configured_directory"]
+
+MOST_REMARKS = 100  # of one folder's agents; what is past that is not looked for
+MAX_LOOKED_AT = 64  # agents whose directories are looked for
+_MCP = "mcp__"
+_SHOWN = 8  # names that a message lists
+
+
+def configured_directory(layers: Layers, agent: str) -> str | None:
+    """The absolute path that the settings give an agent; None where they do not."""
+    origin = _origin(layers.effective, agent, "cwd")
+    if origin is None:
+        return None
+    layer = next((one for one in layers.layers if one.name == origin.layer), None)
+    base = layers.folder if layer is None or not layer.in_workspace else layer.directory
+    return os.path.normpath(os.path.join(base, str(origin.value)))
+
+
+def agent_problems(
+    reading: Reading,
+    effective: Effective,
+    places: Sequence[Place],
+    servers: Sequence[McpServer],
+) -> Iterator[Problem]:
+    """What is wrong with the agents of the settings, at the exact values."""
+    agents = effective.get("/agents")
+    if not isinstance(agents, dict) or not agents:
+        return
+    by_name = {place.name: place for place in places}
+    own = by_name.get(LOCAL)
+    told = by_name.keys() if own is None or own.tree == own.directory else {LOCAL}
+    names = tuple(dict.fromkeys(server.name for server in servers))
+    looked = _Look(reading, effective, agents, names, frozenset(told))
+    for name in list(agents)[:MAX_LOOKED_AT]:
+        if name != MAIN:
+            yield from looked.directory(name, by_name)
+    yield from looked.remarks()
+
+
+class _Look:
+    """The agents of one folder's settings while they are looked at; `told` are the layers to speak of."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        effective: Effective,
+        agents: dict[str, Any],
+        servers: tuple[str, ...],
+        told: frozenset[str],
+    ) -> None:
+        self.reading = reading
+        self.effective = effective
+        self.agents = agents
+        self.servers = servers
+        self.told = told
+        self._tools = functools.cache(lambda agent: Patterns(listed_in(agents[agent], "tools")))
+        self._allowed = functools.cache(Patterns)
+        self._servers, self._names = Patterns(map(literally, servers)), frozenset(servers)
+        self._named = functools.cache(self._is_named)
+        self._granted = functools.cache(self._granted_to)
+
+    def remarks(self) -> tuple[Problem, ...]:
+        """What is wrong whatever is on the disk; worked out once for the same settings and servers."""
+        merged, documents = self.reading.merged, self.reading.documents
+        layers = merged.layers if merged else ()
+        present = tuple(documents.get(one.document.path) is one.document for one in layers)
+        known = self.reading.previous.agents
+        if (
+            known is None
+            or known.effective is not self.effective
+            or (known.present, known.servers, known.told) != (present, self.servers, self.told)
+        ):
+            every = (problem for name in islice(self.agents, MOST_AGENTS) for problem in self._of(name))
+            problems = tuple(islice(every, MOST_REMARKS))
+            known = AgentRemarks(self.effective, present, self.servers, self.told, problems)
+        self.reading.agents = known
+        return known.problems
+
+    def _of(self, name: str) -> Iterator[Problem]:
+        merged = self.reading.merged
+        if merged is not None and merged.layers:
+            self.reading.checkpoint(merged.layers[-1].document.path)
+        yield from self.name(name)
+        if name != MAIN:
+            yield from self.parent(name)
+            yield from self.role(name)
+            yield from self.permissions(name)
+            yield from self.tools(name)
+
+    def name(self, name: str) -> Iterator[Problem]:
+        if name == MAIN:
+            message = (
+                f"{fixes.quoted(name)} is the folder's own agent, and no other can have its name. Choose"
+            )
+            message += " another name."
+        elif agent_file(name) is None:
+            message = (
+                f"{fixes.quoted(name)} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or"
+            )
+            message += " `-`, the first no `.` or `-`."
+        else:
+            return
+        pointer = ("agents", name)
+        for layer in self.reading.merged.layers if self.reading.merged else ():
+            document = layer.document
+            present = self.reading.documents.get(document.path) is document
+            if present and layer.name in self.told and name in (document.value or {}).get("agents", {}):
+                span = document.key_span(pointer) or document.span(pointer)
+                yield Problem(document.path, span, "config.agent-name", Severity.ERROR, message)
+
+    def directory(self, name: str, places: dict[str, Place]) -> Iterator[Problem]:
+        origin = self._origin(name, "cwd")
+        if origin is None or origin.layer not in places or origin.layer == GLOBAL:
+            return
+        place = places[origin.layer]
+        path = os.path.normpath(os.path.join(place.directory, str(origin.value)))
+        self.reading.watch.add(path)
+        if not is_dir(path):
+            why = "is not a directory" if exists(path) else "does not exist"
+            message = f"{path} {why}: agent {fixes.quoted(name)} could not work there. "
+            message += "Create it or correct the path."
+            yield _problem(origin, "config.agent-cwd", message)
+            return
+        real = self.reading.real_path(path)
+        if not within(real, self.reading.real_path(place.tree)):
+            leads = "" if not within(path, place.tree) else f" leads to {real}, which"
+            message = (
+                f"{path}{leads} is outside {place.tree}: agent {fixes.quoted(name)} could work there only "
+                f"while a workspace folder has it, too. Open it as one, or choose one in {place.tree}."
+            )
+            yield _problem(origin, "config.agent-cwd", message, Severity.WARNING)
+
+    def parent(self, name: str) -> Iterator[Problem]:
+        origin = self._origin(name, "parent")
+        if origin is None:
+            return
+        parent = str(origin.value)
+        if parent != MAIN and parent not in self.agents:
+            near = fixes.meant(parent, (*self.agents, MAIN))
+            hint = f": did you mean {fixes.quoted(near)}?" if near else ". Define it, or remove this."
+            message = f"There is no agent {fixes.quoted(parent)}{hint}"
+            yield _problem(origin, "config.agent-parent", message, instead=near)
+        elif name in self.cycles:
+            yield self._cycle(name, origin)
+        elif name in self.has and (depth := self.has[name].depth) > MAX_DEPTH:
+            message = (
+                f"{fixes.quoted(name)} would be {depth} deep, and agents are at most {MAX_DEPTH}: "
+                "it could not be started. Choose a parent further up."
+            )
+            yield _problem(origin, "config.agent-depth", message)
+
+    def role(self, name: str) -> Iterator[Problem]:
+        above, origin = parent_of(self.agents[name]), self._origin(name, "role")
+        has = self.has.get(above)
+        if has is None or origin is None or has.role != WORKER or origin.value == WORKER:
+            return
+        message = (
+            f"{fixes.quoted(name)} is below the worker {fixes.quoted(above)}, which may start workers only, "
+            f"no {origin.value}. Make it a worker, or {fixes.quoted(above)} a manager."
+        )
+        yield _problem(origin, "config.agent-role", message, instead=WORKER)
+
+    def permissions(self, name: str) -> Iterator[Problem]:
+        above = parent_of(self.agents[name])
+        known = above != MAIN and above in self.has
+        whose = f"its parent {fixes.quoted(above)}" if known else "the folder"
+        has = self.has[above if known else MAIN]  # nobody has more than the folder
+        origin = self._origin(name, "permissions", "level")
+        if origin is not None and LEVELS.index(origin.value) > LEVELS.index(has.level):
+            message = (
+                f'"{origin.value}" is wider than the "{has.level}" of {whose}, and an agent never has more '
+                f'than its parent. Write "{has.level}" or less.'
+            )
+            yield _problem(origin, "config.agent-permissions", message, instead=has.level)
+        for number, pattern in enumerate(listed_in(self.agents[name], "permissions", "allow")):
+            origin = self._origin(name, "permissions", "allow", str(number))
+            if origin is not None and has.allow and not self._allowed(has.allow).cover(pattern):
+                message = (
+                    f"{fixes.quoted(pattern)} is more than {whose} is allowed, and an agent never has more "
+                    f"than its parent. Name what is within {_listed(has.allow)}."
+                )
+                yield _problem(origin, "config.agent-permissions", message)
+
+    def tools(self, name: str) -> Iterator[Problem]:
+        for number, pattern in enumerate(listed_in(self.agents[name], "tools")):
+            origin = self._origin(name, "tools", str(number))
+            if origin is None:
+                continue
+            lacking, server = self._lacking(name, pattern), self._unknown(pattern)
+            severity = Severity.WARNING if lacking is None else Severity.ERROR
+            near = None if server is None else fixes.meant(server, self.servers)
+            if server is not None and near is not None:
+                head = _MCP if pattern.startswith(_MCP) else ""
+                meant = head + near + pattern[len(head + server) :]
+                message = (
+                    f"There is no MCP server {fixes.quoted(server)}: did you mean {fixes.quoted(meant)}?"
+                )
+                yield _problem(origin, "config.agent-tool", message, severity, instead=meant)
+                continue
+            said = self._nothing(name, pattern, server) if lacking is None else lacking
+            if said is not None:
+                yield _problem(origin, "config.agent-tool", said, severity)
+
+    def _lacking(self, name: str, pattern: str) -> str | None:
+        """Why the agent could not be given a tool: one above it has none that the pattern could mean."""
+        has = self.has.get(parent_of(self.agents[name]))
+        for above, tools in reversed(has.tools if has is not None else ()):
+            if not self._tools(above).meet(pattern):
+                own = f"{_listed(tools)}. Choose among those" if tools else "none. Remove it"
+                return (
+                    f"{fixes.quoted(name)} could not be given {fixes.quoted(pattern)}: {fixes.quoted(above)} "
+                    f"above it has {own}, or add it to the tools of {fixes.quoted(above)}."
+                )
+        return None
+
+    def _nothing(self, name: str, pattern: str, unknown: str | None) -> str | None:
+        """Why the agent has nothing of a pattern that it could be given; `unknown` is a server of no name."""
+        off = self.disabled.naming(pattern)
+        if off is not None:
+            shown = fixes.quoted(pattern)
+            return f"{shown} names no tool: tools.disabled has {fixes.quoted(off)}. Remove one of them."
+        if unknown is not None and pattern.startswith(_MCP):
+            shown = fixes.quoted(pattern)
+            there = f"There are {_listed(self.servers)}" if self.servers else "None is configured"
+            return (
+                f"{shown} gives {fixes.quoted(name)} nothing: there is no MCP server {fixes.quoted(unknown)}."
+                f" {there}."
+            )
+        without = self._without(name, pattern)
+        if without is None:
+            return None
+        above, server = without
+        shown = fixes.quoted(pattern)
+        return (
+            f"{shown} gives {fixes.quoted(name)} nothing of the MCP server {fixes.quoted(server)}: "
+            f"{fixes.quoted(above)} above it has none. Add {shown} to the tools of {fixes.quoted(above)}."
+        )
+
+    def _unknown(self, pattern: str) -> str | None:
+        """What a pattern names as an MCP server, if there is none that it could mean."""
+        return next((one for one in servers_named(pattern) if not self._named(one)), None)
+
+    def _is_named(self, server: str) -> bool:
+        """Whether a pattern of servers stands for one that there is."""
+        return self._servers.meet(server)
+
+    def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
+        """The nearest agent above that was not granted a server, and the server that the pattern names."""
+        named = [one for one in servers_named(pattern) if one in self._names]
+        above = parent_of(self.agents[name])
+        while named and above != MAIN and above in self.has and self.has[above].depth < MAX_DEPTH:
+            granted = self._granted(above)
+            lacking = next((server for server in named if not granted.matches(server)), None)
+            if lacking is not None:
+                return above, lacking
+            above = parent_of(self.agents[above])
+        return None
+
+    @functools.cached_property
+    def has(self) -> dict[str, Has]:
+        """What each agent has that is below the folder."""
+        level, allow = self.effective.get("/permissions/level"), self.effective.get("/permissions/allow")
+        return granted(self.agents, str(level), tuple(allow or ()))
+
+    @functools.cached_property
+    def cycles(self) -> dict[str, list[str]]:
+        """The agents that are each other's parents."""
+        return cycles(self.agents, self.has)
+
+    @functools.cached_property
+    def disabled(self) -> Patterns:
+        """The tools that the settings switch off."""
+        return Patterns(self.effective.get("/tools/disabled") or ())
+
+    def _granted_to(self, name: str) -> Patterns:
+        """The MCP servers that an agent of the settings was granted by name."""
+        tools = listed_in(self.agents[name], "tools")
+        return Patterns(server for tool in tools for server in servers_named(tool))
+
+    def _cycle(self, name: str, origin: Provenance) -> Problem:
+        cycle = self.cycles[name]
+        at = cycle.index(name)
+        line = [*cycle[at:], *cycle[:at], name]
+        shown = " → ".join(line if len(line) <= _SHOWN else [*line[: _SHOWN - 2], "…", name])
+        message = f"These agents are each other's parents: {shown}. Remove one of the parents."
+        other = self._origin(line[1], "parent") if len(cycle) > 1 else None
+        related = () if other is None else (Related(other.path, other.span, "The next one is here."),)
+        return Problem(origin.path, origin.span, "config.agent-cycle", Severity.ERROR, message, None, related)
+
+    def _origin(self, name: str, *steps: str) -> Provenance | None:
+        """Where a value that counts stands in a text that is there now."""
+        origin = _origin(self.effective, name, *steps)
+        if origin is None or origin.layer not in self.told:
+            return None
+        if self.reading.documents.get(origin.path) is not origin.document:
+            return None
+        return origin
+
+
+@functools.lru_cache(maxsize=64)
+def _place(name: str) -> str:
+    return pointer_text(("agents", name))
+
+
+def _origin(effective: Effective, name: str, *steps: str) -> Provenance | None:
+    chain = effective.provenance.get("/".join((_place(name), *steps)), ())
+    origin = next((entry for entry in chain if entry.wins and entry.document is not None), None)
+    return None if origin is None or origin.value is None else origin
+
+
+@functools.lru_cache(maxsize=64)
+def _listed(names: tuple[str, ...]) -> str:
+    shown = [fixes.quoted(one) for one in names[:_SHOWN]]
+    return fixes.listed(shown if len(names) <= _SHOWN else [*shown, f"{len(names) - _SHOWN} more"])
+
+
+def _problem(
+    origin: Provenance,
+    code: str,
+    message: str,
+    severity: Severity = Severity.ERROR,
+    *,
+    instead: str | None = None,
+) -> Problem:
+    """A problem of a value; `instead` is what it is surely meant to be."""
+    fix = None
+    if instead is not None and origin.document is not None:
+        fix = fixes.replace(origin.document, origin.pointer, fixes.as_json(instead))
+    return Problem(origin.path, origin.span, code, severity, message, fix)

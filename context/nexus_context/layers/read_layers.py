@@ -1,0 +1,344 @@
+"""Read a folder's layers.
+
+1. `context.ancestor_depth` comes from the local file, else the global one. Where neither sets it, ancestors
+   are read up to the root of the folder's repository, and up to DEFAULT_DEPTH where that is farther.
+2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
+3. A packaged default counts only where the global layer has no such file.
+4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own. Where
+   it has none and nothing can have changed, the layers are the ones that were read before.
+5. A directory in an opened folder is read with all that the folder is read with: as deep as its settings say.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import functools
+import os
+from collections.abc import Callable, Collection, Mapping
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.config.mcp import McpServer
+from nexus_context.config.merge import ConfigLayer, Effective, merge
+from nexus_context.config.picked_model import ModelChoice
+from nexus_context.deadline import Deadline
+from nexus_context.errors import Problem
+from nexus_context.files import JSON_LIMIT
+from nexus_context.layers.agent_definitions import agent_problems
+from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
+from nexus_context.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
+from nexus_context.layers.model import (
+    DEFAULTS,
+    GLOBAL,
+    LOCAL,
+    Layer,
+    LayerFile,
+    Layers,
+    LayerSkill,
+    Reach,
+)
+from nexus_context.layers.servers import find_servers
+from nexus_context.layers.skills import find_skills
+from nexus_context.layers.text_reader import JsonFile, Reading, check_settings
+from nexus_context.layers.unknown_model import unknown_model
+from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, Place, Walk
+
+DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
+DEFAULT_INSTRUCTIONS = "NEXUS.md"
+DEFAULT_DEPTH = 2
+MAX_DEPTH = 10
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Where layers are looked for, besides the folder.
+
+    `home` is the global directory (`~/.nexus3`), `user_home` where the walk upwards ends. `overlays` maps
+    absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
+    absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
+    folder is read for; `root` is the opened folder if that is another one, which the folder's path begins
+    with. `deadline` says when reading has to end. `choice` is the model that the user picked in the editor.
+    """
+
+    home: str
+    user_home: str
+    overlays: Mapping[str, str]
+    environ: Mapping[str, str]
+    which: Callable[[str], str | None] | None = None
+    agent: str | None = None
+    root: str | None = None
+    deadline: Deadline | None = None
+    choice: ModelChoice | None = None
+
+
+def read_layers(
+    folder: str,
+    *,
+    home: str,
+    user_home: str,
+    overlays: Mapping[str, str],
+    environ: Mapping[str, str],
+    previous: Layers | None = None,
+    agent: str | None = None,
+) -> Layers:
+    """Everything that the files of an absolute folder say; never raises for anything that they may be.
+
+    For the arguments see `Surroundings`. `previous` is an earlier result: what is unchanged is taken from
+    it, and of a JSON file that broke since, its last good value.
+    """
+    around = Surroundings(home, user_home, overlays, environ, agent=agent)
+    layers, reading = open_layers(folder, around, previous)
+    return with_reading(layers, reading)
+
+
+def open_layers(
+    folder: str, around: Surroundings, previous: Layers | None, changed: Collection[str] | None = None
+) -> tuple[Layers, Reading]:
+    """The layers, and the reading that goes on with what their instruction files import.
+
+    `changed` are the only paths that can have changed since `previous`; None: any may have.
+    """
+    root = around.root or folder
+    memory = None if previous is None else previous.memory
+    if memory is not None and previous is not None and previous.root != root:  # what may be read is another
+        memory = memory.of_files()
+    reading = Reading(around.overlays, memory, changed, around.deadline, around.choice)
+    if (
+        previous is not None
+        and changed is not None
+        and not changed
+        and _as_read(previous, folder, root, around.choice)
+    ):
+        definitions = _definitions(previous, around.agent)
+        if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
+            reading.resume(previous)
+            reading.watch.update(definitions)
+            return previous, reading
+    places, configs, reach = _places(reading, folder, root, around)
+    effective = _settings(reading, places, configs, root, around.home)
+    contain = functools.partial(reading.contain, folder)
+    nothing: list[list[LayerFile]] = [[] for _ in places]
+    no_servers: tuple[tuple[McpServer, ...], list[list[LayerFile]]] = (), nothing
+    no_skills: tuple[list[list[LayerFile]], tuple[LayerSkill, ...]] = nothing, ()
+    reading.problems.extend(contain(lambda: tuple(unknown_model(reading, effective)), ()))
+    names = contain(lambda: instruction_names(reading, effective), [DEFAULT_INSTRUCTIONS])
+    instructions = _instructions(reading, places, names, effective)
+    bootstrap = contain(lambda: find_bootstrap(reading, places, around.agent), nothing)
+    search = functools.cache(
+        around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
+    )
+    servers, mcp_files = contain(
+        lambda: find_servers(reading, places, effective, environ=around.environ, which=search), no_servers
+    )
+    reading.problems.extend(contain(lambda: tuple(agent_problems(reading, effective, places, servers)), ()))
+    counts = [
+        place if own or mcp or config is not None or not (place.optional or place.name == DEFAULTS) else None
+        for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)
+    ]
+    skill_files, skills = contain(
+        lambda: find_skills(reading, counts, effective, around.user_home), no_skills
+    )
+    settings = [[_config_file(config)] if config else [] for config in configs]
+    found = zip(counts, instructions, bootstrap, settings, mcp_files, skill_files, strict=True)
+    every = tuple(_layer(place, *listed) for place, *listed in found if place is not None)
+    kept = reading.memory()
+    bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills, reach=reach)
+    return with_reading(bare, reading), reading
+
+
+def unread_layers(
+    folder: str, around: Surroundings, previous: Layers | None, problem: Problem
+) -> tuple[Layers, Reading]:
+    """The layers of a folder that could not be read at all: those of before, or none.
+
+    The next load reads everything again.
+    """
+    reading = Reading(around.overlays, None)
+    if previous is not None:
+        reading = Reading(around.overlays, previous.memory, ())
+        reading.resume(previous)
+    reading.problems = [*(each for each in reading.problems if each != problem), problem]
+    reading.watch.update((folder + os.sep, os.path.join(folder, CONFIG_DIRECTORY, "")))
+    reading.failed = True
+    if previous is not None:
+        return previous, reading
+    root, effective = around.root or folder, merge(())
+    return Layers(folder, root, (), (), effective, (), (), {}, {}, {}, (), reading.memory()), reading
+
+
+def _as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | None) -> bool:
+    """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
+    merged = layers.memory.merged
+    if merged is None or merged.choice != choice:
+        return False
+    return layers.folder == folder and layers.root == root and merged.effective is layers.effective
+
+
+def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
+    """Where an agent's own definition could be; None where the layers have one already."""
+    files = (file.path for layer in layers.layers for file in layer.files if file.kind == "agent")
+    if any(os.path.basename(path) != AGENT_FILE for path in files):
+        return None
+    name = agent_file(agent)
+    return [] if name is None else [os.path.join(layer.config_directory, name) for layer in layers.layers]
+
+
+def with_reading(layers: Layers, reading: Reading) -> Layers:
+    """The layers with all that has been read for them so far."""
+    reading.real_files.close()
+    texts = {
+        path: read.text
+        for path, read in reading.reads.items()
+        if read.text is not None and reading.refusals.get(path) is None  # nobody is to see those
+    }
+    return msgspec.structs.replace(
+        layers,
+        skipped=tuple(reading.skipped),
+        problems=tuple(reading.problems),
+        documents=reading.documents,
+        texts=texts,
+        good=reading.good,
+        watch=tuple(sorted(path for path in reading.watch if not path.startswith(DEFAULTS_DIRECTORY))),
+        memory=reading.memory(),
+        links=reading.links,
+    )
+
+
+def _places(
+    reading: Reading, folder: str, root: str, around: Surroundings
+) -> tuple[list[Place], list[JsonFile | None], Reach]:
+    """All places in layer order, the settings file of each, and how far up they reach."""
+    home = around.home
+    walk = Walk(home=home, user_home=around.user_home, overlays=around.overlays, real_path=reading.real_path)
+    opened = walk.opened(folder, root)
+    user = Place(GLOBAL, os.path.dirname(home), walk.user_directory())
+    packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
+    opened_configs = [_read_config(reading, place) for place in opened]
+    own = walk.root_of(opened, root)
+    roots = [config for place, config in zip(opened, opened_configs, strict=True) if place is own]
+    user_config = _read_config(reading, user)
+    counts = user_config is not None and user_config.used is not None
+    packaged_config = None if counts else _read_config(reading, packaged)
+    depth = _configured_depth([*roots, user_config, packaged_config])
+    repository = _repository(reading, walk, root)
+    if depth is None:
+        depth = max(DEFAULT_DEPTH, len(repository))
+    nothing: list[Place] = []
+    above = reading.contain(root, lambda: walk.above(root, depth), nothing)
+    higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
+    reach = Reach(
+        (
+            *((place.directory, 0) for place in reversed(opened)),
+            *sorted(((each, _height(root, each)) for each in higher), key=itemgetter(1)),
+        ),
+        depth,
+        walk.stop,
+    )
+    reading.skipped.extend(walk.skipped)
+    reading.problems.extend(walk.problems)
+    places = [packaged, user, *above, *opened]
+    above_configs = [_read_config(reading, place) for place in above]
+    configs = [packaged_config, user_config, *above_configs, *opened_configs]
+    for place in places[1:]:
+        _watch_directories(reading, place)
+    # what is refused today may be readable after a chmod
+    reading.watch.update(each.path for each in reading.skipped)
+    return places, configs, reach
+
+
+def _read_config(reading: Reading, place: Place) -> JsonFile | None:
+    """The settings file of a place; None where it may not be read."""
+    if place.config_directory is None:
+        return None
+    path = os.path.join(place.config_directory, "config.json")
+    if not reading.is_there(place, path, JSON_LIMIT):
+        missing = reading.refusals.get(path) is None and not place.optional
+        return JsonFile(path, "missing", None, None) if missing else None
+    document = reading.document(path)
+    return reading.settle(path, document, reading.check(document, check_settings) if document else ())
+
+
+def _layer(place: Place, *files: list[LayerFile]) -> Layer:
+    config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
+    listed = tuple(file for each in files for file in each)
+    return Layer(place.name, place.directory, config_directory, listed, place.opened, place.strict)
+
+
+def _config_file(file: JsonFile) -> LayerFile:
+    return LayerFile("config", file.path, file.status, file.text)
+
+
+def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:
+    """The directories above the opened folder up to its repository's root; none where it is in none."""
+    directories = walk.up_to_repository(root, MAX_DEPTH)
+    reading.watch.update(os.path.join(directory, GIT) for directory in directories)
+    in_repository = directories and reading.is_anywhere(os.path.join(directories[-1], GIT))
+    return directories[1:] if in_repository else []
+
+
+def _height(root: str, directory: str) -> int:
+    """How many directories a directory lies above another."""
+    return len(os.path.relpath(root, directory).split(os.sep))
+
+
+def _configured_depth(configs: list[JsonFile | None]) -> int | None:
+    """The ancestor depth of the first of these files that sets one; None where none does."""
+    for config in configs:
+        value = config.used.value if config is not None and config.used is not None else None
+        context = value.get("context") if isinstance(value, dict) else None
+        depth = context.get("ancestor_depth") if isinstance(context, dict) else None
+        if type(depth) is int and 0 <= depth <= MAX_DEPTH:
+            return depth
+    return None
+
+
+def _settings(
+    reading: Reading, places: list[Place], configs: list[JsonFile | None], root: str, home: str
+) -> Effective:
+    read = [(place, config) for place, config in zip(places, configs, strict=True) if config is not None]
+    counting = tuple(
+        ConfigLayer(place.name, config.used, depth=_depth_of(place, root))
+        for place, config in read
+        if config.used is not None
+    )
+    present = tuple(
+        ConfigLayer(place.name, reading.documents[config.path], depth=_depth_of(place, root))
+        for place, config in read
+        if config.path in reading.documents
+    )
+    return reading.merge(counting, present, os.path.join(home, "config.json")).effective
+
+
+def _depth_of(place: Place, root: str) -> Literal["sets", "inside", "above"]:
+    if place.directory == root:
+        return "sets"
+    return "inside" if place.opened else "above"
+
+
+def _instructions(
+    reading: Reading, places: list[Place], names: list[str], effective: Effective
+) -> list[list[LayerFile]]:
+    """The instruction files of each place; the packaged one only where the global layer has none."""
+    nothing: list[LayerFile] = []
+    found = [
+        reading.contain(
+            place.directory, functools.partial(find_instructions, reading, place, names, effective), nothing
+        )
+        for place in places[1:]
+    ]
+    if any(file.status != "missing" for file in found[0]):
+        return [[], *found]
+    return [find_instructions(reading, places[0], [DEFAULT_INSTRUCTIONS], effective), *found]
+
+
+def _watch_directories(reading: Reading, place: Place) -> None:
+    """Watch the directories in which a file of the layer can appear, or which can appear themselves."""
+    if place.config_directory is not None:
+        reading.watch.add(place.config_directory)
+    if place.in_workspace:
+        reading.watch.add(place.directory)
+        reading.watch.update(os.path.join(place.directory, name) for name in TOOL_DIRECTORIES.values())
+    if place.name == LOCAL:
+        reading.watch.add(os.path.join(place.directory, ".vscode"))

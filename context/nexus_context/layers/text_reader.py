@@ -1,0 +1,465 @@
+"""Texts of one load: unsaved text before the disk, unchanged files not read or parsed again.
+
+1. A file is read at most once a load; every path that is asked for is watched from then on.
+2. A JSON file with an error is not used: its last good document is, if there was one.
+3. A file of a workspace is refused if a symbolic link leads out of the opened folder, or of the layer's
+   directory above it, or to a hidden file, and, in a directory where others could have put it, if it is not
+   this user's or root's.
+4. What a symbolic link leads to counts as the file itself: it is watched, and so does its unsaved text.
+5. What is read is the file that rule 3 was decided about, whatever others do to the folder meanwhile.
+6. A bug that is met in one file is contained in it (`containment`): the file counts as unreadable, or as one
+   with an error, by rule 2.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from nexus_context.config.check import check_config
+from nexus_context.config.limits import bounded
+from nexus_context.config.merge import ConfigLayer, Effective, Provenance, merge
+from nexus_context.config.picked_model import ModelChoice, with_choice
+from nexus_context.config.scope import restrict
+from nexus_context.containment import contained, met_bug, reported
+from nexus_context.deadline import Deadline
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.files import (
+    JSON_LIMIT,
+    PROMPT_LIMIT,
+    FileRead,
+    RealFiles,
+    decode_utf8,
+    exists,
+)
+from nexus_context.jsontext import JsonDocument, parse
+from nexus_context.layers.model import (
+    AgentRemarks,
+    Checked,
+    Layers,
+    Listing,
+    Memory,
+    Merged,
+    Presence,
+    Remarks,
+    Served,
+    Skipped,
+    Status,
+)
+from nexus_context.layers.real_paths import RealPaths
+from nexus_context.layers.walk import GIT, Place, within
+from nexus_context.ownership import trusted_read
+from nexus_context.skills import ReadSkill, read_skill
+
+_UNEXAMINED: str | None = "could not be examined"
+UNSAVED: tuple[int, ...] = ()
+"""Stamp of a text that comes from an editor."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_Result = TypeVar("_Result")
+_Header = TypeVar("_Header")
+
+
+class JsonFile(msgspec.Struct, frozen=True):
+    """A JSON file of a layer. `used` is what counts: this text's value, the last good one, or nothing."""
+
+    path: str
+    status: Status
+    text: str | None
+    used: JsonDocument | None
+
+
+class Reading:
+    """One load of a folder: what has been read for it so far, and the previous load to save work."""
+
+    def __init__(
+        self,
+        overlays: Mapping[str, str],
+        previous: Memory | None,
+        changed: Collection[str] | None = None,
+        deadline: Deadline | None = None,
+        choice: ModelChoice | None = None,
+    ) -> None:
+        """`changed` are the only paths that can have changed since `previous`; None: any may have.
+
+        `deadline` says when the load has to end; None: when it is done. `choice` is the model that the user
+        picked.
+        """
+        self._choice = choice
+        self._deadline = deadline
+        self.overlays = overlays
+        self.changed = changed
+        self.previous = previous or Memory()
+        self.reads: dict[str, FileRead] = {}
+        self.documents: dict[str, JsonDocument] = {}
+        self.checked: dict[str, Checked] = {}
+        self.good: dict[str, JsonDocument] = {}
+        self.refusals: dict[str, str | None] = {}
+        self.served: dict[str, Served] = {}
+        self.merged: Merged | None = None
+        self.listings: dict[str, Listing] = {}
+        self.skills: dict[str, ReadSkill] = {}
+        self.remarks: dict[str, Remarks] = {}
+        self.agents: AgentRemarks | None = None
+        self.headers: dict[str, tuple[str, Any]] = {}
+        self.presences: dict[str, Presence] = {}
+        self.problems: list[Problem] = []
+        self.skipped: list[Skipped] = []
+        self.watch: set[str] = set()
+        self.links: dict[str, str] = {}
+        self.failed = False
+        unchanged = changed is not None and not changed
+        self.real_paths = RealPaths(self.previous.real_paths if unchanged else {})
+        self.real_path = self.real_paths.__getitem__
+        self.real_files = RealFiles()
+
+    def memory(self) -> Memory:
+        """What the next load can use; of one that failed as a whole only what was good."""
+        if self.failed:
+            return Memory(good=self.good)
+        return Memory(
+            self.reads,
+            self.documents,
+            self.checked,
+            self.good,
+            self.refusals,
+            self.served,
+            self.merged,
+            self.listings,
+            self.skills,
+            self.remarks,
+            self.real_paths,
+            self.agents,
+            self.headers,
+            self.presences,
+        )
+
+    def resume(self, layers: Layers) -> None:
+        """Go on where a reading of these layers ended."""
+        known = self.previous
+        self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
+        self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
+        self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
+        self.agents, self.headers, self.presences = known.agents, known.headers, dict(known.presences)
+        self.remarks, self.links = dict(known.remarks), dict(layers.links)
+        self.problems, self.skipped = list(layers.problems), list(layers.skipped)
+        self.watch = set(layers.watch)
+
+    def checkpoint(self, path: str) -> None:
+        """End the load here if it has to end, before what `path` is looked at for."""
+        if self._deadline is not None:
+            self._deadline.check(path)
+
+    def contain(self, path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """The result of a step that is about one file or directory; where it fails, that is reported."""
+        return reported(self.problems, path, work, otherwise)
+
+    def is_anywhere(self, path: str) -> bool:
+        """Whether there is something at a path, on the disk or in an editor."""
+        return path in self.overlays or exists(path)
+
+    def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
+        """The file's text; its problems are not reported yet."""
+        known = self.reads.get(path)
+        if known is not None:
+            return known
+        self.checkpoint(path)
+        self.watch.add(path)
+        unread = FileRead(path, "unreadable", None)
+        read = self.reads[path] = self.contain(path, lambda: self._read(path, limit), unread)
+        return read
+
+    def _read(self, path: str, limit: int) -> FileRead:
+        read = self._read_at(path, self._real(path), limit)
+        if read.moved:  # where it leads now; nothing that was resolved before is sure
+            self.real_paths.clear()
+            read = self._read_at(path, self._real(path), limit)
+        return read
+
+    def _read_at(self, path: str, real: str, limit: int) -> FileRead:
+        """The text of the file that lies at `real`, the resolved path."""
+        previous = self.previous.reads.get(path)
+        if previous is not None and previous.real != real:  # then it was another file's text
+            previous = None
+        if previous is not None and previous.status == "unreadable" and not previous.problems:
+            previous = None  # reading it failed
+        overlay = self.overlays.get(path)
+        at: tuple[str, ...] = (path,)
+        if real != path:
+            self.watch.add(real)
+            at = (path, real)
+            if overlay is None:
+                overlay, self.links[real] = self.overlays.get(real), path
+        if previous is not None and self.changed is not None and not any(one in self.changed for one in at):
+            return previous
+        if overlay is None:
+            saved = previous if previous is not None and previous.stamp != UNSAVED else None
+            return self.real_files.read(path, real, limit=limit, previous=saved)
+        if previous is not None and previous.stamp == UNSAVED and previous.text == overlay:
+            return previous
+        return unsaved(path, overlay, limit, real)
+
+    def _real(self, path: str) -> str:
+        try:
+            return self.real_path(path)
+        except ValueError:  # no such path can exist, which reading it says
+            return path
+
+    def is_there(self, place: Place, path: str, limit: int = PROMPT_LIMIT) -> bool:
+        """Whether a layer has this file and it may be read; one that may not is reported as skipped."""
+        read = self.read(path, limit)
+        if read.status == "missing":
+            return False
+        if not place.in_workspace:
+            return True
+        if path not in self.refusals:
+            reason = self.contain(path, lambda: self._refusal(place, path, read), _UNEXAMINED)
+            self.refusals[path] = reason
+            if reason is not None:
+                self.skipped.append(Skipped(path, reason))
+                message = f"The file is not read: it {reason}."
+                self.problems.append(Problem(path, Span(0, 0), "layer.refused", Severity.WARNING, message))
+        return self.refusals[path] is None
+
+    def prompt_file(self, path: str) -> FileRead:
+        """The file's text, with its problems reported."""
+        read = self.read(path)
+        self.problems.extend(read.problems)
+        return read
+
+    def document(self, path: str) -> JsonDocument | None:
+        """A JSON file's present text, parsed; None, with the reason reported, where there is no text."""
+        read = self.read(path, JSON_LIMIT)
+        self.problems.extend(read.problems)
+        if read.status != "loaded" or read.text is None:
+            return None
+        document = self.previous.documents.get(path)
+        if document is None or document.text != read.text:
+            self.checkpoint(path)
+            text = read.text
+            document = self.contain(path, lambda: parse(path, text), None)
+        if document is not None:
+            self.documents[path] = document
+        return document
+
+    def check(
+        self, document: JsonDocument, check: Callable[[JsonDocument], tuple[Problem, ...]]
+    ) -> tuple[Problem, ...]:
+        """What a check says of a document; worked out once for each document."""
+        checked = self.previous.checked.get(document.path)
+        if checked is None or checked.document is not document or met_bug(checked.problems):
+            self.checkpoint(document.path)
+            problems = contained(document.path, lambda: check(document), _alone)
+            checked = Checked(document, problems)
+        self.checked[document.path] = checked
+        return checked.problems
+
+    def listing(self, directory: str, look: Callable[[str], Listing]) -> Listing:
+        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        self.watch.update((directory, directory.rstrip(os.sep) + os.sep))
+        known = self.previous.listings.get(directory) if self.changed is not None else None
+        found = self.listings[directory] = known if known is not None else look(directory)
+        return found
+
+    def presence(
+        self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
+    ) -> Presence:
+        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        known = self.previous.presences.get(directory) if self.changed is not None else None
+        if known is None or known.names != names:
+            known = look(directory, names)
+        self.presences[directory] = known
+        self.watch.update(known.watch)
+        return known
+
+    def skill(self, path: str, text: str) -> ReadSkill:
+        """The skill in a text; worked out once for each text."""
+        known = self.previous.skills.get(path)
+        if known is None or known.text != text or met_bug(known.problems):
+            self.checkpoint(path)
+            directory = os.path.basename(os.path.dirname(path))
+            known = contained(
+                path,
+                lambda: read_skill(path, text),
+                lambda problem: ReadSkill(text, directory, Span(0, 0), None, (problem,)),
+            )
+        self.skills[path] = known
+        return known
+
+    def remark(
+        self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
+    ) -> tuple[Problem, ...]:
+        """What `look` says of a text; worked out once for each text."""
+        known = self.previous.remarks.get(path)
+        if known is None or known.text != text or met_bug(known.problems):
+            self.checkpoint(path)
+            known = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
+        self.remarks[path] = known
+        return known.problems
+
+    def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
+        """What `look` reads in a text's front matter; worked out once for each text."""
+        known = self.previous.headers.get(path)
+        if known is None or known[0] != text:
+            known = text, look(path, text)
+        self.headers[path] = known
+        return known[1]
+
+    def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
+        """Report what is wrong with a JSON file, and decide what of it counts."""
+        read = self.reads[path]
+        self.problems.extend(problems)
+        if document is not None and all(problem.severity != Severity.ERROR for problem in problems):
+            self.good[path] = document
+            return JsonFile(path, "loaded", read.text, document)
+        good = self.previous.good.get(path)
+        if good is None or read.status == "missing":
+            return JsonFile(path, "invalid" if read.status == "loaded" else read.status, read.text, None)
+        self.good[path] = good
+        return JsonFile(path, "stale", read.text, good)
+
+    def is_as_read(self, path: str) -> bool:
+        """Whether what counts of a JSON file is its present text."""
+        return path in self.good and self.documents.get(path) is self.good[path]
+
+    def is_present(self, origin: Provenance) -> bool:
+        """Whether a setting stands in the text that is there now; a stale file's may be gone from it."""
+        return origin.document is not None and self.documents.get(origin.path) is origin.document
+
+    def merge(
+        self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str
+    ) -> Merged:
+        """The merged settings of the documents that count; the previous ones when each file is the same.
+
+        What is reported is about the texts that are there now, broken ones too: that is what people look at.
+        """
+        self.checkpoint(global_path)
+        before = self.previous.merged
+        reusable = before is not None and not before.unmerged and before.choice == self._choice
+        if before is not None and reusable and _same(before.layers, counting):
+            merging = _Work((before.effective, before.excesses), counting)
+        else:
+            merging = _of_layers(
+                counting,
+                lambda layers: bounded(self._merged(restrict(layers, global_path=global_path)[0])),
+                () if before is None else before.layers,
+            )
+        if before is None or met_bug(before.problems) or not _same(before.present, present):
+            checking = _of_layers(present, lambda layers: restrict(layers, global_path=global_path)[1])
+            problems = (*checking.result, *checking.problems)
+        else:
+            problems = before.problems
+        effective, excesses = merging.result
+        self.merged = merged = Merged(
+            merging.layers, present, effective, excesses, problems, merging.problems, self._choice
+        )
+        self.problems.extend(dict.fromkeys((*merged.problems, *merged.unmerged)))
+        for excess in excesses:  # a stale file's list may be gone from its text
+            if self.documents.get(excess.document.path) is excess.document:
+                self.problems.append(excess.problem)
+        return merged
+
+    def _merged(self, layers: tuple[ConfigLayer, ...]) -> Effective:
+        return with_choice(merge(layers), self._choice)
+
+    def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:
+        unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
+        before = self.previous.refusals.get(path, _UNEXAMINED)
+        if unchanged and before != _UNEXAMINED:
+            return before
+        reason = forbidden_link(path, read.real or path, place.tree, self.real_path(place.tree))
+        return reason or (trusted_read(read) if place.strict else None)
+
+
+def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
+    """Everything that is wrong with one settings file by itself."""
+    syntax = [problem for problem in document.problems if problem.code != "json.empty"]
+    return (*syntax, *check_config(document))
+
+
+class _Work(NamedTuple, Generic[_Result]):
+    """The result of the work on some layers: on these, and the problems of those with which it fails."""
+
+    result: _Result
+    layers: tuple[ConfigLayer, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def _of_layers(
+    layers: tuple[ConfigLayer, ...],
+    work: Callable[[tuple[ConfigLayer, ...]], _Result],
+    before: tuple[ConfigLayer, ...] = (),
+) -> _Work[_Result]:
+    """Do the work on all layers; in place of one with which it fails, the one of before counts, or none."""
+    whole = _attempt(layers, work) if layers else work(())
+    if not isinstance(whole, Problem):
+        return _Work(whole, layers)
+    result, taken = work(()), layers[:0]
+    problems: list[Problem] = []
+    for layer in layers:
+        path = layer.document.path
+        for candidate in (layer, *(each for each in before if each.document.path == path)):
+            attempt = _attempt((*taken, candidate), work)
+            if not isinstance(attempt, Problem):
+                result, taken = attempt, (*taken, candidate)
+                break
+            if attempt not in problems:
+                problems.append(attempt)
+    return _Work(result, taken, tuple(problems))
+
+
+def _attempt(
+    layers: tuple[ConfigLayer, ...], work: Callable[[tuple[ConfigLayer, ...]], _Result]
+) -> _Result | Problem:
+    """The result of the work, or the problem of the last layer."""
+
+    def attempt() -> _Result | Problem:
+        return work(layers)
+
+    return contained(layers[-1].document.path, attempt, lambda problem: problem)
+
+
+def _alone(problem: Problem) -> tuple[Problem, ...]:
+    return (problem,)
+
+
+def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool:
+    return len(before) == len(now) and all(
+        a.name == b.name and a.document is b.document and a.depth == b.depth
+        for a, b in zip(before, now, strict=True)
+    )
+
+
+def forbidden_link(path: str, real: str, tree: str, real_tree: str) -> str | None:
+    """Reason why a file of a workspace that lies at `real` must not be read as `path`, or None.
+
+    It must lie beneath `tree`: a link leads out of it otherwise.
+    """
+    if not within(real, real_tree):
+        return f"is a symbolic link that leads out of {tree}"
+    *directories, name = os.path.relpath(real, real_tree).split(os.sep)
+    # a repository must not bring the `.env` of its user into the prompt
+    if (name.startswith(".") and name != os.path.basename(path)) or GIT in directories:
+        return f"is a symbolic link to {name if GIT not in directories else GIT}, which is hidden"
+    return None
+
+
+def unsaved(path: str, text: str, limit: int, real: str | None) -> FileRead:
+    """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+        data = text.encode()
+    if len(data) > limit:
+        message = (
+            f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
+        )
+        problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
+        return FileRead(path, "too-large", None, (problem,), UNSAVED, real=real)
+    return msgspec.structs.replace(decode_utf8(path, data), stamp=UNSAVED, real=real)

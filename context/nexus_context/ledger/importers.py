@@ -1,0 +1,384 @@
+"""Files of conversations → sessions of a ledger.
+
+Read are exports of our own (`jsonl`) and whatever `conversation.transcripts` reads.
+
+1. A conversation is a session; a turn begins with each message of the user's, and what stands before the
+   first belongs to it. System prompt and tools are the first turn's context.
+2. A session is named after its conversation, where that has a name, and the file.
+3. What is there already is not imported again, and one that went on since is continued, unless it is a fork.
+   Messages alone do not tell which conversation it is, as many begin alike. It is the same if its own id is;
+   else if the names of file and conversation, system prompt and model are, and the file has no errors. One
+   that is there entire need only have the same names. Of our own exports the times of the turns tell it, too.
+   Any other is a new session, with a name that is free.
+4. What cannot be read or kept is a problem with its place, and the rest is imported.
+5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.conversation import transcripts
+from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.transcripts import Conversation, read_limits
+from nexus_context.conversation.transcripts.read_limits import SMALL
+from nexus_context.errors import Problem, Severity, Span
+from nexus_context.ledger import jsonl
+from nexus_context.ledger.records import Counted, NewTurn, Turn
+from nexus_context.ledger.rows import unwritable
+from nexus_context.ledger.store import Ledger
+from nexus_context.tokens import TokenCounter, count_message
+
+LIMIT = 1 << 30
+"""Largest file, packed and unpacked, in bytes; files of other programs: `transcripts.LIMIT`."""
+
+STANDARD_INPUT = "standard input"
+"""The path of what has none: what comes from there has no name that would tell it from others."""
+
+LONGEST_NAME = 120
+"""Code points of a session's name."""
+
+CounterOf = Callable[[str | None], TokenCounter]
+"""The counter for a model; for None the one that counts where nobody knows the model."""
+
+Outcome = Literal["new", "continued", "known"]
+
+_BEGINNING = 1 << 14  # bytes that tell whose file it is
+_ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt))+\Z", re.IGNORECASE)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A session that a file holds. What is not known of its turns is empty: ids, most counts and times."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    ours: bool = False  # from an export of our own
+    sound: bool = True  # the file was read without errors
+
+    @property
+    def messages(self) -> int:
+        return sum(len(turn.messages) for turn in self.turns)
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
+
+    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    """
+
+    format: str | None
+    sessions: tuple[Found, ...]
+    problems: tuple[Problem, ...] = ()
+    lines: tuple[int | None, ...] = ()
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What became of one session of a file; `turns` and `messages` are those that were written."""
+
+    session: str
+    outcome: Outcome
+    turns: int = 0
+    messages: int = 0
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(data: bytes, path: str) -> Contents:
+    """The sessions of a file; never raises, whatever the data is. `path` is for problems and names."""
+    if _is_ours(data, path):
+        return _read_ours(data, path)
+    transcript = transcripts.read(data, path, entire=True, refusal=unwritable)
+    several = len(transcript.conversations) > 1
+    sound = _sound(transcript.problems)
+    about = {"file": os.path.basename(path)}
+    if transcript.format == "claude-code" and (own := _own_id(data, path)):
+        about["id"] = own
+    found = []
+    for number, conversation in enumerate(transcript.conversations, 1):
+        name = _called(conversation.name, _stem(path), number if several else None)
+        named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
+        event = {"type": "import", **about, **named}
+        found.append(Found(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
+    return Contents(transcript.format, tuple(found), transcript.problems, transcript.lines)
+
+
+def _is_ours(data: bytes, path: str) -> bool:
+    beginning = data[:_BEGINNING]
+    if data.startswith(transcripts.GZIP):
+        beginning = read_limits.unpacked(data[:_BEGINNING], SMALL).data[:_BEGINNING]
+    return jsonl.is_ours(files.decode(path, beginning).text or "")
+
+
+def _read_ours(data: bytes, path: str) -> Contents:
+    problems: list[Problem] = []
+    if data.startswith(transcripts.GZIP):
+        data, problems = _unpacked(data, path)
+    exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
+    of_file: list[int | None] = [None] * len(problems)
+    problems += broken
+    sound = _sound(problems)
+    found = tuple(Found(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
+    return Contents("nexus", found, tuple(problems), (*of_file, *lines))
+
+
+def _sound(problems: Iterable[Problem]) -> bool:
+    return all(problem.severity is not Severity.ERROR for problem in problems)
+
+
+def _own_id(data: bytes, path: str) -> str | None:
+    """The id that Claude Code gave the session of a file: that of its last record that names one.
+
+    The files of sub-agents have the session's, and the agent's.
+    """
+    if data.startswith(transcripts.GZIP):
+        data, _ = _unpacked(data, path)
+    end = len(data)
+    while (at := data.rfind(b'"sessionId"', 0, end)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        after = data.find(b"\n", at)
+        end = start
+        try:
+            value = msgspec.json.decode(data[start : None if after < 0 else after], type=_Record)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        if value.session_id:
+            return f"{value.session_id}/{value.agent_id}" if value.agent_id else value.session_id
+    return None
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+    agent_id: str = ""
+
+
+def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
+    """The content of a gzip file as far as it is whole, and what is wrong with it."""
+    found = read_limits.unpacked(data, LIMIT)
+    if found.problem is None:
+        return found.data, []
+    return found.data, [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, found.problem)]
+
+
+def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
+    context = {"system": conversation.system, "tools": list(conversation.tools)}
+    known: Any = {name: value for name, value in context.items() if value} or None
+    for number, messages in enumerate(_groups(conversation.messages), 1):
+        yield Turn(
+            id="",
+            seq=number,
+            type="query",
+            created=_moment(messages),
+            tokens=0,
+            messages=tuple(messages),
+            model=conversation.model,
+            event=event,
+            context=known,
+        )
+        event = known = None
+
+
+def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages of each turn."""
+    starts = [at for at, message in enumerate(messages) if message.role == "user"][1:]
+    for start, end in zip([0, *starts], [*starts, len(messages)], strict=True):
+        if start < end:
+            yield messages[start:end]
+
+
+def _moment(messages: Sequence[Message]) -> str:
+    """When a turn began: ISO 8601, UTC; empty where no message says so in a form that is sure."""
+    stamp = next((message.timestamp for message in messages if message.timestamp is not None), None)
+    try:
+        moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
+        if moment is None or moment.tzinfo is None:
+            return ""
+        return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _stem(path: str) -> str:
+    name = os.path.basename(path)
+    return _ENDINGS.sub("", name) or name
+
+
+def _called(name: str, stem: str, number: int | None) -> str:
+    """A session's name, from its conversation's and the file's; `number` where the file has several."""
+    if number is None:
+        return stem if name in ("", "1") else f"{stem}, {name}"
+    return f"{stem}, {name or number}"
+
+
+def _tidy(name: str) -> str:
+    """A name in one line, without what could steer a terminal."""
+    shown = "".join(char if char.isprintable() else " " for char in name)
+    return " ".join(shown.split())[:LONGEST_NAME].rstrip() or "imported"
+
+
+# ---------------------------------------------------------------- writing
+
+
+class Importer:
+    """Puts sessions into one workspace of a ledger; knows what is there, so that nothing is there twice."""
+
+    def __init__(self, ledger: Ledger, workspace: str, counter_of: CounterOf) -> None:
+        self._ledger = ledger
+        self._workspace = workspace
+        self._counter_of = counter_of
+        self._names: dict[str, list[str]] | None = None  # digest of how a session begins → those that do
+
+    def add(self, found: Found, told: Callable[[int], None] = lambda _: None) -> Imported:
+        """Put in what is not there yet; `told` hears of how many turns more that is settled.
+
+        Raises LedgerError; of this session nothing was written then, or, of one that is continued, less.
+        """
+        outcome, name, count = self._there(found)
+        if outcome == "known":
+            told(len(found.turns))
+            return Imported(name, "known")
+        if outcome == "continued":
+            return self._continued(name, found, count, told)
+        counted = []
+        for turn in found.turns:
+            counted.append(self._counted(turn))
+            told(1)
+        name = self._free(found.name)
+        self._ledger.import_turns(self._workspace, name, map(_put_in, counted))
+        self._remember(name, found.turns)
+        return Imported(name, "new", len(found.turns), found.messages)
+
+    def _there(self, found: Found) -> tuple[Outcome, str, int]:
+        """What becomes of a session that is found: which it is or continues, and how much of it is there."""
+        ours = _items(found.turns)
+        part: tuple[Outcome, str, int] = ("new", "", 0)
+        for name in self._beginning_so(found):
+            turns = list(self._ledger.turns(self._workspace, name))
+            there = _items(turns)
+            if there == ours and _same(found, name, turns, entire=True):
+                return "known", name, len(ours)
+            if not _same(found, name, turns, entire=False):
+                continue
+            if there[: len(ours)] == ours:
+                part = ("known", name, len(ours))
+            elif part[0] != "known" and len(there) > part[2] and ours[: len(there)] == there:
+                session = self._ledger.find(self._workspace, name)
+                only_messages = all(isinstance(item, Message) for item in ours[len(there) :])
+                if only_messages and session is not None and session.forked_from is None:
+                    part = ("continued", name, len(there))
+        return part
+
+    def _continued(self, name: str, found: Found, count: int, told: Callable[[int], None]) -> Imported:
+        """Append what comes after the first `count` messages, of which some may be marks of compactions."""
+        written = messages = 0
+        for turn in found.turns:
+            rest = turn.messages[count:] if turn.type == "query" else ()
+            count = max(count - len(_items([turn])), 0)
+            if rest:
+                counts = turn.counts if len(rest) == len(turn.messages) else ()
+                more = msgspec.structs.replace(turn, messages=rest, counts=counts)
+                self._ledger.append(self._workspace, name, _new(self._counted(more)))
+                written, messages = written + 1, messages + len(rest)
+            told(1)
+        return Imported(name, "continued", written, messages)
+
+    def _counted(self, turn: Turn) -> Turn:
+        if turn.counter and len(turn.counts) == len(turn.messages):
+            return turn
+        counter = self._counter_of(turn.model)
+        counts = tuple(count_message(counter, content_of(one), one.tool_calls) for one in turn.messages)
+        return msgspec.structs.replace(turn, counter=counter.name, counts=counts, tokens=sum(counts))
+
+    def _free(self, name: str) -> str:
+        number, free = 1, name
+        while self._ledger.find(self._workspace, free) is not None:
+            number += 1
+            free = f"{name} ({number})"
+        return free
+
+    def _beginning_so(self, found: Found) -> list[str]:
+        if self._names is None:
+            self._names = {}
+            for session in self._ledger.sessions(self._workspace):
+                self._remember(session.name, self._ledger.turns(self._workspace, session.name))
+        return self._names.get(_digest(found.turns), [])
+
+    def _remember(self, name: str, turns: Iterable[Turn]) -> None:
+        if self._names is not None:
+            self._names.setdefault(_digest(turns), []).append(name)
+
+
+def _digest(turns: Iterable[Turn]) -> str:
+    """What sessions have in common that begin with the same message."""
+    first = next((message for turn in turns for message in turn.messages), None)
+    return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
+
+
+def _same(found: Found, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+    """Whether a session of a file is, by what is known beside messages, the one named `name` that is there.
+
+    `entire`: all of their messages are the same.
+    """
+    if found.ours:
+        times = all(one.created == other.created for one, other in zip(found.turns, turns, strict=False))
+        return (name == found.name or times) if entire else (name == found.name and times and found.sound)
+    if not (found.turns and turns):
+        return False
+    first, other = found.turns[0], turns[0]
+    id_, other_id = _about(first, "id"), _about(other, "id")
+    if id_ and other_id:
+        return bool(id_ == other_id)
+    named = _names(first) is not None and _names(first) == _names(other)
+    if entire and (named or STANDARD_INPUT == _about(first, "file") == _about(other, "file")):
+        return True
+    return named and found.sound and (first.model, _system(first)) == (other.model, _system(other))
+
+
+def _names(first: Turn) -> tuple[Any, Any] | None:
+    """What a session was imported from: names of the file, without endings, and of the conversation in it."""
+    file = _about(first, "file")
+    if not isinstance(file, str) or file == STANDARD_INPUT or _about(first, "type") != "import":
+        return None
+    return _stem(file), _about(first, "conversation")
+
+
+def _about(first: Turn, key: str) -> Any:
+    return first.event.get(key) if isinstance(first.event, dict) else None
+
+
+def _system(first: Turn) -> Any:
+    return first.context.get("system") if isinstance(first.context, dict) else None
+
+
+def _items(turns: Iterable[Turn]) -> list[Any]:
+    """All messages, and between them what compactions and undos there were."""
+    items: list[Any] = []
+    for turn in turns:
+        if turn.type != "query":
+            items.append((turn.type, turn.compaction))
+        items += turn.messages
+    return items
+
+
+def _put_in(turn: Turn) -> NewTurn | Turn:
+    return _new(turn) if turn.type == "query" else turn
+
+
+def _new(turn: Turn) -> NewTurn:
+    return NewTurn(
+        messages=tuple(map(Counted, turn.messages, turn.counts)),
+        counter=turn.counter,
+        model=turn.model,
+        role=turn.role,
+        toolset=turn.toolset,
+        permissions=turn.permissions,
+        event=turn.event,
+        context=turn.context,
+        created=turn.created or None,
+    )

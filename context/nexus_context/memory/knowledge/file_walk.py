@@ -1,0 +1,90 @@
+"""Which files there are: the places of the settings, walked on the disk.
+
+1. In order of the settings, then by name, so that a limit cuts at the same file each time.
+2. At most MOST_FILES files are taken and MOST_DIRECTORIES directories listed; beyond that a problem says so.
+3. A path that is not there, and a place without a single file, are said too.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from nexus_context.errors import Problem
+from nexus_context.files import RealFiles, exists, is_dir, real_path
+from nexus_context.memory.knowledge.file_selection import Place, Settings, problem
+
+MOST_FILES = 20_000
+MOST_DIRECTORIES = 20_000
+
+
+class Found(msgspec.Struct):
+    """The files by path, each with the place that means it, and the directories that were looked through."""
+
+    files: dict[str, Place]
+    directories: dict[str, None]
+    problems: list[Problem]
+
+
+def walk(settings: Settings, stopped: Callable[[], bool]) -> Found:
+    """Every file that the settings mean and that may be read; fewer when it is `stopped`."""
+    found = Found({}, {}, [])
+    for place in settings.places:
+        empty = True
+        for path in _files(place, found, stopped):
+            empty = False
+            if path in found.files:
+                continue
+            if len(found.files) >= MOST_FILES:
+                found.problems.append(_too_many(place, f"{MOST_FILES:,} files are indexed"))
+                return found
+            found.files[path] = place
+        if len(found.directories) >= MOST_DIRECTORIES:
+            found.problems.append(_too_many(place, f"{MOST_DIRECTORIES:,} directories are looked through"))
+            return found
+        if empty and not stopped():
+            found.problems.append(_nothing(place))
+    return found
+
+
+def _files(place: Place, found: Found, stopped: Callable[[], bool]) -> Iterator[str]:
+    real = real_path(place.base)
+    if not place.reaches(real):
+        return
+    if not is_dir(place.base):
+        found.directories[os.path.dirname(place.base)] = None
+        if exists(place.base) and place.covers(place.base):
+            yield place.base
+        return
+    files = RealFiles()
+    waiting = [(place.base, real)]
+    while waiting and not stopped() and len(found.directories) < MOST_DIRECTORIES:
+        directory, real = waiting.pop()
+        found.directories[directory] = None
+        below = []
+        for name, kind in files.list_directory(real) or ():
+            path = os.path.join(directory, name)
+            if kind == "directory":
+                if place.enters(path):
+                    below.append((path, os.path.join(real, name)))
+            elif place.covers(path) and (kind == "file" or (kind == "link" and _linked(place, path))):
+                yield path
+        waiting += reversed(below)
+
+
+def _linked(place: Place, path: str) -> bool:
+    """Whether a link leads to what may be read: rule 4 of `places`, also where nothing is a limit."""
+    limited = place if place.root is not None else msgspec.structs.replace(place, root=place.base)
+    return not is_dir(path) and limited.permits(path)
+
+
+def _too_many(place: Place, limit: str) -> Problem:
+    message = f"There are too many files: only the first {limit}. Name fewer directories, or use patterns."
+    return problem(place, "config.knowledge", message)
+
+
+def _nothing(place: Place) -> Problem:
+    shown = os.path.join(place.base, *place.pattern)
+    if not exists(place.base):
+        return problem(place, "config.knowledge", f"There is no {shown}. Create it or correct the path.")
+    return problem(place, "config.knowledge", f"No text file is found at {shown}. Correct the path.")

@@ -1,0 +1,147 @@
+"""A message → the passages that belong to it.
+
+1. The message's significant words, any of them; better passages have more of them, rarer ones, in the
+   heading.
+2. Of many words the rarest are asked for, as many as MOST_TERMS and MOST_ROWS allow: what a query costs
+   depends on how many passages it ranks. Where all words are too common, passages with as many of them as
+   possible.
+3. A passage whose words are nearly those of a better one is left out.
+4. Passages come best first, while they fit. The first is cut at a line, with a mark, where it is too long
+   alone.
+5. A literal secret in a passage is covered.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from nexus_context.errors import Span
+from nexus_context.memory.knowledge.passage_index import Index, IndexBusyError, IndexLostError, Row
+from nexus_context.memory.knowledge.terms import asked
+from nexus_context.prompt import texts
+from nexus_context.redact import secrets_in_text
+from nexus_context.tokens import TokenCounter
+
+MOST_TERMS = 12
+MOST_ROWS = 10_000
+"""Passages that a query ranks; ten thousand take about 10 ms."""
+
+MOST_PASSAGES = 100
+MORE = 4  # times top_k are fetched, for those that are left out
+ALIKE = 0.8
+"""Share of common words from which two passages say the same."""
+
+_WORDS = re.compile(r"\w+")
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """What is shown of a file: `text` is what stands at `span`, in code points of the decoded file.
+
+    `heading` are the titles above it, outermost first, with ` › ` between them. `score` is higher for a
+    better one and compares within one query only. `tokens` are those of path, heading and text. Where
+    `cut`, the text ends with a mark and `span` is what is shown before it. A secret in the text is covered
+    by as many `*`.
+    """
+
+    path: str
+    heading: str
+    text: str
+    span: Span
+    score: float
+    tokens: int
+    cut: bool = False
+
+
+def query(
+    index: Index,
+    message: str,
+    counter: TokenCounter,
+    *,
+    top_k: int,
+    max_tokens: int,
+    wanted: Callable[[str], bool] = lambda _: True,
+) -> list[Passage]:
+    """The best passages for a message, at most `top_k`, of at most `max_tokens` tokens together.
+
+    They are of files that are `wanted`, by path: the index may be older than the settings. An index that
+    cannot be read right now has none.
+    """
+    terms, most = asked(message), min(top_k, MOST_PASSAGES)
+    if not terms or top_k < 1 or max_tokens < 1:
+        return []
+    try:
+        rows = _rows(index, terms, most * MORE)
+    except (IndexLostError, IndexBusyError):
+        return []
+    found: list[Passage] = []
+    left = max_tokens
+    for row in _apart([row for row in rows if wanted(row.path)]):
+        passage = _passage(row, row.text, counter)
+        if passage.tokens > left:
+            shortened = None if found else _shortened(row, counter, left)
+            if shortened is None:
+                continue
+            passage = shortened
+        found.append(passage)
+        left -= passage.tokens
+        if len(found) == most:
+            break
+    return found
+
+
+def _rows(index: Index, terms: list[str], limit: int) -> list[Row]:
+    counted = [(index.frequency(f'"{term}"', MOST_ROWS + 1), f'"{term}"') for term in terms]
+    rarest = sorted((count, at, term) for at, (count, term) in enumerate(counted) if count)
+    chosen, ranked = [], 0
+    for count, _, term in rarest[:MOST_TERMS]:
+        if ranked + count > MOST_ROWS:
+            break
+        chosen.append(term)
+        ranked += count
+    if chosen:
+        return index.best(" OR ".join(chosen), limit)
+    common = [term for _, _, term in rarest]
+    for number in range(min(len(common), MOST_TERMS), 0, -1):
+        rows = index.best(" AND ".join(common[:number]), limit)
+        if rows:
+            return rows
+    return []
+
+
+def _apart(rows: list[Row]) -> Iterator[Row]:
+    """The passages without those that say what a better one says."""
+    said: list[set[str]] = []
+    for row in rows:
+        words = set(_WORDS.findall(row.text.lower()))
+        if all(len(words & other) < ALIKE * len(words | other) for other in said):
+            said.append(words)
+            yield row
+
+
+def _passage(row: Row, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
+    covered = _covered(text)
+    shown = f"{covered}\n{texts.text('knowledge_cut')}" if cut else covered
+    tokens = counter.count(row.path) + counter.count(row.heading) + counter.count(shown)
+    span = Span(row.span.start, row.span.start + len(text))
+    return Passage(row.path, row.heading, shown, span, row.score, tokens, cut)
+
+
+def _shortened(row: Row, counter: TokenCounter, limit: int) -> Passage | None:
+    """The passage with as many of its first lines as fit; None if not one does."""
+    ends = [match.start() for match in re.finditer(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)", row.text)]
+    low, high, best = 0, len(ends), None
+    while low < high:  # tokens grow with the text
+        middle = (low + high) // 2
+        passage = _passage(row, row.text[: ends[middle]], counter, cut=True)
+        if passage.tokens <= limit:
+            low, best = middle + 1, passage
+        else:
+            high = middle
+    return best
+
+
+def _covered(text: str) -> str:
+    for span in secrets_in_text(text):
+        text = text[: span.start] + "*" * (span.end - span.start) + text[span.end :]
+    return text

@@ -1,0 +1,85 @@
+"""The sections that only an agent among others has: its own files before its parent's, and its role."""
+
+import os
+from collections.abc import Iterator
+
+from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.prompt import texts
+from nexus_context.prompt.blocks import MANAGER, WORKER, Block, Generation, Standing
+from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.sections import Part, bootstrap_file, by_file, glued, sourced
+from nexus_context.prompt.texts import Piece
+
+
+def folder_files(contents: Contents) -> Contents | Generation:
+    """The files that stand as in the prompt of the workspace folder itself."""
+    standing = contents.standing
+    if standing is None or (not standing.above and standing.text is None):
+        return contents
+    return next((one for one in contents.above if one.agent is None), Generation())
+
+
+def configurations(contents: Contents) -> Iterator[list[Part]]:
+    """What the agent has of its own, then what those between it and the folder have, the nearest first."""
+    standing = contents.standing
+    if standing is None:
+        return
+    if standing.text is not None:
+        yield _given(standing.text)
+    elif standing.above:
+        own = Generation(standing.agent, contents.bootstrap, contents.blocks)
+        yield _configuration(own, "subagent", f"Subagent Configuration ({standing.agent})", {})
+    for generation in contents.above:
+        if generation.text is not None:
+            yield _given(generation.text)
+        elif generation.agent is not None:
+            name = [Piece(generation.agent)]
+            title = f"Parent Agent Configuration ({generation.agent})"
+            yield _configuration(generation, "subagent_parent", title, {"name": name})
+
+
+def role(standing: Standing | None) -> list[Part]:
+    """What an agent of its role does and leaves, and its task."""
+    if standing is None:
+        return []
+    task = texts.unix_lines(standing.task or "").strip()
+    values = {
+        "task": [Piece(task)] if task else None,
+        "manager": [Piece(standing.reports_to or MAIN)],
+        "agent": [Piece(standing.agent)],
+    }
+    groups = []
+    if task:
+        groups.append([Part("role", None, "Task", texts.fill("role_task", values))])
+    if standing.role in (MANAGER, WORKER):
+        title = f"Role: {standing.role}"
+        groups.append([Part("role", None, title, texts.fill(f"role_{standing.role}", values))])
+    return glued(groups, "\n\n")
+
+
+def _configuration(
+    generation: Generation, name: str, title: str, values: dict[str, list[Piece]]
+) -> list[Part]:
+    """The files of one agent under one heading, each after a line that says where it stands.
+
+    Each file has a title of its own, below the heading's: what costs what is listed by titles.
+    """
+    heading = texts.fill(name, values)
+    groups = [_instructions(block, title) for block in generation.blocks]
+    groups += [bootstrap_file(block) for block in generation.bootstrap]
+    if not groups:
+        return []
+    end = "\n" if generation.blocks else "\n\n"
+    first = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
+    return [first, *glued(groups, "\n\n")]
+
+
+def _instructions(block: Block, title: str) -> list[Part]:
+    named = f"{title}: {os.path.basename(block.path)}"
+    return by_file("subagent", block.layer.name, named, block.path, sourced(block))
+
+
+def _given(text: str) -> list[Part]:
+    """A system prompt that was given in place of files; traced to no file."""
+    content = texts.unix_lines(text).strip()
+    return [Part("subagent", None, "Given System Prompt", [Piece(content)])] if content else []

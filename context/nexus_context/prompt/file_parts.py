@@ -1,0 +1,220 @@
+"""Where in a prompt the headings and imports of one file stand: what each of them brings.
+
+1. A heading's part goes from its line to the next heading of its level or above, with what is imported there.
+   Headings are lines that begin with `#`, outside of code and comments.
+2. An import's part is the text of the file that it brings, with what that imports. Which imports those are
+   is known from the load: most words with an `@` are none.
+3. What of the file is not in the prompt has no part.
+4. A part's tokens are the file's own, rounded down by themselves, and those of what it imports, as in
+   `token_attribution`: parts never sum to more than the heading and the file that they are in.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, groupby
+from operator import mul
+from typing import Literal
+
+import msgspec
+
+from nexus_context.errors import Span
+from nexus_context.prompt.blocks import blocks_of
+from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.imports import Import
+from nexus_context.prompt.markdown import code_ranges
+from nexus_context.prompt.render import Prompt, places_of
+from nexus_context.prompt.texts import Piece, cut, trimmed, unix_lines
+from nexus_context.prompt.token_attribution import fragment_tokens, fragment_units
+from nexus_context.tokens import TokenCounter, part_tokens, span_units
+
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)[^\r\n]*", re.MULTILINE)
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A heading or an import: `source` is its place in the file, `span` what it brings in the prompt."""
+
+    kind: Literal["heading", "import"]
+    source: Span
+    span: Span
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """The pieces of one file and its imports, in a row, and the prompt's offsets of their beginnings.
+
+    `through` is the import in the file that each other file is there by, by that one's path.
+    """
+
+    pieces: tuple[Piece, ...]
+    starts: tuple[int, ...]
+    through: dict[str, Span] = {}
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last piece."""
+        return self.starts[-1] + len(self.pieces[-1].text)
+
+
+def placed(prompt: Prompt, contents: Contents, path: str, file_texts: Mapping[str, str]) -> Placed | None:
+    """Where a file stands in a prompt that was rendered from these contents; None where it does not.
+
+    `file_texts` are the texts by path that the prompt was made of.
+    """
+    through = _through(contents.imports, path)
+    for top, pieces in _files(contents):
+        own = [at for at, one in enumerate(pieces) if path in (top, one.path) or one.path in through]
+        if own:
+            low, high = own[0], own[-1] + 1
+            starts = _starts(prompt, pieces, file_texts)
+            return None if starts is None else Placed(tuple(pieces[low:high]), starts[low:high], through)
+    return None
+
+
+def alone(path: str, text: str, span: Span) -> tuple[Prompt, Placed]:
+    """A prompt that is nothing but a part of a file."""
+    piece = cut(path, text, trimmed(text, span))
+    return Prompt(piece.text, ()), Placed((piece,), (0,))
+
+
+def counted_shares(
+    prompt: Prompt, where: Placed, path: str, text: str, counter: TokenCounter, *, most: int
+) -> list[tuple[Share, int]]:
+    """The first shares of a file of that text, each with the tokens of what it brings."""
+    found = shares(where, path, text)[:most]
+    own, imported = _sums(prompt, path, counter, {end for share in found for end in share.span})
+    return [
+        (share, part_tokens(counter, own[end] - own[start]) + imported[end] - imported[start])
+        for share in found
+        for start, end in (share.span,)
+    ]
+
+
+def shares(where: Placed, path: str, text: str) -> list[Share]:
+    """What the headings and imports of a file of that text bring, in the order of the text."""
+    found = [*_headings(where, path, text), *_imports(where)]
+    return sorted(found, key=lambda share: (share.source, share.kind))
+
+
+def _sums(
+    prompt: Prompt, path: str, counter: TokenCounter, places: Collection[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Before each place of a prompt: units of a file's own text, and tokens of what is of other files.
+
+    A prompt without fragments is the file's own text.
+    """
+    cuts = sorted({0, len(prompt.text), *places})
+    fine = dict(zip(cuts, accumulate(_units(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
+    if not prompt.fragments:
+        return fine, dict.fromkeys(cuts, 0)
+    fragments, units = prompt.fragments, fragment_units(prompt, counter)
+    is_own = [fragment.path == path for fragment in fragments]
+    ends = [fragment.span.end for fragment in fragments]
+    units_before = list(accumulate(units, initial=0))
+    own_before = list(accumulate(map(mul, units, is_own), initial=0))
+    tokens = zip(fragment_tokens(prompt, counter), is_own, strict=True)
+    imported_before = list(accumulate((0 if own else count for count, own in tokens), initial=0))
+    own, imported = {}, {}
+    for place in cuts:
+        index = bisect_right(ends, place)  # the fragment that the cut is in
+        inside = 0
+        if index < len(fragments) and is_own[index]:
+            inside = min(max(fine[place] - units_before[index], 0), units[index])
+        own[place], imported[place] = own_before[index] + inside, imported_before[index]
+    return own, imported
+
+
+@lru_cache(maxsize=16)
+def _units(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int, ...]:
+    """Remembered: an editor asks again and again, mostly for texts that have not changed."""
+    return span_units(counter, text, cuts)
+
+
+def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
+    """The import in a file that each file beneath it is in the prompt by; each is there once."""
+    found: dict[str, Span] = {}
+    for one in imports:  # each after that of its importing file
+        if one.path == path:
+            found[one.target] = one.span
+        elif one.path in found:
+            found[one.target] = found[one.path]
+    return found
+
+
+def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, str]) -> tuple[int, ...] | None:
+    """The prompt's offsets where pieces in a row begin: one is looked for, the others follow from it."""
+    lengths = accumulate((len(one.text) for one in pieces), initial=0)
+    for piece, start in zip(pieces, (starts := list(lengths)), strict=False):
+        if piece.verbatim and piece.path is not None:
+            begin = next(places_of(prompt, piece.path, piece.source.start, file_texts), None)
+            return None if begin is None else tuple(begin - start + one for one in starts[:-1])
+    return None
+
+
+def _files(contents: Contents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
+    """The pieces of each file that a layer or a section brings, with those of what it imports.
+
+    Of the files of agents above the imports are not known: all pieces are those of the path that is told.
+    """
+    for block in (*contents.bootstrap, *contents.blocks):
+        yield None, block.pieces
+    for block in blocks_of(contents.above):
+        yield block.path, block.pieces
+    for section in contents.sections:
+        yield None, section.pieces
+
+
+def _headings(where: Placed, path: str, text: str) -> Iterator[Share]:
+    found: list[tuple[int, Span, int]] = []  # level, heading, place in the prompt
+    places = _Places(where, path, text)
+    for match in _outside_code(text):
+        place = places.of(match.start(1))
+        if place is not None:
+            found.append((len(match[1]), Span(*match.span()), place))
+    ends = [where.end] * len(found)
+    open_ones: list[int] = []
+    for at, (level, _, place) in enumerate(found):
+        while open_ones and found[open_ones[-1]][0] >= level:
+            ends[open_ones.pop()] = place
+        open_ones.append(at)
+    for (_, heading, place), end in zip(found, ends, strict=True):
+        yield Share("heading", heading, Span(place, end))
+
+
+def _outside_code(text: str) -> Iterator[re.Match[str]]:
+    """Headings."""
+    code = code_ranges(text)
+    index = 0
+    for match in _HEADING.finditer(text):
+        while index < len(code) and code[index].end <= match.start():
+            index += 1
+        if index == len(code) or code[index].start > match.start():
+            yield match
+
+
+class _Places:
+    """Where in the prompt the characters of a file stand."""
+
+    def __init__(self, where: Placed, path: str, text: str) -> None:
+        pairs = zip(where.pieces, where.starts, strict=True)
+        self._own = [(one.source, start) for one, start in pairs if one.path == path and one.verbatim]
+        self._text = text
+        self._plain = "\r" not in text
+
+    def of(self, offset: int) -> int | None:
+        at = bisect_right(self._own, offset, key=lambda one: one[0].start) - 1
+        if at < 0 or offset >= self._own[at][0].end:
+            return None
+        source, start = self._own[at]
+        if self._plain:
+            return start + offset - source.start
+        return start + len(unix_lines(self._text[source.start : offset]))
+
+
+def _imports(where: Placed) -> Iterator[Share]:
+    pairs = zip(where.pieces, where.starts, strict=True)
+    for source, run in groupby(pairs, key=lambda pair: where.through.get(pair[0].path or "")):
+        if source is not None:
+            pieces = list(run)
+            last, begin = pieces[-1]
+            yield Share("import", source, Span(pieces[0][1], begin + len(last.text)))

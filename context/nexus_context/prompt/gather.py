@@ -1,0 +1,316 @@
+"""What the files of the layers put into the prompt: bootstrap files, instruction files, READMEs, sections.
+
+1. A file is in the prompt once, by real path, with what it imports: where the prompt has it first, bootstrap
+   files before all others. What a nearer layer names again is left out.
+2. The file of a custom section is relative to its layer's directory (to the global directory in the global
+   file) and, for a file of a workspace, may be what an import may be.
+3. Sections of one name in two files are both in the prompt; that is reported at the nearer one.
+4. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
+   Both are looked for in all of a SKILL.md that counts, although its text is in the prompt only if asked for.
+5. What takes much of the model's window is reported (`size`); nothing of it is cut.
+"""
+
+# paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
+
+import functools
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nexus_context.config import fixes
+from nexus_context.config.merge import Effective, Provenance
+from nexus_context.containment import reported
+from nexus_context.errors import Problem, Related, Severity, Span
+from nexus_context.files import FileRead
+from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
+from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
+from nexus_context.layers.text_reader import Reading
+from nexus_context.layers.walk import within
+from nexus_context.prompt import size
+from nexus_context.prompt.blocks import Block, Conditional, Generation, Section, Standing, paths_of
+from nexus_context.prompt.credentials import Credential, credentials
+from nexus_context.prompt.hidden_markup import hidden_markup
+from nexus_context.prompt.hidden_text import hidden_text
+from nexus_context.prompt.imports import (
+    Import,
+    Imports,
+    Refusal,
+    expand,
+    impossible,
+    shown_name,
+    shown_path,
+    take,
+    too_long,
+)
+from nexus_context.prompt.inheritance import divided
+from nexus_context.prompt.memo import Remembered, whole
+from nexus_context.prompt.texts import Piece, unix_lines
+from nexus_context.redact import secrets_in_text
+
+DEFAULT_PRIORITY = 300
+MAX_SECRETS = 20  # of one file that are reported
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """The files' part of the prompt and what is wrong with it.
+
+    `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
+    Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
+    as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
+    that were followed, each after that of its importing file. `conditional` are files that only some turns
+    are sent with. `waits_for` is an encoding without which it cannot be told whether a file is too long:
+    gather again once it is loaded.
+    """
+
+    bootstrap: tuple[Block, ...]
+    blocks: tuple[Block, ...]
+    sections: tuple[Section, ...]
+    problems: tuple[Problem, ...]
+    credentials: tuple[Credential, ...] = ()
+    standing: Standing | None = None
+    above: tuple[Generation, ...] = ()
+    imports: tuple[Import, ...] = ()
+    waits_for: str | None = None
+    conditional: tuple[Conditional, ...] = ()
+
+
+def gather(
+    layers: Layers,
+    reading: Reading,
+    user_home: str,
+    environ: Mapping[str, str],
+    standing: Standing | None = None,
+    *,
+    load_vocabulary: bool = True,
+) -> Contents:
+    """Read what the layers' bootstrap and instruction files import, and the files of custom sections.
+
+    `load_vocabulary`: the first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s.
+    """
+    imports = Imports(reading.read, user_home, reading.real_path)
+    before = set(reading.reads)
+    files = _prompt_files(layers)
+    above: tuple[Generation, ...] = ()
+    if standing is not None:
+        files, above, imports.inherited = divided(files, standing, reading.real_path)
+        imports.included.update(imports.inherited)
+    waiting = {reading.real_path(file.path) for _, file in files}
+    imports.included.update(waiting)
+    blocks = []
+    for layer, file in files:
+        real = reading.real_path(file.path)
+        if real not in waiting:
+            continue
+        waiting.remove(real)
+        pieces = expand(imports, layer, file.path, file.text or "", file.body)
+        if pieces:
+            blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
+    persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
+    sections = (
+        _sections(layers, reading, imports)
+        if standing is None
+        else _all_sections(layers, reading, imports, standing)
+    )
+    conditional = tuple(_conditional(layers, imports))
+    for path in imports.dropped.difference(imports.texts, before):
+        reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
+    reading.watch.update(imports.refused)
+    packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
+    texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
+    told = [problem for path, text in texts for problem in reading.remark(path, text, _text_problems)]
+    measure = functools.partial(
+        size.measure,
+        layers.effective,
+        (*blocks, *sections),
+        layers.skills,
+        lambda path: reading.read(path).text or "",
+        packaged=packaged,
+        load=load_vocabulary,
+    )
+    contain = functools.partial(reported, imports.problems, layers.folder)
+    long = contain(measure, size.Found((), None))
+    nothing: tuple[Credential, ...] = ()
+    known = contain(lambda: credentials(layers, environ), nothing)
+    problems = (*imports.problems, *told, *long.problems, *_skill_problems(layers, reading))
+    rest = tuple(blocks[len(persona) :])
+    found = tuple(imports.found)
+    return Contents(
+        persona, rest, sections, problems, known, standing, above, found, long.waits_for, conditional
+    )
+
+
+def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
+    """The files that only some turns are sent with, and of what they import what the prompt does not have."""
+    in_prompt = frozenset(imports.included)
+    for layer in layers.layers:
+        for file in layer.files:
+            real = imports.real_path(file.path)
+            if file.status != "conditional" or file.applies_to is None or real in in_prompt:
+                continue
+            imports.included = {*in_prompt, real}
+            pieces = expand(imports, layer, file.path, file.text or "", file.body)
+            if pieces:
+                yield Conditional(Block(file.kind, layer, file.path, tuple(pieces)), file.applies_to)
+    imports.included = set(in_prompt)
+
+
+def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
+    """The files whose text is in the prompt, in its order."""
+    files = [
+        (layer, file)
+        for layer in layers.layers
+        for file in layer.files
+        if file.status == "loaded" and file.text is not None and file.kind in _PROMPT_ORDER
+    ]
+    return sorted(files, key=lambda found: _PROMPT_ORDER[found[1].kind])
+
+
+_PROMPT_ORDER: dict[Kind, int] = {
+    **{kind: place for place, kind in enumerate(BOOTSTRAP_KINDS)},
+    "instructions": len(BOOTSTRAP_KINDS),
+    "readme": len(BOOTSTRAP_KINDS),
+}
+
+
+def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:
+    for one in layers.skills:
+        path = one.skill.path
+        yield from reading.remark(path, reading.read(path).text or "", _text_problems)
+
+
+def _text_problems(path: str, text: str) -> Iterator[Problem]:
+    yield from _secret_problems(path, text)
+    yield from hidden_text(path, text)
+    yield from hidden_markup(path, text)
+
+
+def _secret_problems(path: str, text: str) -> Iterator[Problem]:
+    for span in _secrets.of(whole(text), secrets_in_text)[:MAX_SECRETS]:
+        yield Problem(path, span, "prompt.secret", Severity.WARNING, _LITERAL)
+
+
+_LITERAL = (
+    "This looks like a secret, and it is sent to the model with the prompt. Remove it, replace it where it "
+    "is in use, and write the name of an environment variable here instead."
+)
+
+
+def _all_sections(
+    layers: Layers, reading: Reading, imports: Imports, standing: Standing
+) -> tuple[Section, ...]:
+    """The agent's own sections and those of the agents above it, each definition once."""
+    if standing.text is not None:
+        return ()
+    above = standing.sections
+    inherited = {imports.real_path(path) for path in set(paths_of(above))}
+    imports.inherited.update(inherited)
+    imports.included.update(inherited)
+    known = {(section.path, section.span) for section in above}
+    own = _sections(layers, reading, imports)
+    return (*(section for section in own if (section.path, section.span) not in known), *above)
+
+
+def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Section, ...]:
+    found: list[Section] = []
+    nothing: list[Piece] = []
+    named: dict[str, Provenance] = {}
+    for index, value in enumerate(layers.effective.get("/context/sections") or ()):
+        origin = _origin(layers.effective, f"/context/sections/{index}")
+        if origin is None or origin.document is None:
+            continue
+        # a stale file's value may be gone from its text: nothing is said of it
+        problems = imports.problems if reading.is_present(origin) else []
+        first = named.setdefault(" ".join(value["name"].split()), origin)
+        if first.path != origin.path:  # two of one name in one file are reported with that file
+            problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
+        look = functools.partial(_section_pieces, layers, imports, value, origin, problems)
+        pieces = reported(imports.problems, origin.path, look, nothing)
+        if pieces:
+            priority = value.get("priority", DEFAULT_PRIORITY)
+            found.append(
+                Section(value["name"], priority, origin.layer, origin.path, origin.span, tuple(pieces))
+            )
+    return tuple(found)
+
+
+def _origin(effective: Effective, pointer: str) -> Provenance | None:
+    chain = effective.provenance.get(pointer, ())
+    return next((entry for entry in chain if entry.wins and entry.document is not None), None)
+
+
+def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Problem:
+    message = (
+        f"Another layer has a section {fixes.quoted(name)}, too, and both are in the prompt. Rename or "
+        "remove one of them."
+    )
+    related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
+    severity = Severity.WARNING
+    return Problem(origin.path, _name_span(origin), "prompt.section-name", severity, message, None, related)
+
+
+def _name_span(origin: Provenance) -> Span:
+    """Where a section's name stands in the file that defines it."""
+    return origin.document.span((*origin.pointer, "name")) if origin.document is not None else origin.span
+
+
+def _section_pieces(
+    layers: Layers, imports: Imports, value: dict[str, Any], origin: Provenance, problems: list[Problem]
+) -> list[Piece]:
+    document = origin.document
+    if document is None:
+        return []
+    content = value.get("content")
+    if isinstance(content, str):
+        text = unix_lines(content).strip()
+        if _secrets.of(whole(text), secrets_in_text):
+            span = document.span((*origin.pointer, "content"))
+            problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, _LITERAL))
+        return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
+    span = document.span((*origin.pointer, "file"))
+    layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
+    path, refusal = _section_path(layer, imports, str(value.get("file")))
+    if refusal is None and imports.real_path(path) in imports.inherited:
+        return []
+    if refusal is None and imports.real_path(path) in imports.included:
+        message = "The section's file is left out: that file is in the prompt already. Remove the section."
+        code = "prompt.section-file"
+        problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message))
+        return []
+    read = take(imports, layer, path) if refusal is None else Refusal("outside", refusal)
+    if isinstance(read, FileRead) and read.status != "loaded":
+        why = read.problems[0].message.rstrip(".") if read.problems else "it does not exist"
+        read = Refusal("unreadable", f"{shown_path(path)} cannot be read: {why}")
+    if isinstance(read, Refusal) or read.text is None:
+        why = read.why if isinstance(read, Refusal) else ""
+        message = f"The section's file is left out: {why or 'the limit of a prompt is reached'}."
+        problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message))
+        return []
+    imports.included.add(imports.real_path(path))
+    return expand(imports, layer, path, read.text)
+
+
+# many folders have the files above them in common
+_secrets = Remembered[tuple[Span, ...]]()
+
+
+def _has_file(layer: Layer, path: str) -> bool:
+    return any(file.path == path for file in layer.files)
+
+
+def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:
+    """Absolute path of a section's file, and the reason why it must not be read."""
+    if impossible(name):
+        return name, f"{fixes.quoted(name)} holds a character that no file name can hold. Correct it"
+    if too_long(name):
+        return name, f"no file can have so long a name as {shown_name(name)}. Correct it"
+    if not layer.in_workspace:
+        expanded = os.path.join(imports.user_home, name[2:]) if name.startswith("~/") else name
+        base = layer.config_directory if layer.name == GLOBAL else layer.directory
+        return os.path.normpath(os.path.join(base, expanded)), None
+    path = os.path.normpath(os.path.join(layer.directory, name))
+    inside = within(imports.real_path(path), imports.real_path(layer.tree))
+    if os.path.isabs(name) or name.startswith("~/") or not inside:
+        return path, f"{shown_name(name)} is not beneath {shown_path(layer.tree)}"
+    return path, None

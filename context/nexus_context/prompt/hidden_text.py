@@ -1,0 +1,194 @@
+"""Hidden text: characters that people do not see and models read, a way to give a model orders unnoticed.
+
+1. Hidden are tag characters, bidirectional controls, characters without width or ink (joiners, fillers, soft
+   hyphens, blank braille, the controls of notations), variation selectors and control characters such as ESC
+   and backspace. A run of them is one problem, and its fix takes the run away.
+2. Not hidden is what writing needs: one variation selector after an emoji, an ideograph or a Mongolian
+   letter; a joiner between emoji, or after a letter of Arabic, Indic and the like; the tags of the three
+   flags that have them; a zero-width space within Thai, Khmer and their neighbours; a direction mark near
+   right-to-left letters; a filler beside a Hangul jamo; blank braille and the controls of a notation beside
+   its own signs.
+3. Tag characters spell ASCII, variation selectors bytes: what they say is shown.
+4. A byte order mark at the start is none of this: `files` speaks of it.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+
+from nexus_context.config import fixes
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.redact import redact_prose
+
+MOST_RUNS = 100  # of one file that are reported
+MOST_SHOWN = 200  # code points of a message in tag characters
+MOST_NAMES = 3  # of code points in one run
+NEAR = 200  # code points on the same line in which a right-to-left letter explains a direction mark
+
+_ZERO_WIDTH = "\u00ad\u034f\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u3164\ufeff\uffa0\ufff0-\ufffb"
+_CONTROLS = "\x01-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f"  # a NUL has a problem of its own: `files`
+_MARKS = "\u061c\u200e\u200f"
+_BIDI = f"{_MARKS}\u202a-\u202e\u2066-\u206f"
+_FREE_SELECTORS = "\u180b-\u180d\u180f"  # of Mongolian letters
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+
+# characters without ink of a script or notation, and the signs beside which it needs them
+_NEIGHBOURS = {
+    "\u115f\u1160": "\u1100-\u115e\u1161-\u11ff\ua960-\ua97c\ud7b0-\ud7fb",  # Hangul fillers, jamo
+    "\u2800": "\u2801-\u28ff",  # braille
+    "\U00013430-\U0001343f": "\U00013000-\U0001342f",  # hieroglyphs
+    "\U0001bca0-\U0001bca3": "\U0001bc00-\U0001bc9f",  # shorthand
+    "\U0001d173-\U0001d17a": "\U0001d100-\U0001d172\U0001d17b-\U0001d1ff",  # music
+}
+_INKLESS = "".join(_NEIGHBOURS)
+_HIDDEN = _ZERO_WIDTH + _CONTROLS + _BIDI + _FREE_SELECTORS + _SELECTORS + _INKLESS + _TAGS
+
+_PICTURES = "\u00a9\u00ae\u203c-\u205f\u2070-\u3299\U0001f000-\U0001faff"
+_IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_VARIED = f"\u1000-\u109f\u2200-\u2aff\u3000-\u33ff\ua840-\ua87f{_IDEOGRAPHS}"
+_JOINED = (
+    "\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1700-\u180d\u180f-\u18af\u1900-\u1cff\ua800-\uabff"
+    "\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f"
+)
+_UNSPACED = "\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\uaa60-\uaadf"
+_RIGHT_TO_LEFT = (
+    "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+)
+
+# a character and the one that may follow it
+_PAIRS = (
+    rf"[#*0-9{_PICTURES}][\ufe0e\ufe0f]|[{_VARIED}][\ufe00-\ufe02]|[{_IDEOGRAPHS}][\U000e0100-\U000e01ef]"
+    rf"|[{_JOINED}][\u200c\u200d]|[\u1820-\u18aa][{_FREE_SELECTORS}]|[\u0300-\u034e\u0350-\u036f\u0591-\u05c7]\u034f"
+)
+# pairs that stand alone, which are most, are passed over without leaving the regex; it must begin with a set
+_RUN = rf"[{_HIDDEN}](?:(?<!{_PAIRS.replace('|', ')(?<!')})[{_HIDDEN}]*|[{_HIDDEN}]+)"
+_FLAGS = "\U0001f3f4(?:{})\U000e007f".format(
+    "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls"))
+)
+
+
+def hidden_text(path: str, text: str) -> Iterator[Problem]:
+    """A warning for each run of hidden characters of a file, with the fix that removes it."""
+    for span in _runs(text):
+        fix = Fix("Remove the hidden text", (Edit(span, ""),))
+        message = _message(text[span.start : span.end])
+        yield Problem(path, span, "prompt.hidden-text", Severity.WARNING, message, fix)
+
+
+@functools.lru_cache(maxsize=64)
+def _runs(text: str) -> tuple[Span, ...]:
+    """Remembered: all files but the one that is edited are the same on every keystroke."""
+    suspects = _CONTROLS if text.isascii() else _HIDDEN
+    if not _compiled(f"[{suspects}]").search(text):
+        return ()
+    found: list[Span] = []
+    for match in _compiled(_RUN).finditer(text):
+        start = _start(text, *match.span())
+        if start < match.end() and not _needed(text, start, match.end()):
+            found.append(Span(start, match.end()))
+            if len(found) == MOST_RUNS:
+                break
+    return tuple(found)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled on first use, which most folders have none of."""
+    return re.compile(pattern)
+
+
+def _start(text: str, start: int, end: int) -> int:
+    """Where a run begins to be hidden text, after what belongs to the character before it."""
+    if start == 0:
+        return int(text[0] == "\ufeff")
+    for pattern in (_PAIRS, _FLAGS):
+        known = _compiled(pattern).match(text, start - 1, end)
+        if known is not None:
+            return known.end()
+    return start
+
+
+def _needed(text: str, start: int, end: int) -> bool:
+    """Whether the rest of a run is how its script, or an emoji, is written."""
+    run, after = text[start:end], text[end : end + 1]
+    before = text[start - 1 : start] if start else ""
+    if run == "\u200d":
+        base = text[start - 2 : start - 1] if before in ("\ufe0e", "\ufe0f") else before
+        return _is_one_of(_PICTURES, base) and _is_one_of(_PICTURES, after)
+    if run == "\u200b":
+        return _is_one_of(_UNSPACED, before) and _is_one_of(_UNSPACED, after)
+    if _compiled(f"[{_INKLESS}]").match(run):
+        return any(
+            not _compiled(f"[^{inkless}]").search(run)
+            and (_is_one_of(signs, before) or _is_one_of(signs, after))
+            for inkless, signs in _NEIGHBOURS.items()
+        )
+    if len(run) <= 2 and not _compiled(f"[^{_MARKS}]").search(run):
+        low = max(start - NEAR, text.rfind("\n", max(start - NEAR, 0), start) + 1, 0)
+        high = text.find("\n", end, end + NEAR)
+        letters = _compiled(f"[{_RIGHT_TO_LEFT}]")
+        return letters.search(text, low, end + NEAR if high < 0 else high) is not None
+    return False
+
+
+def _is_one_of(characters: str, char: str) -> bool:
+    return _compiled(f"[{characters}]").match(char) is not None
+
+
+def _message(run: str) -> str:
+    said = _said(run)
+    if said:
+        seen = f"People do not see it, models can read {fixes.as_json(said)}"
+    elif _compiled(f"[{_CONTROLS}]").search(run):
+        seen = "Terminals act on it instead of showing it, models read it"
+    elif _compiled(f"[{_BIDI}]").search(run):
+        seen = "People see the text around it in another order than models read it"
+    else:
+        seen = "People do not see it, models do"
+    return f"Hidden text, {_names(run)}: {seen}. Remove it."
+
+
+def _said(run: str) -> str:
+    """What tag characters and variation selectors spell, secrets covered; empty where that is no text."""
+    tags = "".join(chr(ord(char) - 0xE0000) for char in run if 0xE0020 <= ord(char) <= 0xE007E)
+    data = bytes(_selected(char) for char in run if _compiled(f"[{_SELECTORS}]").match(char))
+    try:
+        spelt = data.decode() if len(data) > 1 else ""
+    except UnicodeDecodeError:
+        spelt = ""
+    said = tags + (spelt if spelt.isprintable() else "")
+    if not said.strip():
+        return ""
+    said = redact_prose(said[: 4 * MOST_SHOWN])
+    return said if len(said) <= MOST_SHOWN else said[: MOST_SHOWN - 1] + "…"
+
+
+def _selected(selector: str) -> int:
+    """A variation selector as a byte: the sixteen of the first block, then those of the second."""
+    code = ord(selector)
+    return code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16
+
+
+_CONTROL_NAMES = {
+    **{chr(code): "control character" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    "\b": "BACKSPACE",
+    "\x1b": "ESCAPE",
+    "\x7f": "DELETE",
+}
+
+
+def _names(run: str) -> str:
+    """The run's code points, each with its name, in the order in which they first appear."""
+    # unicodedata is needed for a run only
+    from unicodedata import name
+
+    tags = sum(0xE0000 <= ord(char) <= 0xE007F for char in run)
+    names = [f"{tags} tag characters (U+E0000 to U+E007F)"] if tags else []
+    for char in dict.fromkeys(run):
+        if not 0xE0000 <= ord(char) <= 0xE007F:
+            count = run.count(char)
+            shown = f"U+{ord(char):04X} {name(char, _CONTROL_NAMES.get(char, 'unassigned'))}"
+            names.append(f"{shown} ({count} times)" if count > 1 else shown)
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,79 @@
+"""`nexus/model/pick`: the user picks the model of a conversation, before any turn of it."""
+
+import asyncio
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
+from nexus_context.errors import RequestError
+from nexus_context.ledger.records import SessionOptions
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.agents.resolve import using, with_choice
+from nexus_daemon.sessions import next_request
+from nexus_daemon.sessions import scope as jobs
+
+if TYPE_CHECKING:
+    from nexus_daemon.workspace.client import Client
+
+PATIENCE_S = 2.0
+"""Seconds for which the answer waits until the ledger has it; it holds in this process meanwhile."""
+
+
+async def model_pick(client: "Client", params: protocol.PickParams) -> protocol.PickResult:
+    """Pick the model of a conversation, as its next turn would: all figures are for it from now on.
+
+    It is kept in the ledger, for the conversation and as the last one of its folder: conversations that were
+    not used yet go on with that one. Other windows follow. Without `model`, the conversation goes back to
+    the model that the settings name. Where the settings leave no model to the editor (`provider.name`), that
+    is an error.
+    """
+    async with using(client, params) as used:
+        conversation, book = used.conversation, used.book
+        options = SessionOptions(
+            _choice(used.snapshot, params), next_request.kept_with(conversation, book, _tools(params))
+        )
+        conversation.options = None  # of a turn that was never appended
+        writing = next_request.keep(conversation, book, options)
+        problem = None if writing is None else await _failure(writing)
+        snapshot = await with_choice(client, used.snapshot, conversation, book, used.agent)
+        usage = await client.daemon.work(jobs.usage, msgspec.structs.replace(used, snapshot=snapshot))
+    persists = problem is None and book.ledger.persists
+    return protocol.PickResult(params.session, usage, persists, problem)
+
+
+def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:
+    """The choice that is asked for. RequestError where the settings leave none."""
+    if not leaves_model_to_editor(snapshot.effective):
+        name = snapshot.effective.get("/provider/name")
+        raise RequestError(
+            f"The settings name the provider {name}: its model is that of the setting provider.model. "
+            "Change that, or set provider.name to editor.",
+            code="model-of-settings",
+        )
+    if params.model is None:
+        return ModelChoice()
+    if not params.model.strip():
+        raise RequestError("`model` is empty: name one, or leave it out.", code="bad-option")
+    if params.max_context_tokens is not None and params.max_context_tokens < 1:
+        raise RequestError(
+            f"`maxContextTokens` is {params.max_context_tokens}: it must be at least 1.", code="bad-option"
+        )
+    return ModelChoice(params.model, params.max_context_tokens)
+
+
+def _tools(params: protocol.PickParams) -> dict[str, bool]:
+    return {} if params.memory_tools is None else {"memoryTools": params.memory_tools}
+
+
+async def _failure(writing: "Future[None]") -> str | None:
+    """Why the ledger does not have it; None: it has."""
+    try:
+        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(writing)), PATIENCE_S)
+    except TimeoutError:
+        return "The ledger is in use by another program, and is not written yet."
+    except RequestError as error:
+        return str(error)
+    return None

@@ -1,0 +1,145 @@
+"""Values of the library → results of the protocol, with ranges in the client's position encoding."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nexus_context import errors
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.workspace.freshness import Freshness
+
+if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
+    from nexus_context import budget
+    from nexus_context.assembly import AssembledContext, Measure
+    from nexus_context.prefix import CacheReport
+
+
+def problems(locate: Locator, found: Iterable[errors.Problem]) -> list[protocol.Problem]:
+    return [_problem(problem, locate) for problem in found]
+
+
+def freshness(value: Freshness) -> protocol.Freshness:
+    since = None if value.since is None else datetime.fromtimestamp(value.since, UTC)
+    return protocol.Freshness(
+        state=value.state,
+        since=None if since is None else since.isoformat(timespec="milliseconds")[:-6] + "Z",
+        every_seconds=None if value.every is None else round(value.every, 3),
+        reasons=list(value.reasons),
+    )
+
+
+def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
+    """The usage; `positions` are those of the conversation's messages."""
+    return protocol.TokenUsage(
+        model=value.model,
+        limit=value.limit,
+        limit_known=value.limit_known,
+        reserved=value.reserved,
+        available=value.available,
+        total=value.total,
+        remaining=value.remaining,
+        percent=value.percent,
+        over=value.over,
+        counter=protocol.Counter(value.counter, value.exact),
+        rows=[_row(row, locate, positions) for row in value.rows],
+        parts=[protocol.UsagePart(part.part, part.tokens, part.exact) for part in value.parts],
+    )
+
+
+def _measure(context: "AssembledContext") -> "Measure":
+    from nexus_context.assembly import Measure  # it is loaded by now
+
+    known = context.metadata
+    removed = known.get("truncation", {}).get("removedMessages", 0)
+    return Measure(context.usage, known["wantedPercent"], removed, known.get("compactionReason"))
+
+
+def measured(found: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
+    """The usage of a conversation, with what becomes of it."""
+    return msgspec.structs.replace(
+        usage(found.usage, locate, positions),
+        wanted_percent=found.wanted_percent,
+        removed_messages=found.removed_messages or None,
+        compaction_reason=found.compaction_reason,
+    )
+
+
+def assembled(
+    context: "AssembledContext",
+    snapshot: Snapshot,
+    params: protocol.AssembleParams,
+    folder: str,
+    locate: Locator,
+    *,
+    metadata: dict[str, Any],
+    parent_turn: str | None,
+    positions: Sequence[int] = (),
+) -> protocol.Assembled:
+    """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here.
+
+    `positions` are those of the conversation's messages.
+    """
+    event = (params.event or {}).get("id")
+    standing = snapshot.contents.standing
+    return protocol.Assembled(
+        revision=snapshot.revision,
+        workspace_folder=folder,
+        session=context.session,
+        agent=params.agent,
+        system_prompt=context.prompt.text,
+        history=context.view.encoded(),
+        current_message=context.current_message,
+        tools=context.tools,
+        parameters={n: protocol.ParameterValue(p.value, p.origin) for n, p in context.parameters.items()},
+        model=context.model,
+        provider=context.provider,
+        usage=measured(_measure(context), locate, positions),
+        token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
+        permissions=context.permissions,
+        toolset="narrowed" if "toolsLeftOut" in metadata else "all",
+        role="unified" if standing is None else standing.role,
+        workspace_path=context.workspace_path,
+        metadata=metadata,
+        problems=problems(locate, snapshot.problems),
+        request=context.request,
+        parent_turn=parent_turn,
+        source_event=event if isinstance(event, str) else None,
+    )
+
+
+def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport:
+    """What a provider can reuse of the request before."""
+    broke = report.broke
+    if broke is None:
+        return protocol.CacheReport(report.reused, report.total)
+    known = broke.path is not None and broke.span is not None
+    source = locate.location(str(broke.path), broke.span or errors.Span(0, 0)) if known else None
+    shown = protocol.CacheBreak(broke.category, broke.label, broke.tokens, broke.cost, source)
+    return protocol.CacheReport(report.reused, report.total, shown)
+
+
+def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:
+    return protocol.Problem(
+        uri=locate.uri(problem.path),
+        range=locate.range(problem.path, problem.span),
+        severity=int(problem.severity),
+        code=problem.code,
+        message=problem.message,
+        fix=_fix(problem.path, problem.fix, locate) if problem.fix else None,
+    )
+
+
+def _fix(path: str, fix: errors.Fix, locate: Locator) -> protocol.Fix:
+    edits = [protocol.FixEdit(locate.range(path, edit.span), edit.text) for edit in fix.edits]
+    return protocol.Fix(fix.title, edits)
+
+
+def _row(row: "budget.UsageRow", locate: Locator, positions: Sequence[int]) -> protocol.UsageRow:
+    source = locate.location(row.path, row.span) if row.path and row.span else None
+    index = row.message
+    message = positions[index] if index is not None and index < len(positions) else None
+    return protocol.UsageRow(row.category, row.label, row.tokens, row.exact, source, message)

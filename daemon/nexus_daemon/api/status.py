@@ -1,0 +1,69 @@
+"""`nexus/status`: what this daemon holds."""
+
+import os
+import time
+
+from nexus_context.cache import Statistics
+from nexus_context.errors import Severity
+from nexus_context.tokens import loaded_encodings
+from nexus_daemon import protocol
+from nexus_daemon.api import results
+from nexus_daemon.state import Daemon
+from nexus_daemon.version import __version__
+from nexus_daemon.workspace.folders import Folder
+
+
+def status(daemon: Daemon) -> protocol.Status:
+    folders = [_folder(daemon, folder) for folder in daemon.folders]
+    sessions = sum(len(folder.sessions) for folder in folders)
+    return protocol.Status(
+        version=__version__,
+        folders=folders,
+        sessions=sessions,
+        connections=len(daemon.clients),
+        caches={
+            "vocabularies": loaded_encodings(),
+            "assemblies": sum((folder.conversations.statistics() for folder in daemon.folders), Statistics()),
+        },
+        memory=_resident(),
+        uptime=round(time.monotonic() - daemon.started, 3),
+        ledger=_ledger(daemon, sessions),
+    )
+
+
+def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
+    ledger = daemon.records.ledger
+    if ledger is None:
+        return None
+    return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
+
+
+def _folder(daemon: Daemon, folder: Folder) -> protocol.FolderStatus:
+    snapshot = folder.snapshot
+    problems = snapshot.problems if snapshot is not None else ()
+    return protocol.FolderStatus(
+        uri=folder.uri,
+        name=folder.name,
+        revision=snapshot.revision if snapshot is not None else 0,
+        layers=len(snapshot.layers.layers) if snapshot is not None else 0,
+        errors=sum(problem.severity == Severity.ERROR for problem in problems),
+        warnings=sum(problem.severity == Severity.WARNING for problem in problems),
+        sessions=[] if folder.book is None else daemon.records.names(folder.book.workspace),
+        freshness=results.freshness(daemon.freshness(folder)),
+    )
+
+
+def _resident() -> int:
+    """Resident memory in bytes, now where the system tells it (Linux), else the peak; 0 where neither."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        pass
+    try:
+        import resource  # not on Windows
+        import sys
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

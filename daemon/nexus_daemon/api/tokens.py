@@ -1,0 +1,71 @@
+"""`nexus/tokens/count`: texts and files → exact counts or labelled estimates."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from nexus_context import files
+from nexus_context.errors import Problem, RequestError
+from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
+from nexus_context.tokens.vocabulary import ENCODINGS
+from nexus_daemon import protocol
+from nexus_daemon.api import results
+from nexus_daemon.lsp import convert
+
+DEFAULT_ENCODING = "o200k_base"
+
+
+class _Texts(msgspec.Struct, frozen=True):
+    """The texts of files by path, for the places of problems."""
+
+    texts: dict[str, str]
+
+
+def count(
+    params: protocol.CountParams, overlays: Mapping[str, str], position_encoding: str
+) -> protocol.CountResult:
+    """Count each text, then each URI's text; an open document's unsaved text wins over the disk.
+
+    A file that is not UTF-8 is counted as far as it can be read, which is not exact, and reported.
+    """
+    counter = _counter(params)
+    reads = [_read(uri, overlays) for uri in params.uris]
+    counts = [counter.count(text) for text in (*params.texts, *(read.text or "" for read in reads))]
+    odd = {problem: None for read in reads for problem in not_utf8(read)}
+    locate = convert.Locator(_Texts({read.path: read.text or "" for read in reads}), position_encoding)
+    return protocol.CountResult(
+        encoding=counter.name,
+        exact=counter.exact and not odd,
+        counts=counts,
+        total=sum(counts),
+        problems=results.problems(locate, odd),
+    )
+
+
+def not_utf8(read: files.FileRead) -> list[Problem]:
+    """What says that a file's text is a guess at its bytes."""
+    return [problem for problem in read.problems if problem.code == "layer.encoding"]
+
+
+def _counter(params: protocol.CountParams) -> TokenCounter:
+    """The model's own counter, else that of the named encoding, else of the newest one."""
+    if params.model is not None:
+        return counter_for(params.model)
+    name = params.encoding or DEFAULT_ENCODING
+    if name not in ENCODINGS:
+        known = ", ".join(ENCODINGS)
+        raise RequestError(f"Unknown encoding {name!r}. Known encodings: {known}.", code="unknown-encoding")
+    return get_token_counter(encoding=name)
+
+
+def _read(uri: str, overlays: Mapping[str, str]) -> files.FileRead:
+    path = convert.uri_to_path(uri)
+    if path is None:
+        raise RequestError(f"{uri} is not a file URI.", code="not-a-file-uri")
+    if path in overlays:
+        return files.FileRead(path, "loaded", overlays[path])
+    read = files.read_text(path, limit=files.JSON_LIMIT)
+    if read.text is None:
+        why = read.problems[0].message if read.problems else "The file does not exist."
+        raise RequestError(f"Cannot count {uri}: {why}", code="unreadable", problems=read.problems)
+    return read

@@ -1,0 +1,236 @@
+"""`nexus/session/transcript`: a page of a conversation as people read it, with what each message costs.
+
+1. A message is counted by the counter of the folder's model. It is not counted again where the ledger has its
+   count by that counter, or where it was counted for a page before. A message longer than MOST_COUNTED keeps
+   the ledger's count, as an estimate.
+2. Texts are for people: control characters are visible, secrets are covered, and of a long text the middle is
+   left out. All of it keeps the length of what it stands for, but for what is left out.
+3. What is sent is what the next request would send, were it made now.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from nexus_context import assembly
+from nexus_context.conversation import parts
+from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
+from nexus_context.ledger.records import ExcerptTurn, Held
+from nexus_context.ledger.rows import json_text
+from nexus_context.redact import redact
+from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.tokens.estimates import is_image
+from nexus_context.visible import visible, visible_line
+from nexus_daemon import protocol
+from nexus_daemon.sessions import next_request, sync
+from nexus_daemon.sessions.conversations import Conversation
+from nexus_daemon.sessions.scope import Used
+
+MOST_MESSAGES = 1_000
+"""Messages of a page."""
+MOST_TEXT = 60_000
+"""Characters of a message's text that are shown: two thirds from its beginning."""
+MOST_ARGUMENTS = 10_000
+"""Characters of a call's arguments that are shown."""
+MOST_CALLS = 100
+MOST_LABELS = 100
+MOST_COUNTED = 2_000_000
+"""Characters of a message that is counted for a page."""
+REMEMBERED = 20_000
+"""Counts that are remembered for a conversation."""
+LEAST_MILLISECONDS = 1e11
+"""From here on a number is a time in milliseconds, not in seconds."""
+
+
+def page(used: Used, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
+    """The page, for a thread that may block."""
+    used.follow()
+    conversation, snapshot = used.conversation, used.snapshot
+    options = next_request.besides(snapshot, conversation, used.book)
+    _, counter = assembly.model_of(snapshot, None)
+    excerpt = used.book.ledger.excerpt(
+        used.book.workspace,
+        params.session,
+        thread=params.thread,
+        first=params.first,
+        before=params.before,
+        limit=params.limit,
+    )
+    about = protocol.Counter(counter.name, counter.exact)
+    if excerpt is None:
+        return protocol.TranscriptResult(params.session, "", 0, 0, 0, [], about)
+    turns = [_turn(each, conversation, counter) for each in excerpt.page]
+    sent, shortened = _sent(used, options) if excerpt.current else ([], [])
+    in_force = conversation.compaction is not None and excerpt.current
+    summary, *later = conversation.positions if in_force else (None,)
+    return protocol.TranscriptResult(
+        session=params.session,
+        thread=excerpt.thread,
+        messages=excerpt.messages,
+        first=excerpt.first,
+        end=excerpt.end,
+        turns=turns,
+        counter=about,
+        sent=list(sync.ranges(sent)),
+        shortened=shortened,
+        summary=summary,
+        kept=[] if summary is None else list(sync.ranges(at for at in later if at < summary)),
+        cleared=not excerpt.current,
+    )
+
+
+def _sent(used: Used, options: assembly.Options) -> tuple[list[int], list[int]]:
+    """The positions of what the next request sends, ascending, and of these the shortened ones."""
+    conversation = used.conversation
+    positions = conversation.positions
+    if not positions:
+        return [], []
+    view = assembly.view_of(used.snapshot, conversation.manager, options, now=datetime.now().astimezone())
+    sent = sorted(positions[index] for index in view.sent_indexes())
+    return sent, sorted(positions[index] for index in view.shortened)
+
+
+def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) -> protocol.TranscriptTurn:
+    memory = turn.context.get("memory") if isinstance(turn.context, dict) else None
+    return protocol.TranscriptTurn(
+        turn=turn.id,
+        seq=turn.seq,
+        type=turn.type,
+        created=turn.created,
+        first=turn.first,
+        count=turn.messages,
+        messages=[_message(held, turn.id, conversation, counter) for held in turn.held],
+        model=None if turn.model is None else visible_line(turn.model),
+        compaction=turn.compaction,
+        receipt=_receipt(turn.receipt),
+        kept=list(turn.kept[:MOST_LABELS]),
+        folded=list(turn.folded),
+        beside=_labels(memory, "included"),
+        left_out=_labels(memory, "dropped"),
+    )
+
+
+def _message(
+    held: Held, turn: str, conversation: Conversation, counter: TokenCounter
+) -> protocol.TranscriptMessage:
+    message = held.message
+    tokens, is_counted = _tokens(held, turn, conversation, counter)
+    text, omitted = _clipped(text_of(message), MOST_TEXT)
+    calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
+    content = content_of(message)
+    is_exact = counter.exact and is_counted
+    others = [part for part in content if not _is_text(part)] if isinstance(content, list) else []
+    return protocol.TranscriptMessage(
+        position=held.position,
+        role=message.role,
+        text=text,
+        tokens=tokens,
+        exact=is_exact and not any(isinstance(one, dict) and is_image(one) for one in others),
+        name=None if message.name is None else visible_line(message.name),
+        tool_call_id=None if message.tool_call_id is None else visible_line(message.tool_call_id),
+        calls=[call for call, _ in calls],
+        attachments=[_label(part) for part in others[:MOST_LABELS]],
+        time=_time(message),
+        omitted=omitted + sum(left_out for _, left_out in calls),
+    )
+
+
+# ---------------------------------------------------------------- counts
+
+
+def _tokens(held: Held, turn: str, conversation: Conversation, counter: TokenCounter) -> tuple[int, bool]:
+    """Tokens of a message, and whether this counter counted them."""
+    if held.counter == counter.name:
+        return held.tokens, True
+    message, remembered = held.message, conversation.counted
+    if len(text_of(message)) > MOST_COUNTED:
+        return held.tokens, False
+    key = counter.name, turn, held.position
+    tokens = remembered.get(key)
+    if tokens is None:
+        tokens = count_message(counter, content_of(message), message.tool_calls)
+        if len(remembered) >= REMEMBERED:
+            del remembered[next(iter(remembered))]
+        remembered[key] = tokens
+    return tokens, True
+
+
+# ---------------------------------------------------------------- texts for people
+
+
+def _clipped(text: str, most: int) -> tuple[str, int]:
+    """A text for people, and how many characters in its middle are left out."""
+    omitted = len(text) - most
+    if omitted <= 0:
+        return redact(visible(text)), 0
+    head, tail = text[: 2 * most // 3], text[len(text) - most // 3 :]
+    omitted = len(text) - len(head) - len(tail)
+    mark = f"\n[… {omitted:,} characters are not shown …]\n"
+    return redact(visible(head)) + mark + redact(visible(tail)), omitted
+
+
+def _call(call: ToolCall) -> tuple[protocol.TranscriptCall, int]:
+    arguments, omitted = _clipped(_arguments(call.arguments), MOST_ARGUMENTS)
+    identifier = visible_line(call.id) if call.id else None
+    return protocol.TranscriptCall(visible_line(call.name), arguments, identifier), omitted
+
+
+def _arguments(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        return msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
+    except (UnicodeError, msgspec.MsgspecError):
+        return json_text(arguments)
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def _label(part: Any) -> str:
+    """What a part of a content is, in a few words."""
+    kind = parts.read(part)
+    about = ""
+    if isinstance(kind, parts.Image):
+        about = kind.media_type or kind.url
+    elif isinstance(kind, parts.Document):
+        about = kind.title or kind.url
+    name = parts.name_of(kind)
+    return redact(visible_line(f"{name} {about}".strip()[:200]))
+
+
+def _labels(memory: Any, name: str) -> list[str]:
+    """The labels of what a turn was sent besides, as far as its record says it."""
+    labels: Iterable[Any] = memory.get(name) or () if isinstance(memory, dict) else ()
+    if not isinstance(labels, Sequence) or isinstance(labels, str):
+        return []
+    return [redact(visible_line(label)) for label in labels[:MOST_LABELS] if isinstance(label, str)]
+
+
+def _receipt(receipt: Any) -> protocol.Receipt | None:
+    """The receipt of a compaction; None where an import brought something else."""
+    try:
+        return msgspec.convert(receipt, protocol.Receipt)
+    except msgspec.ValidationError:
+        return None
+
+
+def _time(message: Message) -> str | None:
+    """When the client says that it was, in ISO 8601; None where it does not, or in a way of its own."""
+    stamp = message.timestamp
+    if isinstance(stamp, str):
+        try:
+            datetime.fromisoformat(stamp)
+        except ValueError:
+            return None
+        return stamp
+    if stamp is None or isinstance(stamp, bool):
+        return None
+    try:
+        seconds = stamp / 1000 if stamp >= LEAST_MILLISECONDS else stamp
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return None

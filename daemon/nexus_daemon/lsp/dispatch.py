@@ -1,0 +1,417 @@
+"""Messages of one client: envelope → handler → exactly one reply.
+
+1. Messages are handled in the order in which they arrive. A sync handler answers at once; an async one
+   becomes a task, whose first step runs before the next message is looked at.
+2. Every request gets one reply, whatever happens: a bad message, a handler that raises or returns
+   rubbish, cancellation, the end of the connection.
+3. Before `initialize` requests fail with -32002, after `shutdown` with -32600; notifications are dropped.
+4. A handler runs only for what its method is. A request without an id cannot be answered: it is ignored, with
+   one line in the log. A notification with an id is answered with -32601.
+5. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
+6. Frames are written on the event loop's thread only.
+7. While the client does not read, replies to what it asked before are written; notifications wait (`outbox`),
+   and requests of ours are not sent.
+"""
+
+import asyncio
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from pygls.feature_manager import is_thread_function
+from pygls.protocol import LanguageServerProtocol
+
+from nexus_daemon.lsp import failures, framing, lsp_types, standard
+from nexus_daemon.lsp.capabilities import choose_encoding, server_capabilities
+from nexus_daemon.lsp.envelope import Error, Params, Result, is_urgent, params_of, read_envelope
+from nexus_daemon.lsp.failures import DisconnectedError, RpcError
+from nexus_daemon.lsp.outbox import Outbox
+from nexus_daemon.lsp.outgoing_requests import Questions
+
+if TYPE_CHECKING:
+    from nexus_daemon.lsp.link import Link
+    from nexus_daemon.lsp.server import NexusServer
+
+logger = logging.getLogger(__name__)
+
+
+class _Call(msgspec.Struct):
+    """A request whose handler is still running."""
+
+    id: framing.Id
+    method: str
+    started: float
+    cancelled: bool = False
+
+
+class NexusProtocol(LanguageServerProtocol):
+    """pygls's feature table behind our own dispatch; one object per connection."""
+
+    _server: "NexusServer"
+
+    def __init__(self, server: "NexusServer", converter: Any) -> None:
+        super().__init__(server, converter)
+        self.custom_types: dict[str, Any] = {}
+        self.state: Literal["new", "ready", "shutdown", "ended"] = "new"
+        self._link: Link
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = 0
+        self._tracing = False
+        self._running: dict[asyncio.Future[Any], _Call] = {}
+        self._background: set[asyncio.Future[Any]] = set()
+        self._questions = Questions(self._send)
+        self._outbox = Outbox()
+        self._requests: dict[str, Callable[[Params], Any]] = {
+            "initialize": self._initialize,
+            "shutdown": self._shutdown_request,
+            "workspace/executeCommand": self._execute_command,
+        }
+        self._notifications: dict[str, Callable[[Any], None]] = {
+            "$/cancelRequest": self._cancel,
+            "$/setTrace": self._set_trace,
+            "textDocument/didOpen": self._did_open,
+            "textDocument/didChange": self._did_change,
+        }
+
+    def _register_builtin_features(self) -> None:
+        """Leave pygls's own handlers out: this class has its own."""
+
+    def attach(self, link: "Link") -> None:
+        """Use this link from now on; called on the event loop."""
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    # ------------------------------------------------------------ incoming
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose handlers run."""
+        return len(self._running)
+
+    def is_urgent(self, body: framing.Body) -> bool:
+        """Whether a message may let a request end: an answer of the client, a cancellation, the end."""
+        return is_urgent(body)
+
+    def receive(self, body: framing.Body) -> bool:
+        """Handle one message; return True when it started a task, whose first step should run next."""
+        if self.state == "ended":
+            return False
+        try:
+            message, decoded = read_envelope(body, self.custom_types)
+        except RpcError as failure:
+            self._send_error(failure.data, RpcError(failure.code, failure.message))
+            return False
+        if isinstance(message.method, msgspec.UnsetType):
+            self._on_response(message)
+            return False
+        if isinstance(message.id, msgspec.UnsetType):
+            return self._on_notification(message.method, message.params)
+        assert message.id is not None  # noqa: S101 - _`read_envelope` saw to it
+        call = _Call(message.id, message.method, time.perf_counter())
+        return self._on_request(call, message.params, decoded)
+
+    def _refuse(self, body: framing.Body) -> None:
+        """Answer a request whose turn does not come any more."""
+        try:
+            message, _ = read_envelope(body, {})
+        except RpcError as failure:
+            self._send_error(failure.data, RpcError(failure.code, failure.message))
+            return
+        if not isinstance(message.method, msgspec.UnsetType) and not isinstance(
+            message.id, msgspec.UnsetType | None
+        ):
+            call = _Call(message.id, message.method, time.perf_counter())
+            self._fail(call, asyncio.CancelledError())
+
+    def _on_request(self, call: _Call, raw: Params, decoded: msgspec.Struct | None) -> bool:
+        try:
+            outcome = self._answer(call.method, raw, decoded)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every request gets a reply
+            self._fail(call, error)
+            return False
+        if not inspect.isawaitable(outcome):
+            self._reply(call, outcome)
+            return False
+        task = asyncio.ensure_future(outcome)
+        self._running[task] = call
+        task.add_done_callback(self._finished)
+        return True
+
+    def _answer(self, method: str, raw: Params, decoded: msgspec.Struct | None) -> Any:
+        if self.state == "new" and method != "initialize":
+            raise RpcError(failures.NOT_INITIALIZED, "The first request must be `initialize`.")
+        if self.state != "new" and method == "initialize":
+            raise RpcError(failures.INVALID_REQUEST, "`initialize` may be sent only once.")
+        if self.state == "shutdown":
+            raise RpcError(
+                failures.INVALID_REQUEST, f"{method} came after `shutdown`; only `exit` may follow."
+            )
+        builtin = self._requests.get(method)
+        if builtin is not None:
+            return builtin(raw)
+        if method in self._notifications or standard.is_notification(method):
+            message = f"There is no request {method}: it is a notification, which has no id."
+            raise RpcError(failures.METHOD_NOT_FOUND, message)
+        handler = self.fm.features.get(method)
+        if handler is None:
+            raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
+        return _invoke(handler, decoded or params_of(raw, self._params_type(method)))
+
+    def _on_notification(self, method: str, raw: Params) -> bool:
+        if method == "exit":
+            self._exit()
+            return False
+        if self._is_request(method):
+            logger.warning("ignored %s: it is a request, and came without an id", method)
+            return False
+        if self.state == "new" or (self.state == "shutdown" and method != "$/cancelRequest"):
+            return False
+        handler = self.fm.features.get(method)
+        builtin = self._notifications.get(method)
+        if handler is None and builtin is None and method != "textDocument/didClose":
+            if not method.startswith("$/") and method not in lsp_types.HOT:
+                logger.info("ignored the notification %s: no such method", method)
+            return False
+        try:
+            params = params_of(raw, self._params_type(method))
+            if builtin is not None:
+                builtin(params)
+            outcome = None if handler is None else _invoke(handler, params)
+            if method == "textDocument/didClose":
+                # after the handler, which may want the last text
+                self._server.documents.close(params.text_document.uri)
+        except RpcError as failure:
+            logger.warning("ignored the notification %s: %s", method, failure)
+            return False
+        except Exception:
+            logger.exception("the handler of %s failed", method)
+            return False
+        if not inspect.isawaitable(outcome):
+            return False
+        task = asyncio.ensure_future(outcome)
+        self._background.add(task)
+        task.add_done_callback(lambda done: self._noted(method, done))
+        return True
+
+    def _is_request(self, method: str) -> bool:
+        """Whether a method that is handled here must have an id."""
+        handled = method in self._requests or method in self.fm.features
+        return handled and not standard.is_notification(method)
+
+    def _params_type(self, method: str) -> Any:
+        kind = self.custom_types.get(method)
+        return standard.params_type(method) if kind is None else kind
+
+    # ------------------------------------------------------------ replies
+
+    def _finished(self, task: asyncio.Future[Any]) -> None:
+        call = self._running.pop(task, None)
+        if call is None:
+            # answered when it was cancelled; look at the exception, else asyncio complains
+            if not task.cancelled():
+                task.exception()
+        elif task.cancelled():
+            self._fail(call, asyncio.CancelledError())
+        elif (error := task.exception()) is not None:
+            self._fail(call, error)
+        else:
+            self._reply(call, task.result())
+        self._link.wake()
+
+    def _noted(self, method: str, task: asyncio.Future[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("the handler of %s failed", method, exc_info=error)
+
+    def _reply(self, call: _Call, result: Any) -> None:
+        try:
+            if call.method not in self.custom_types:
+                result = standard.unstructure(result)
+            parts = framing.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
+        except Exception as error:
+            logger.exception("the result of %s is no JSON", call.method)
+            message = f"The result of {call.method} is no JSON: {type(error).__name__}. See the log."
+            self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
+        else:
+            self._write(*parts)
+        self._trace(call)
+
+    def _fail(self, call: _Call, error: BaseException) -> None:
+        describe = self._server.describe_problem
+        self._send_error(call.id, failures.failure_of(error, call.method, describe, by_client=call.cancelled))
+        self._trace(call)
+
+    def _send_error(self, message_id: framing.Id | None, failure: RpcError) -> None:
+        plain = {"code": failures.NAMES.get(failure.code, "error"), "problems": []}
+        error = {"code": failure.code, "message": failure.message}
+        try:
+            data = plain if failure.data is None else failure.data
+            body = framing.encode(Error("2.0", message_id, {**error, "data": data}))
+        except Exception:
+            logger.exception("the data of an error is no JSON")
+            body = framing.encode(Error("2.0", message_id, {**error, "data": plain}))
+        self._write(body)
+
+    def _trace(self, call: _Call) -> None:
+        if self._tracing:
+            spent = (time.perf_counter() - call.started) * 1000
+            self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {spent:.1f} ms"})
+
+    def _send(self, message: msgspec.Struct | dict[str, Any]) -> None:
+        self._write(framing.encode(message))
+
+    def _write(self, *parts: framing.Part) -> None:
+        if self.state == "ended":
+            return
+        if threading.get_ident() == self._thread:
+            self._link.send(*parts)
+        else:
+            self._loop.call_soon_threadsafe(self._link.send, *parts)
+
+    # ------------------------------------------------------------ to the client
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification, once the client reads; from any thread."""
+        if threading.get_ident() == self._thread:
+            self._notify(method, params)
+        else:
+            self._loop.call_soon_threadsafe(self._notify, method, params)
+
+    def drained(self) -> None:
+        """Send what waited for the client to read, as far as it does."""
+        while not self._link.stalled and (waiting := self._outbox.pop()) is not None:
+            self._notify(*waiting)
+
+    def _notify(self, method: str, params: Any) -> None:
+        if self._link.stalled:
+            self._outbox.add(method, params)
+        elif params is None:
+            self._send({"jsonrpc": "2.0", "method": method})
+        else:
+            self._send({"jsonrpc": "2.0", "method": method, "params": standard.unstructure(params)})
+
+    async def request(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
+        """Send a request and wait for the reply; see `NexusServer.request`."""
+        if self.state == "ended":
+            raise DisconnectedError(f"{method} was not sent: the client has gone.")
+        if self._link.stalled:
+            async with asyncio.timeout(timeout_s):
+                await self._link.writable()
+            return await self.request(method, params, result_type, timeout_s)
+        return await self._questions.ask(method, params, result_type, timeout_s)
+
+    def send_request(self, *_: Any, **__: Any) -> Any:
+        """Refuse pygls's own way to send requests: its future is not the event loop's."""
+        raise NotImplementedError("use `await server.request(...)`")
+
+    def _on_response(self, message: framing.Envelope) -> None:
+        nothing = message.result is msgspec.UNSET and message.error is msgspec.UNSET
+        if not self._questions.answered(message) and nothing:
+            error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
+            known = None if isinstance(message.id, msgspec.UnsetType) else message.id
+            self._send(Error("2.0", known, error))
+
+    # ------------------------------------------------------------ the life of a connection
+
+    def _initialize(self, raw: Params) -> dict[str, Any]:
+        server = self._server
+        try:
+            params = lsp_types.initialize_params(b"null" if isinstance(raw, msgspec.UnsetType) else raw)
+        except msgspec.DecodeError as error:
+            raise RpcError(failures.INVALID_PARAMS, f"initialize: {error}") from error
+        self.adopt(params)
+        capabilities = server_capabilities(
+            self.fm.features,
+            self.fm.feature_options,
+            self.fm.commands,
+            client=params,
+            encoding=server.position_encoding,
+        )
+        return {
+            "capabilities": {**capabilities, **server.extra_capabilities},
+            "serverInfo": {"name": server.name, "version": server.version},
+        }
+
+    def adopt(self, params: lsp_types.InitializeParams) -> None:
+        """The client has introduced itself; its reply is written elsewhere."""
+        server = self._server
+        server.client = params
+        server.position_encoding = server.documents.encoding = choose_encoding(params)
+        handler = self.fm.features.get("initialize")
+        if handler is not None:
+            handler(params)
+        self.state = "ready"
+        self._tracing = params.trace in ("messages", "verbose")
+        if params.process_id is not None:
+            self._link.watch(params.process_id)
+
+    def _shutdown_request(self, _: Params) -> Any:
+        self.state = "shutdown"
+        handler = self.fm.features.get("shutdown")
+        outcome = None if handler is None else handler(None)
+        return _then_null(outcome) if inspect.isawaitable(outcome) else None
+
+    def _exit(self) -> None:
+        clean = self.state == "shutdown"
+        self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
+
+    def close(self, waiting: Iterable[framing.Body] = ()) -> None:
+        """Answer what is still open and take no more messages; the link calls it, once.
+
+        `waiting` are messages that came and were not received yet.
+        """
+        running, self._running = self._running, {}
+        for call in running.values():
+            self._fail(call, asyncio.CancelledError())
+        for body in waiting:
+            self._refuse(body)
+        self.state = "ended"
+        for task in (*running, *self._background):
+            task.cancel()
+        self._questions.close()
+        self._server.ended()
+
+    def _execute_command(self, raw: Params) -> Any:
+        params = params_of(raw, lsp_types.ExecuteCommandParams)
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise RpcError(failures.INVALID_PARAMS, f"There is no command {params.command}.")
+        kind = self.custom_types.get(params.command)
+        if kind is None:
+            return handler(*(params_of(argument, Any) for argument in params.arguments))
+        if len(params.arguments) > 1:
+            raise RpcError(failures.INVALID_PARAMS, f"{params.command} takes one argument, an object.")
+        return _invoke(handler, params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
+
+    def _cancel(self, params: lsp_types.CancelParams) -> None:
+        for task, call in tuple(self._running.items()):
+            if call.id == params.id and type(call.id) is type(params.id):
+                call.cancelled = True
+                del self._running[task]  # its reply is this one, though a thread may still be at work for it
+                self._fail(call, asyncio.CancelledError())
+                task.cancel()
+
+    def _set_trace(self, params: lsp_types.SetTraceParams) -> None:
+        self._tracing = params.value != "off"
+
+    def _did_open(self, params: lsp_types.DidOpenParams) -> None:
+        self._server.documents.open(params.text_document)
+
+    def _did_change(self, params: lsp_types.DidChangeParams) -> None:
+        document = params.text_document
+        self._server.documents.change(document.uri, document.version, params.content_changes)
+
+
+def _invoke(handler: Callable[[Any], Any], params: Any) -> Any:
+    if is_thread_function(handler):  # type: ignore[no-untyped-call]
+        return asyncio.to_thread(handler, params)
+    return handler(params)
+
+
+async def _then_null(outcome: Any) -> None:
+    await outcome

@@ -1,0 +1,321 @@
+"""The bytes of one connection: frames in, frames out, and every way in which it can end.
+
+1. A connection ends, once, when the client says `exit`, closes its side, sends a malformed frame, or when its
+   process is dead. What was asked and not answered is answered first; what was written is flushed, for a
+   short while.
+2. A client that does not read is not read either: once `unread_high` bytes wait for it, its messages wait
+   until `unread_low` are left. Nothing is lost, and what waits is bounded.
+3. While `in_flight` requests of a client are under way, what else it sends waits in its order, and when that
+   is much, it is not read. Only what may let a request end is handled at once.
+4. A client that has closed its side and takes nothing more has gone, though it may have left its pipe open.
+"""
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from nexus_daemon.lsp import framing
+
+_BACKLOG = 1024 * 1024  # bytes of messages that may wait until others are handled
+logger = logging.getLogger(__name__)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much of one client is taken at once. Sizes in bytes, times in seconds."""
+
+    body: int = framing.BODY_LIMIT
+    unread_high: int = 4 * 1024 * 1024  # that wait for the client, before the frame that is written
+    unread_low: int = 1024 * 1024
+    in_flight: int = 64  # requests whose handlers run
+    poll_seconds: float = 3.0
+    flush_seconds: float = 2.0
+
+
+class Link(Protocol):
+    """What a protocol needs of the bytes' side of its connection."""
+
+    @property
+    def stalled(self) -> bool: ...
+
+    async def writable(self) -> None: ...
+
+    def send(self, *parts: framing.Part) -> None: ...
+
+    def wake(self) -> None: ...
+
+    def end(self, code: int, why: str) -> None: ...
+
+    def watch(self, process_id: int) -> None: ...
+
+
+class Receiver(Protocol):
+    """What a link needs of the protocol above it."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def in_flight(self) -> int: ...
+
+    def receive(self, body: framing.Body) -> bool: ...
+
+    def is_urgent(self, body: framing.Body) -> bool: ...
+
+    def drained(self) -> None: ...
+
+    def close(self, waiting: Iterable[framing.Body]) -> None: ...
+
+
+class Reader(Protocol):
+    """What a link needs of the transport that it reads from."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def hung_up(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class Writer(Protocol):
+    """What a link needs of the transport that it writes to."""
+
+    def write(self, *parts: framing.Part) -> None: ...
+
+    def get_write_buffer_size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class StreamLink:
+    """Joins a reader, a writer and a protocol. `done` becomes the exit code."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._protocol: Receiver
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._frames = framing.FrameReader(body_limit=limits.body)
+        self._reader: Reader | None = None
+        self._writer: Writer | None = None
+        self._paused = self._continuing = self._eof = False
+        self._parked: deque[framing.Body] = deque()  # messages that wait for requests under way
+        self._parked_size = 0
+        self._code: int | None = None
+        self._writable = asyncio.Event()  # not set while the client has too much unread
+        self._writable.set()
+        self._progress = (0, 0)  # unread bytes and requests under way, when it was last looked
+        self._process_id: int | None = None
+        self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
+        self.done: asyncio.Future[int] = self._loop.create_future()
+
+    def use_protocol(self, protocol: Receiver) -> None:
+        """Give messages to this protocol from now on."""
+        self._protocol = protocol
+
+    def use_writer(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def use_reader(self, reader: Reader) -> None:
+        self._reader = reader
+
+    # ------------------------------------------------------------ reading
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
+        """Where the reader shall read into; see `asyncio.BufferedProtocol`."""
+        return self._frames.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._code is None:
+            self._frames.filled(nbytes)
+            self._arrived()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes that could not be read into a buffer of ours."""
+        if self._code is None:
+            self._frames.feed(data)
+            self._arrived()
+
+    def _arrived(self) -> None:
+        if not self._continuing:
+            self._pump()
+        elif self._frames.pending > _BACKLOG:
+            self._pause()
+
+    def eof_received(self) -> None:
+        self._eof = True
+        if not self._continuing:
+            self._pump()
+
+    def wake(self) -> None:
+        """What waited may be handled now: look, in the next turn of the loop."""
+        if (self._paused or self._parked or self._frames.pending or self._eof) and not self._continuing:
+            self._continuing = True
+            self._loop.call_soon(self._continue)
+
+    def _pump(self) -> None:
+        """Handle the messages that are complete; after one that started a task let its first step run."""
+        while self._code is None and not self.stalled:
+            try:
+                body = self._next()
+            except framing.FrameError as error:
+                logger.error("closing the connection: %s", error)
+                self.end(1, str(error))
+                return
+            if body is None:
+                break
+            if self._protocol.receive(body):
+                self._continuing = True
+                self._loop.call_soon(self._continue)
+                return
+        if self.stalled or self._parked_size > _BACKLOG:
+            self._pause()
+            return
+        if self._paused and self._reader is not None:
+            self._paused = False
+            self._reader.resume_reading()
+        if self._eof:
+            self._finish_input()
+
+    def _next(self) -> framing.Body | None:
+        """The next message that may be handled now; None until more has come, or a request has ended."""
+        may_begin = self._protocol.in_flight < self._limits.in_flight
+        if may_begin and self._parked:
+            body = self._parked.popleft()
+            self._parked_size -= len(body)
+            return body
+        while self._parked_size <= _BACKLOG and (arrived := self._frames.next()) is not None:
+            if may_begin or self._protocol.is_urgent(arrived):
+                return arrived
+            self._parked.append(arrived)
+            self._parked_size += len(arrived)
+        return None
+
+    def _pause(self) -> None:
+        if not self._paused and self._reader is not None:
+            self._paused = True
+            self._reader.pause_reading()
+
+    def _continue(self) -> None:
+        self._continuing = False
+        self._pump()
+
+    def _finish_input(self) -> None:
+        if self._frames.pending and self._code is None:
+            logger.error("the input ended inside a message")
+        self._leave("end of input")
+
+    # ------------------------------------------------------------ writing
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the client has more unread than it may have."""
+        return not self._writable.is_set()
+
+    async def writable(self) -> None:
+        """Wait until the client has read, or the connection ends."""
+        await self._writable.wait()
+
+    def send(self, *parts: framing.Part) -> None:
+        """Write one frame, whose body is the parts one after the other. They must not change any more."""
+        if self._writer is None:
+            return
+        size = sum(map(len, parts))
+        header = framing.header(size)
+        # one frame may be as long as it is: what counts is what the client left unread before
+        unread = self._writer.get_write_buffer_size()
+        if size > framing.LONG:
+            self._writer.write(header, *parts)
+        else:
+            self._writer.write(b"".join((header, *parts)))
+        if unread > self._limits.unread_high and self._code is None:
+            self._writable.clear()
+
+    def wrote(self) -> None:
+        """The client has taken some of what waited for it."""
+        writer = self._writer
+        if self.stalled and writer is not None and writer.get_write_buffer_size() <= self._limits.unread_low:
+            self._writable.set()
+            self._protocol.drained()
+            self.wake()
+
+    def writer_lost(self) -> None:
+        """The client's side is closed, or everything is flushed after `end`."""
+        self._writer = None
+        self._leave("the client closed its side")
+        self._resolve()
+
+    # ------------------------------------------------------------ the end
+
+    def watch(self, process_id: int) -> None:
+        """End when this process is dead; one that cannot be seen from here (a container) is not watched."""
+        if process_alive(process_id):
+            self._process_id = process_id
+        else:
+            logger.info("process %d of the client cannot be seen from here: not watched", process_id)
+
+    def end(self, code: int, why: str) -> None:
+        """End the connection; only the first call counts."""
+        if self._code is not None:
+            return
+        logger.info("the connection ends: %s", why)
+        # open requests are answered before the protocol is closed, and nothing is read any more
+        self._code = code
+        self._tick.cancel()
+        waiting, self._parked = self._parked, deque()
+        self._protocol.close(waiting)
+        self._writable.set()
+        if self._reader is not None:
+            self._reader.close()
+        if self._writer is None:
+            self._resolve()
+            return
+        self._writer.close()
+        self._tick = self._loop.call_later(self._limits.flush_seconds, self._abandon)
+
+    def _leave(self, why: str) -> None:
+        """End the connection as the client did: politely, if it has said `shutdown`."""
+        self.end(0 if self._protocol.state == "shutdown" else 1, why)
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+        self._resolve()
+
+    def _resolve(self) -> None:
+        self._tick.cancel()
+        if not self.done.done():
+            self.done.set_result(1 if self._code is None else self._code)
+
+    def _poll(self) -> None:
+        self._tick = self._loop.call_later(self._limits.poll_seconds, self._poll)
+        if self._process_id is not None and not process_alive(self._process_id):
+            logger.warning("process %d of the client is dead", self._process_id)
+            self.end(1, "the client is dead")
+            return
+        unread = 0 if self._writer is None else self._writer.get_write_buffer_size()
+        progress = (unread, self._protocol.in_flight)
+        hung_up = self._paused and self._reader is not None and self._reader.hung_up()
+        if (self._eof or hung_up) and progress == self._progress:
+            self._leave("the client closed its side, and does not read")
+        self._progress = progress
+
+
+def process_alive(process_id: int) -> bool:
+    """Return whether a process exists; always True on Windows, where the pipe's end tells."""
+    if os.name == "nt" or process_id <= 0:
+        return True
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

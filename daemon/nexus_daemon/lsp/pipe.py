@@ -1,0 +1,188 @@
+"""Reading and writing pipes and sockets without blocking the loop and without copying.
+
+asyncio's own pipe transports hand out what they read in new pieces, to be joined again, and copy what the
+pipe does not take at once: for a message of two megabytes either costs as long as the pipe itself.
+"""
+
+import asyncio
+import os
+import select
+from collections import deque
+from itertools import islice
+from typing import Protocol
+
+from nexus_daemon.lsp import framing
+
+_STEP = 256 * 1024  # bytes in one system call: the other side wakes up, and reads beside us, when a call ends
+_IOV_MAX = 1024  # pieces in one system call; Linux, macOS and the BSDs agree
+_SHORT = 128 * 1024  # bytes; a side with room for more is in the middle of a long message
+_READS = 16  # in one turn of the loop: a client that writes without end must not stop everything else
+
+
+class ReadSide(Protocol):
+    """Who takes what is read."""
+
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+
+    def buffer_updated(self, nbytes: int) -> None: ...
+
+    def eof_received(self) -> None: ...
+
+
+class PipeReader:
+    """Reads a file descriptor that can be polled into the buffers of its side. Lives on the event loop."""
+
+    def __init__(self, descriptor: int, side: ReadSide, loop: asyncio.AbstractEventLoop) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._side = side
+        self._loop = loop
+        self._reading = self._open = True
+        loop.add_reader(descriptor, self._read)
+
+    def pause_reading(self) -> None:
+        if self._open and self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._descriptor)
+
+    def resume_reading(self) -> None:
+        if self._open and not self._reading:
+            self._reading = True
+            self._loop.add_reader(self._descriptor, self._read)
+
+    def hung_up(self) -> bool:
+        """Whether the other side has closed its end, read or not; False where nobody can tell."""
+        if not (self._open and hasattr(select, "poll")):
+            return False
+        poll = select.poll()
+        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        if self._open:
+            self.pause_reading()
+            self._open = False
+            os.close(self._descriptor)
+
+    def _read(self) -> None:
+        """Read all there is for now: a turn of the loop for each piece would cost as long as the piece."""
+        for _ in range(_READS):
+            if not self._reading:
+                return
+            try:
+                with self._side.get_buffer(-1) as room:
+                    size = len(room)
+                    count = os.readv(self._descriptor, (room,))
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:  # a socket whose other side is gone
+                count = 0
+            if not count:
+                self.pause_reading()
+                self._side.eof_received()
+                return
+            self._side.buffer_updated(count)
+            if count < size <= _SHORT:
+                return
+
+
+class WriteSide(Protocol):
+    """Who is told that the other side took some of what waited, or that nothing can be written any more."""
+
+    def wrote(self) -> None: ...
+
+    def writer_lost(self) -> None: ...
+
+
+class PipeWriter:
+    """Writes to a file descriptor that can be polled; frames stay in order. Lives on the event loop."""
+
+    def __init__(self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._side = side
+        self._loop = loop
+        self._parts: deque[framing.Part] = deque()
+        self._waiting = 0
+        self._closing = self._closed = False
+        # a pipe without a reader is reported as readable: so its end is noticed while nothing is written
+        loop.add_reader(descriptor, self._lost)
+
+    def write(self, *parts: framing.Part) -> None:
+        """Write the parts of a frame, which must not change any more, one after the other."""
+        if self._closing:
+            return
+        idle = not self._parts
+        self._parts.extend(parts)
+        self._waiting += sum(map(len, parts))
+        if idle:
+            self._flush()
+            if self._parts and not self._closed:
+                self._loop.add_writer(self._descriptor, self._write_more)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that the other side has not taken yet."""
+        return self._waiting
+
+    def close(self) -> None:
+        """Close when everything is written."""
+        self._closing = True
+        if not self._parts:
+            self._lost()
+
+    def abort(self) -> None:
+        """Close now."""
+        self._lost()
+
+    def _write_more(self) -> None:
+        self._flush()
+        if not self._closed:
+            self._side.wrote()
+
+    def _flush(self) -> None:
+        try:
+            while self._parts:
+                some, size = self._next()
+                written = os.writev(self._descriptor, some)
+                self._waiting -= written
+                self._drop(written)
+                if written < size:
+                    return  # the pipe is full
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # the reader is gone
+            self._lost()
+            return
+        self._loop.remove_writer(self._descriptor)
+        if self._closing:
+            self._lost()
+
+    def _next(self) -> tuple[list[framing.Part], int]:
+        """What to write in one call, and its size."""
+        some: list[framing.Part] = []
+        size = 0
+        for part in islice(self._parts, _IOV_MAX):
+            some.append(part if len(part) <= _STEP else memoryview(part)[:_STEP])
+            size += len(some[-1])
+            if size >= _STEP:
+                break
+        return some, size
+
+    def _drop(self, written: int) -> None:
+        """Forget what is written."""
+        parts = self._parts
+        while parts and written >= len(parts[0]):
+            written -= len(parts.popleft())
+        if written:
+            parts[0] = memoryview(parts[0])[written:]
+
+    def _lost(self) -> None:
+        if self._closed:
+            return
+        self._closing = self._closed = True
+        self._parts.clear()
+        self._waiting = 0
+        self._loop.remove_writer(self._descriptor)
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._loop.call_soon(self._side.writer_lost)

@@ -1,0 +1,253 @@
+"""Serving one client on standard input and output."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import queue
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+from nexus_daemon.lsp import framing
+from nexus_daemon.lsp.early_initialize import Greeting, Offer
+from nexus_daemon.lsp.link import Limits, StreamLink
+from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
+
+if TYPE_CHECKING:
+    from nexus_daemon.lsp.dispatch import NexusProtocol
+    from nexus_daemon.lsp.server import NexusServer
+
+GC_THRESHOLD = 200_000  # new objects between two collections
+_PIPE_SIZE = 512 * 1024  # bytes; the usual 64 KiB cost 8 times as many switches for a long message
+_READ_SIZE = 256 * 1024  # bytes
+_MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
+
+Build = Callable[["NexusServer"], None]
+
+
+async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limits | None = None) -> int:
+    """Serve the client on stdin and stdout until it leaves; return the exit code.
+
+    `build` registers the features. With an `offer`, which must say the same, `initialize` is answered before
+    they are. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin
+    is empty: neither a `print` nor a child process can get between the frames.
+    """
+    stdin, stdout = _take_stdio()
+
+    async def connect(link: StreamLink) -> None:
+        await _connect(link, stdin, stdout)
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError):  # Windows
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, link.end, 128 + number, number.name)
+
+    return await serve_stream(connect, build, offer=offer, limits=limits or Limits())
+
+
+async def serve_stream(
+    connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, offer: Offer | None, limits: Limits
+) -> int:
+    """Serve one client on the transports that `connect` gives to the link; return the exit code."""
+    link = StreamLink(limits)
+    log = _ClientLog()
+
+    def grow() -> "NexusProtocol":
+        from nexus_daemon.lsp.server import NexusServer  # pygls: see connection/greeting.py
+
+        server = log.server = NexusServer()
+        build(server)
+        server.protocol.attach(link)
+        # what start-up made stays for good: the collector need not look at it again and again;
+        # whoever started us may have kept it off so far
+        gc.freeze()
+        # a settings file makes thousands of objects without a cycle: 700 would collect at every keystroke
+        gc.set_threshold(GC_THRESHOLD, 20, 50)
+        gc.enable()
+        return server.protocol
+
+    link.use_protocol(grow() if offer is None else Greeting(offer, grow, link))
+    with _logging_to(log):
+        await connect(link)
+        return await link.done
+
+
+def _take_stdio() -> tuple[int, int]:
+    sys.stdout.flush()
+    stdin, stdout = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return stdin, stdout
+
+
+async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
+    loop = asyncio.get_running_loop()
+    # one socket for both directions: asyncio's pipe writer would take our input for its end
+    pollable = os.name != "nt" and not os.path.sameopenfile(stdin, stdout)
+    if pollable and _is_stream(stdout):
+        _enlarge(stdout)
+        link.use_writer(PipeWriter(stdout, link, loop))
+    else:
+        link.use_writer(_ThreadWriter(stdout, link, loop))
+    if pollable and _is_stream(stdin):
+        _enlarge(stdin)
+        link.use_reader(PipeReader(stdin, link, loop))
+    else:
+        link.use_reader(_ThreadReader(stdin, link, loop))
+
+
+def _is_stream(descriptor: int) -> bool:
+    """Pipes and sockets can be waited for; a terminal is shared with others and must stay blocking."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _enlarge(descriptor: int) -> None:
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # a socket, or the user's share of pipe memory is used up
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+
+
+class _ThreadReader:
+    """Reads what cannot be polled (a file, a terminal, a Windows pipe) in a thread of its own.
+
+    The next piece is read when the one before it was taken, and reading is not paused.
+    """
+
+    def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._link = link
+        self._loop = loop
+        self._paused = False
+        self._may_read = threading.Event()
+        self._may_read.set()
+        threading.Thread(target=self._run, name="stdin", daemon=True).start()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._may_read.set()
+
+    def hung_up(self) -> bool:
+        """Return False: only a read can tell."""
+        return False
+
+    def close(self) -> None:
+        """Leave the thread to its read, which nothing can interrupt; it is a daemon thread."""
+
+    def _run(self) -> None:
+        data = b"-"
+        while data:
+            self._may_read.wait()
+            try:
+                data = os.read(self._descriptor, _READ_SIZE)
+            except OSError:
+                data = b""
+            self._may_read.clear()
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                if data:
+                    self._loop.call_soon_threadsafe(self._take, data)
+                else:
+                    self._loop.call_soon_threadsafe(self._link.eof_received)
+
+    def _take(self, data: bytes) -> None:
+        self._link.data_received(data)
+        if not self._paused:
+            self._may_read.set()
+
+
+class _ThreadWriter:
+    """Writes to what cannot be polled in a thread of its own; frames stay in order."""
+
+    def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._link = link
+        self._loop = loop
+        self._waiting = 0
+        self._frames: queue.SimpleQueue[framing.Part | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="stdout", daemon=True).start()
+
+    def write(self, *parts: framing.Part) -> None:
+        for part in parts:
+            self._waiting += len(part)
+            self._frames.put(part)
+
+    def get_write_buffer_size(self) -> int:
+        return self._waiting
+
+    def close(self) -> None:
+        self._frames.put(None)
+
+    def abort(self) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        while (data := self._frames.get()) is not None:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                break
+            self._call(self._wrote, len(data))
+        self._call(self._link.writer_lost)
+
+    def _wrote(self, count: int) -> None:
+        self._waiting -= count
+        self._link.wrote()
+
+    def _call(self, function: Callable[..., None], *values: int) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *values)
+
+
+# ---------------------------------------------------------------- logs
+
+
+@contextlib.contextmanager
+def _logging_to(log: "_ClientLog") -> Iterator[None]:
+    """Send warnings to the client as window/logMessage, and everything of ours to stderr."""
+    handlers = [logging.StreamHandler(), log]
+    handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    for handler in handlers:
+        root.addHandler(handler)
+    for name in ("nexus_daemon", "nexus_context"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            root.removeHandler(handler)
+
+
+class _ClientLog(logging.Handler):
+    """Messages only: a traceback may hold text of the user's files, and stays on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.server: NexusServer | None = None
+        self._busy = threading.local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.server is None or self.server.client is None or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        try:
+            kind = next(number for level, number in _MESSAGE_TYPES if record.levelno >= level)
+            self.server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
+        except Exception:  # noqa: BLE001 - a log line must not be able to break what it reports
+            self.handleError(record)
+        finally:
+            self._busy.now = False

@@ -1,0 +1,395 @@
+"""One file watcher for all folders: what changed on disk → which paths to look at again.
+
+1. Directories are watched, not files: an atomic save replaces the file that a watch would hold.
+2. Only directories where configuration can live, each for itself and not what is below it. One that does
+   not exist yet is covered by the nearest directory above it that does.
+3. A directory that is deleted and made again is another one to the kernel, often with the old inode: when
+   a watched one comes or goes, or the set of them differs by device and inode, all are watched anew.
+4. The new watch stands before the old one ends, and the old one is given the turns to say what it has seen,
+   however long other threads make it wait. So not everything is looked at again: only what is covered by
+   another directory than before, and texts that changed shortly before somebody wanted them.
+5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
+6. What cannot be watched is polled (`polling`), and watching it is tried again, less and less often; only the
+   first failure is a warning. A watch has all its directories or fails: where the system's limit is reached,
+   what was watched before stays so, and the rest is polled. Network file systems are watched and polled.
+7. A system can lose reports, and not every file system that reports too little is known. So what is watched
+   is looked at, too, but seldom: what was not reported is noticed within a minute or so.
+8. How certain it is that changes are noticed can be asked at any time: `Watcher.freshness`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import stat
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple
+
+from nexus_daemon.workspace.freshness import Freshness
+from nexus_daemon.workspace.polling import Poller
+from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
+
+logger = logging.getLogger(__name__)
+
+STEP_MS = 20
+DEBOUNCE_MS = 80
+CHECK_MS = 5_000
+RECENT_S = 10.0  # longer than from reading a file to wanting it
+LAST_STEPS = 9  # of a watch that is about to end: longer than what has been seen waits to be told
+WATCHES_AT_MOST = 4  # at a time: one and those that are about to end
+END_S = 1.0
+VERIFY_S = 30.0  # between two looks at what is watched
+VERIFY_REST = 500  # times as long as such a look took; 0.2 % of one thread
+RETRY_S = 1.0  # doubled after each failure
+RETRY_AT_MOST_S = 60.0
+
+MODIFIED = 2  # of watchfiles.Change, which is imported late
+Identity = tuple[str, int, int]
+Covering = Mapping[str, Identity]
+
+
+class Watcher:
+    """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
+
+    `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
+    paths that may have changed, or with None when anything may have. `reread` is called with paths that were
+    not wanted when they changed, in directories that were watched: of these only the text can be another.
+    `report` is called when there is a `failure`, and when there is none any more.
+    """
+
+    def __init__(
+        self,
+        wanted: Callable[[], Iterable[str]],
+        changed: Callable[[set[str] | None], None],
+        executor: Executor,
+        *,
+        reread: Callable[[set[str]], None],
+        report: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._wanted = wanted
+        self._changed = changed
+        self._reread = reread
+        self._report = report
+        self._executor = executor
+        self._task: asyncio.Task[None] | None = None
+        self._asked = asyncio.Event()
+        self._poller = Poller(self._poll_changed, executor)
+        self._verifier = Poller(self._poll_changed, executor, least_s=VERIFY_S, rest=VERIFY_REST)
+        self.failure: Failure | None = None
+        """Why the last watch failed, until one has worked for a while."""
+        self._failures = 0
+        self._retry_at = 0.0  # by the loop's clock
+        self._recent: dict[str, float] = {}  # when paths changed lately, and something in directories
+        self._moved: dict[str, float] = {}  # watched directories that came or went, and when (`time.time()`)
+        self._look = _Look({}, {}, frozenset())  # what is watched or polled by now
+        self._logged: set[Failure] = set()
+        self._listed_at = time.time()  # when the wanted paths were asked for last
+        self._waiting: dict[str, float] = {}  # wanted paths that are not covered yet, and since when
+        self._watch: _Watch | None = None
+        self._unproven: _Watch | None = None  # the watch that began last, until it has worked for a while
+        self._watches: dict[asyncio.Task[None], _Watch] = {}  # the oldest first
+
+    def start(self) -> None:
+        """Begin watching; later calls do nothing."""
+        if self._task is None:
+            self._asked.set()
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def refresh(self) -> None:
+        """The wanted paths may have changed: look at those that are new, and watch their directories."""
+        self._asked.set()
+
+    def freshness(self, paths: Iterable[str]) -> Freshness:
+        """How changes of wanted paths are noticed now."""
+        since: list[float] = []
+        reasons: dict[str, None] = {}
+        polled, hanging_since = self._poller.paths, self._poller.hanging_since
+        polls = False
+        for path in paths:
+            directory = self._look.covering.get(path)
+            if path in polled:
+                polls = True
+                failure = self.failure
+                if directory is not None:
+                    failure = self._look.unwatchable.get(directory, failure)
+                if failure is not None:
+                    reasons[failure.reason] = None
+            elif directory is None or self._watch is None or directory not in self._watch.directories:
+                since.append(self._waiting.get(path, self._listed_at))
+            else:
+                since += [at for gone, at in self._moved.items() if _is_in(directory[0], gone)]
+        if polls and hanging_since is not None:
+            since.append(hanging_since)
+            reasons["looking at the files hangs, as on a network file system whose server is gone"] = None
+        if since:
+            return Freshness("unknown", since=min(since), reasons=tuple(reasons))
+        if polls:
+            return Freshness("polled", every=self._poller.pause_s, reasons=tuple(reasons))
+        return Freshness("watched")
+
+    async def close(self) -> None:
+        """End watching and wait for it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._poller.close()
+        await self._verifier.close()
+        for watch in self._watches.values():
+            watch.stop.set()
+        if self._watches:
+            _, late = await asyncio.wait(self._watches, timeout=END_S)
+            for task in late:
+                task.cancel()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            pause = max(self._retry_at - loop.time(), 0.0) or CHECK_MS / 1000
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(pause, CHECK_MS / 1000)):
+                    await self._asked.wait()
+            self._asked.clear()
+            try:
+                await self._renew()
+            except Exception as error:  # noqa: BLE001 - a file system that cannot be watched must not end the daemon
+                self._failed(error)
+
+    async def _renew(self) -> None:
+        """Watch or poll what is wanted now, and tell of what was not watched or polled as it is now."""
+        moved, before = dict(self._moved), self._look
+        wanted, self._listed_at = tuple(self._wanted()), time.time()
+        new = (path for path in wanted if path not in before.covering)
+        self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new}
+        look = await asyncio.get_running_loop().run_in_executor(self._executor, partial(_look, wanted))
+        old = self._watch
+        watched_before = frozenset[Identity]() if old is None else old.directories
+        directories = frozenset(look.covering.values()) - look.unlisted
+        if old is None or moved or directories != old.directories:
+            began = await self._begin(directories)
+            if not began and self._watch is not None:
+                self._watch.forget(moved)
+        watched = frozenset[Identity]() if self._watch is None else self._watch.directories
+        polled = {path for path in wanted if look.is_polled(path, watched)}
+        others = polled ^ set(self._poller.paths)
+        await self._poller.take(polled)
+        await self._verifier.take(set(wanted) - polled)
+        news = {path for path, directory in look.covering.items() if before.covering.get(path) != directory}
+        added = {
+            path for path in news if path not in before.covering and look.covering[path] in watched_before
+        }
+        added -= polled
+        unseen = (news | others & set(wanted)) - added
+        unseen |= {path for path, at in look.covering.items() if any(_is_in(at[0], gone) for gone in moved)}
+        self._look, self._waiting = look, {}
+        for failure in set(look.unwatchable.values()) - self._logged:
+            self._logged.add(failure)
+            logger.warning("%s; files there are polled", failure.reason)
+        self._moved = {gone: at for gone, at in self._moved.items() if moved.get(gone) != at}
+        if old is None and self._watch is not None:
+            self._tell(self._changed, None)
+            return
+        if unseen:
+            self._tell(self._changed, unseen)
+        if late := (added - unseen) & self._recent.keys():
+            self._tell(self._reread, late)
+
+    async def _begin(self, directories: frozenset[Identity]) -> bool:
+        """Watch these directories; False where that fails, or failed just now: the watch before goes on."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._retry_at:
+            return False
+        while len(self._watches) >= WATCHES_AT_MOST:
+            await asyncio.wait([next(iter(self._watches))])
+        awatch = await loop.run_in_executor(self._executor, _import_awatch)
+        before, self._watch = self._watch, None
+        if directories:
+            self._watch = self._unproven = watch = _Watch(awatch, directories)
+            task = loop.create_task(self._follow(watch))
+            self._watches[task] = watch
+            task.add_done_callback(self._watches.pop)
+            await asyncio.sleep(0)  # it stands as soon as its generator has begun
+            if task.done():
+                self._watch = before
+                return False
+        if before is not None:
+            before.stop.soon()
+        return True
+
+    async def _follow(self, watch: "_Watch") -> None:
+        """Tell what a watch sees, until it ends."""
+        names = {path for path, _, _ in watch.directories}
+        try:
+            async for changes in watch.events:
+                if watch is self._unproven:
+                    self._proved()
+                if changes:
+                    self._note(path for _, path in changes)
+                    self._tell(self._changed, {path for _, path in changes})
+                # perhaps another directory under the old name, with the old inode
+                moved = (path for kind, path in changes if kind != MODIFIED and path in names)
+                self._moved |= dict.fromkeys(moved, time.time())
+                self.refresh()
+        except Exception as error:  # noqa: BLE001 - as above
+            if watch is self._watch:
+                self._watch = None
+            else:  # what it has seen last is not known
+                self._tell(self._changed, None)
+            self._failed(error)
+            self.refresh()
+
+    def _note(self, paths: Iterable[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        for path in paths:
+            for one in (path, os.path.join(os.path.dirname(path), "")):
+                self._recent.pop(one, None)  # the oldest stand first
+                self._recent[one] = now
+        while self._recent and now - next(iter(self._recent.values())) > RECENT_S:
+            del self._recent[next(iter(self._recent))]
+
+    def _poll_changed(self, paths: set[str]) -> None:
+        self._tell(self._changed, paths)
+        self.refresh()
+
+    def _failed(self, error: Exception) -> None:
+        """Watching failed: poll until the next try, after a pause that is doubled each time."""
+        failure = explain(error)
+        vanished = isinstance(error, FileNotFoundError)  # a directory went before its watch stood
+        level = logging.DEBUG if self._failures or vanished else logging.WARNING
+        wait = min(RETRY_S * 2**self._failures, RETRY_AT_MOST_S)
+        self._failures = min(self._failures + 1, 30)
+        self._unproven, self._retry_at = None, asyncio.get_running_loop().time() + wait
+        text = f"watching files failed, they are polled until it works: {failure.reason}. {failure.advice}"
+        logger.log(level, text.rstrip())
+        first = self.failure is None
+        if not vanished:
+            self.failure = failure
+            if first:
+                self._report()
+
+    def _proved(self) -> None:
+        """A watch has worked for a while: earlier failures are over."""
+        self._unproven, self._failures = None, 0
+        if self.failure is not None:
+            self.failure = None
+            logger.info("files are watched again")
+            self._report()
+
+    def _tell(self, listener: Callable[[Any], None], paths: set[str] | None) -> None:
+        try:
+            listener(paths)
+        except Exception:  # a bug of a listener must not end the watch
+            logger.exception("what follows from a change on disk failed")
+
+
+class _Stop:
+    """The end of a watch, for which its thread asks once a step."""
+
+    def __init__(self) -> None:
+        self._left: int | None = None
+
+    def set(self) -> None:
+        """End it now; what it has not told is lost."""
+        self._left = 0
+
+    def soon(self) -> None:
+        """End it when it has told what it has seen."""
+        self._left = LAST_STEPS if self._left is None else self._left
+
+    def is_set(self) -> bool:
+        if self._left:
+            self._left -= 1
+            return False
+        return self._left == 0
+
+
+class _Watch:
+    """One watch of a set of directories."""
+
+    def __init__(self, awatch: Any, directories: frozenset[Identity]) -> None:
+        self.directories = directories
+        self.stop = _Stop()
+        self.events: AsyncGenerator[Collection[tuple[int, str]], None] = awatch(
+            *(path for path, _, _ in directories),
+            watch_filter=None,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=CHECK_MS,
+            yield_on_timeout=True,
+            stop_event=self.stop,
+            recursive=False,
+            ignore_permission_denied=False,  # it would ignore that the system's limit is reached, too
+        )
+
+    def forget(self, moved: Collection[str]) -> None:
+        """Directories that came or went, and those below them, are not watched any more."""
+        self.directories = frozenset(
+            one for one in self.directories if not any(_is_in(one[0], gone) for gone in moved)
+        )
+
+
+def _import_awatch() -> Any:
+    from watchfiles import awatch  # 60 ms that neither the first diagnostics nor the loop must wait for
+
+    return awatch
+
+
+class _Look(NamedTuple):
+    """The directories of the wanted paths, as they are now."""
+
+    covering: Covering
+    unwatchable: Mapping[Identity, Failure]  # at all, or in full
+    unlisted: frozenset[Identity]  # of these those that cannot be watched at all
+
+    def is_polled(self, path: str, watched: Collection[Identity]) -> bool:
+        directory = self.covering.get(path)
+        return directory is None or directory not in watched or directory in self.unwatchable
+
+
+def _look(wanted: Collection[str]) -> _Look:
+    now = covering(wanted)
+    directories = frozenset(now.values())
+    closed, network = unlisted(path for path, _, _ in directories), network_devices()
+    failures = ((one, closed.get(one[0]) or network.get(one[1])) for one in directories)
+    return _Look(
+        now,
+        {directory: failure for directory, failure in failures if failure is not None},
+        frozenset(directory for directory in directories if directory[0] in closed),
+    )
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def covering(paths: Iterable[str]) -> dict[str, Identity]:
+    """The directory to watch for each path: its own, else the nearest above it that exists.
+
+    A path that ends with a separator stands for whatever is in that directory.
+    """
+    found: dict[str, Identity | None] = {}
+    covered: dict[str, Identity] = {}
+    for path in paths:
+        directory = os.path.dirname(path)
+        while True:
+            if directory not in found:
+                found[directory] = _identity(directory)
+            identity = found[directory]
+            if identity is not None or os.path.dirname(directory) == directory:
+                break
+            directory = os.path.dirname(directory)
+        if identity is not None:
+            covered[path] = identity
+    return covered
+
+
+def _identity(directory: str) -> Identity | None:
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    return directory, status.st_dev, status.st_ino

@@ -1,0 +1,211 @@
+"""Model parameters in the form of each provider, and what is said about those that it does not take."""
+
+from typing import Any
+
+import pytest
+
+from nexus_context.conversation import parameter_fields
+
+SAMPLING = {"temperature": 0.5, "top_p": 0.9}
+
+
+def check(provider: str, model: str, parameters: Any, expected: Any, unsent: list[str], **given: Any) -> None:
+    """The fields of the provider's request, and what is not sent. Most models give 8,000 tokens here."""
+    if provider == "openai":
+        made = parameter_fields.openai(parameters, thinks=given.pop("thinks", True), model=model, **given)
+        assert made == (expected, unsent)
+        return
+    given = {"max_output": 8000, "thinks": True} | given
+    made = parameter_fields.anthropic(parameters, model=model, **given)
+    assert made == ({"max_tokens": 8000} | expected, unsent)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "expected", "unsent"),
+    [
+        ("m", {}, {}, []),
+        (
+            "m",
+            {**SAMPLING, "top_k": 5, "max_tokens": 100},
+            {**SAMPLING, "max_completion_tokens": 100},
+            ["top_k: OpenAI takes none"],
+        ),
+        ("m", {"thinking": {"level": "low"}, **SAMPLING}, {**SAMPLING, "reasoning_effort": "low"}, []),
+        (
+            "m",
+            {"thinking": {"level": "high", "budget": 2000}},
+            {"reasoning_effort": "high"},
+            ["thinking.budget: OpenAI takes a level"],
+        ),
+        (
+            "m",
+            {"thinking": {"level": "off"}},
+            {},
+            ["thinking.level: the model cannot be told not to think"],
+        ),
+        (
+            "gpt-5",
+            {"thinking": {"level": "minimal"}, "temperature": 1},
+            {"reasoning_effort": "minimal"},
+            ["temperature: gpt-5 takes none while it thinks"],
+        ),
+        (
+            "o3",
+            {"thinking": {"level": "minimal"}, "top_p": 1},
+            {"reasoning_effort": "low"},
+            [
+                "thinking.level minimal: the model takes low at least, and that is sent",
+                "top_p: o3 takes none while it thinks",
+            ],
+        ),
+        ("openai/gpt-5.1", SAMPLING, SAMPLING, []),
+        (
+            "gpt-5.4-2026-03-05",
+            {"thinking": {"level": "off"}, **SAMPLING},
+            {**SAMPLING, "reasoning_effort": "none"},
+            [],
+        ),
+        (
+            "gpt-5.2",
+            {"thinking": {"level": "low"}, "temperature": 1},
+            {"reasoning_effort": "low"},
+            ["temperature: gpt-5.2 takes none while it thinks"],
+        ),
+        ("gpt-5.6", {"temperature": 1}, {}, ["temperature: gpt-5.6 takes none while it thinks"]),
+        (
+            "gpt-6-astra",
+            {"thinking": {"level": "off"}},
+            {},
+            ["thinking.level: the model cannot be told not to think"],
+        ),
+        ("gpt-6-sol", {"thinking": {"level": "off"}}, {"reasoning_effort": "none"}, []),
+        ("gpt-5-chat-latest", SAMPLING, SAMPLING, []),
+        ("gpt-4.1", SAMPLING, SAMPLING, []),
+    ],
+)
+def test_openai(model: str, parameters: Any, expected: Any, unsent: list[str]) -> None:
+    check("openai", model, parameters, expected, unsent)
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "effort", "unsent"),
+    [
+        ("gpt-5.2", "low", "low", []),
+        ("gpt-5.4", "low", None, ["thinking.level: beside tools gpt-5.4 takes none in chat completions"]),
+        ("gpt-5.5", None, None, []),
+        ("gpt-5.6", "off", "none", []),
+        ("gpt-5.6", None, "none", ["thinking: beside tools gpt-5.6 does not think in chat completions"]),
+        (
+            "gpt-5.6-luna",
+            "low",
+            "none",
+            ["thinking.level: beside tools gpt-5.6-luna takes none in chat completions"],
+        ),
+    ],
+)
+def test_effort_beside_tools(model: str, level: str | None, effort: str | None, unsent: list[str]) -> None:
+    expected = {} if effort is None else {"reasoning_effort": effort}
+    check("openai", model, {"thinking": {"level": level}}, expected, unsent, tools=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "expected", "unsent"),
+    [
+        ("m", {}, {}, []),
+        ("m", {**SAMPLING, "top_k": 5, "max_tokens": 100}, {**SAMPLING, "top_k": 5, "max_tokens": 100}, []),
+        (
+            "m",
+            {"thinking": {"level": "low"}, "temperature": 0.5, "top_p": 0.95},
+            {"thinking": {"type": "enabled", "budget_tokens": 4096}, "top_p": 0.95},
+            ["temperature: not taken beside thinking"],
+        ),
+        (
+            "m",
+            {"thinking": {"level": "high", "budget": 2000}},
+            {"thinking": {"type": "enabled", "budget_tokens": 2000}},
+            [],
+        ),
+        ("m", {"thinking": {"level": "high"}}, {"thinking": {"type": "enabled", "budget_tokens": 7999}}, []),
+        (
+            "m",
+            {"thinking": {"budget": 2000}, "max_tokens": 500},
+            {"max_tokens": 500},
+            ["thinking: it takes 1024 tokens at least, and max_tokens is 500"],
+        ),
+        ("m", {"thinking": {"level": "off"}}, {}, []),
+        ("m", {"temperature": 1.5}, {}, ["temperature 1.5: Anthropic takes 0 to 1"]),
+        ("claude-3-5-sonnet-latest", SAMPLING, SAMPLING, []),
+        (
+            "claude-sonnet-4-5-20250929",
+            SAMPLING,
+            {"temperature": 0.5},
+            ["top_p: claude-sonnet-4-5-20250929 takes none beside a temperature"],
+        ),
+        (
+            "anthropic/claude-opus-4.6",
+            {"thinking": {"level": "minimal"}},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+            [],
+        ),
+        (
+            "claude-opus-4-6",
+            {"thinking": {"budget": 2000}},
+            {"thinking": {"type": "enabled", "budget_tokens": 2000}},
+            [],
+        ),
+        (
+            "claude-opus-4-7",
+            {"thinking": {"level": "high", "budget": 2000}, "top_k": 5, "temperature": 0.0},
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            [
+                "thinking.budget: claude-opus-4-7 decides by itself how much it thinks",
+                "temperature: claude-opus-4-7 takes none",
+                "top_k: claude-opus-4-7 takes none",
+            ],
+        ),
+        ("claude-opus-4-8", {"thinking": {"level": "off"}}, {}, []),
+        ("claude-sonnet-5", {"thinking": {"level": "off"}}, {"thinking": {"type": "disabled"}}, []),
+        *(
+            (model, {"thinking": {"level": "off"}}, {}, [f"thinking.level: {model} always thinks"])
+            for model in ("claude-opus-5-5", "claude-fable-5", "claude-mythos-preview")
+        ),
+    ],
+)
+def test_anthropic(model: str, parameters: Any, expected: Any, unsent: list[str]) -> None:
+    check("anthropic", model, parameters, expected, unsent)
+
+
+def test_a_model_that_does_not_think_is_not_told_to() -> None:
+    parameters = {"thinking": {"level": "high"}, "temperature": 0.5}
+    left = {"temperature": 0.5}
+    unsent = ["thinking.level: the model cannot be told how much to think"]
+    check("openai", "gpt-4o", parameters, left, unsent, thinks=False)
+    check("anthropic", "m", parameters, left, ["thinking: the model does not think"], thinks=False)
+    check("openai", "gpt-4o", {"thinking": {"level": "off"}}, {}, [], thinks=False)
+
+
+def test_an_answer_is_no_longer_than_the_model_gives() -> None:
+    unsent = ["max_tokens 9000: the model gives 5000 at most, and that is sent"]
+    check("openai", "m", {"max_tokens": 9000}, {"max_completion_tokens": 5000}, unsent, limit=5000)
+    check("anthropic", "m", {"max_tokens": 9000}, {"max_tokens": 5000}, unsent, limit=5000)
+    check("anthropic", "m", {"max_tokens": 5000}, {"max_tokens": 5000}, [], limit=5000)
+
+
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [
+        ("claude-opus-4-20250514", (4, 0)),
+        ("claude-opus-4-5-20251101", (4, 5)),
+        ("us.anthropic.claude-sonnet-4-6-v1:0", (4, 6)),
+        ("claude-3-5-haiku-latest", (3, 5)),
+        ("claude-2.1", (2, 1)),
+        ("claude-instant-1.2", (1, 2)),
+        ("anthropic/claude-opus-4.7", (4, 7)),
+        ("claude-fable-5-1", (5, 1)),
+        ("claude-mythos-preview", (99, 0)),
+        ("gpt-4o", None),
+    ],
+)
+def test_the_version_of_a_claude(model: str, version: Any) -> None:
+    assert parameter_fields.claude_version(model) == version
+    assert parameter_fields.takes_prefill(model) == (version is None or version < (4, 6))

@@ -1,0 +1,38 @@
+"""The patterns of the knowledge base's paths: what they mean, and that no `**` starts over."""
+
+import time
+
+import pytest
+
+from nexus_context.memory.knowledge.file_selection import _matches
+
+
+def check(path: str, pattern: str, *, fits: bool) -> None:
+    assert _matches(tuple(path.split("/")), tuple(pattern.split("/"))) is fits
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "fits"),
+    [
+        ("a.md", "*.md", True),
+        ("x/a.md", "*.md", False),
+        ("x/a.md", "**", True),
+        ("a.md", "**/a.md", True),
+        ("x/y/a.md", "**/a.md", True),
+        ("x/y/a.md", "**/x/**/a.md", True),
+        ("y/x/a.md", "**/x/**/*.md", True),
+        ("y/a.md", "**/x/**/a.md", False),
+        ("x/a.md/b", "**/a.md", False),
+        ("x", "x/**", True),
+        ("x", "x/y", False),
+    ],
+)
+def test_what_a_pattern_means(path: str, pattern: str, *, fits: bool) -> None:
+    check(path, pattern, fits=fits)
+
+
+def test_no_path_and_pattern_take_long() -> None:
+    """As a rule 0.1 s; trying each `**` anew would not end."""
+    started = time.perf_counter()
+    check("a/" * 1_000 + "b", "**/a/" * 300 + "c", fits=False)
+    assert time.perf_counter() - started < 10

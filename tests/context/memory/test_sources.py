@@ -1,0 +1,220 @@
+"""Where remembered items come from: each source, its order, and what is not remembered twice."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from nexus_context.conversation.compaction.summary import create_summary_message
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.errors import RequestError, Span
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import Counted, NewTurn
+from nexus_context.ledger.store import Ledger
+from nexus_context.memory import events, node_messages
+from nexus_context.memory.events import Event, EventBus, events_of, message_of, remembered
+from nexus_context.memory.item import Item
+from nexus_context.memory.levels import Levels
+from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.sources import (
+    DirectSource,
+    EventSource,
+    KnowledgeSource,
+    MemorySource,
+    Query,
+    Source,
+    gather,
+)
+
+FOLDER = "/home/a"
+
+
+class Found(NamedTuple):
+    path: str
+    heading: str
+    text: str
+    span: Span | None = None
+    score: float = 1.0
+    tokens: int = 1
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    opened = open_ledger(str(tmp_path / "ledger.db"))
+    yield opened
+    opened.close()
+
+
+def append(ledger: Ledger, session: str, *messages: Message) -> None:
+    counted = tuple(Counted(message, 1) for message in messages)
+    ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
+
+
+def check(sources: Iterable[Source], expected: list[str], **asked: Any) -> list[Item]:
+    """What is gathered: `source: text`, in order."""
+    given: dict[str, Any] = {"workspace": FOLDER, "now": 0.0, "session": "main", "agent": "me"}
+    query = Query(**given | asked)
+    items, failures = gather(sources, query)
+    assert [f"{item.source}: {item.text}" for item in items] == expected
+    assert failures == []
+    return items
+
+
+CONVERTED = [
+    (Event(action="thinking", text="Hm."), Message("assistant", "Hm.")),
+    (Event(action="execute", text="Read x."), Message("user", "Read x.")),
+    (Event(action="tool_call", tool="read"), Message("assistant", "[Calling read()]")),
+    (
+        Event(action="tool_call", tool="read", arguments={"path": "x"}),
+        Message("assistant", '[Calling read({"path":"x"})]'),
+    ),
+    (Event(action="tool_result", text="long " * 999), None),
+    (Event(action="node.message"), None),
+]
+
+
+@pytest.mark.parametrize(("event", "message"), CONVERTED)
+def test_events_as_messages(event: Event, message: Message | None) -> None:
+    assert message_of(event) == message
+
+
+def test_messages_as_events() -> None:
+    messages = [
+        Message("system", "Be brief."),
+        Message("user", "[Session started: 2026-11-20 12:00 (local)]"),
+        create_summary_message("All of it.", datetime(2026, 11, 20), 3),
+        Message("user", [{"type": "text", "text": "Read x."}]),
+        Message("assistant", "I read.", (ToolCall("1", "read", '{"path": "x"}'), ToolCall("2", "ls"))),
+        Message("tool", "content", tool_call_id="1", name="read"),
+        Message("assistant", None),
+    ]
+    made = list(events_of(messages, session="main", agent="me"))
+    assert [(each.action, each.text or each.tool) for each in made] == [
+        ("execute", "Read x."),
+        ("thinking", "I read."),
+        ("tool_call", "read"),
+        ("tool_call", "ls"),
+        ("tool_result", "content"),
+    ]
+    assert {(each.session, each.agent) for each in made} == {("main", "me")}
+    assert [(each.role, each.content) for each in remembered(messages)] == [
+        ("user", "Read x."),
+        ("assistant", "I read."),
+        ("assistant", '[Calling read({"path": "x"})]'),
+        ("assistant", "[Calling ls()]"),
+    ]
+
+
+def test_everything_in_its_order(ledger: Ledger) -> None:
+    append(ledger, "main", Message("user", "Never push."))
+    append(ledger, "other", Message("user", "Always deploy with helm."))
+    ledger.send(node_messages.make(workspace=FOLDER, source="boss", target="me", content="Hurry.", now=0))
+    bus = EventBus()
+    bus.publish(FOLDER, [Event(action="thinking", text="Hm.", session="main", agent="helper")])
+    passages = [Found("/d/a.md", "Top", "Best."), Found("/d/b.md", "", "Next.", Span(3, 8))]
+    sources: list[Source] = [
+        KnowledgeSource(lambda text: passages if text == "Deploy helm" else []),
+        EventSource(bus),
+        MemorySource(Levels(ledger), include=("L1", "L4")),
+        DirectSource(ledger),
+    ]
+    items = check(
+        sources,
+        [
+            "message: From boss:\nHurry.",
+            "memory: user: Always «deploy» with «helm».",
+            "memory: user: Never push.",
+            "event: assistant: Hm.",
+            "knowledge: /d/a.md › Top\nBest.",
+            "knowledge: /d/b.md\nNext.",
+        ],
+        text="Deploy helm",
+    )
+    by_priority = sorted(items, key=lambda item: -item.priority)
+    assert [item.text[:9] for item in by_priority] == [
+        "From boss",
+        "user: Nev",
+        "user: Alw",
+        "/d/a.md ›",
+        "/d/b.md\nN",
+        "assistant",
+    ]
+    assert [(item.label, item.path, item.span) for item in items[-2:]] == [
+        ("/d/a.md › Top", "/d/a.md", None),
+        ("/d/b.md", "/d/b.md", Span(3, 8)),
+    ]
+    silent = ["message: From boss:\nHurry.", "memory: user: Never push.", "event: assistant: Hm."]
+    check(sources, silent, text=" ")
+
+
+def test_nothing_without_sources() -> None:
+    check([], [])
+    empty: list[Source] = [EventSource(EventBus()), KnowledgeSource(lambda _: [])]
+    check(empty, [], text="Why?", session=None, agent=None)
+
+
+def test_what_the_history_shows_is_not_remembered_beside_it(ledger: Ledger) -> None:
+    said = [Message("user", "Never push."), Message("assistant", "Understood."), Message("user", "Why?")]
+    append(ledger, "main", *said)
+    bus = EventBus()
+    bus.replay(FOLDER, "main", ledger.turns(FOLDER, "main"))
+    levels = Levels(ledger)
+    every = MemorySource(levels, include=("L1", "L2"))
+    check([every, EventSource(bus)], [], shown=said)
+    check([every], ["memory: user: Never push."], shown=said[1:])
+    check([MemorySource(levels)], ["memory: user: Never push."], shown=said[1:])
+    check([EventSource(bus)], ["event: user: Never push."], shown=said[1:])
+
+
+def test_levels_and_events_stay_in_the_session(ledger: Ledger) -> None:
+    bus = EventBus()
+    for session in ("main", "other"):
+        append(ledger, session, Message("user", f"Never push to {session}."))
+        bus.publish(FOLDER, [Event(action="execute", text=session, session=session)])
+    bus.publish("/home/b", [Event(action="execute", text="away", session="main")])
+    levels = Levels(ledger)
+    check([EventSource(bus)], ["event: user: other"], session="other")
+    check([EventSource(bus)], ["event: user: main", "event: user: other"], session=None)
+    for include in (("L1",), ("L2",)):
+        check([MemorySource(levels, include=include)], ["memory: user: Never push to main."])
+    check([MemorySource(levels)], [], session="nobody")
+    check([MemorySource(levels)], [], settings=MemorySettings(l1_messages=0))
+
+
+def test_a_source_that_fails_takes_nothing_with_it() -> None:
+    def broken(_: str) -> list[Found]:
+        raise LedgerError("The disk failed.", code="ledger-io")
+
+    query = Query(workspace=FOLDER, now=0, text="Why?")
+    items, failures = gather(
+        [KnowledgeSource(broken), KnowledgeSource(lambda _: [Found("/a.md", "", "Here.")])], query
+    )
+    assert ([item.text for item in items], failures) == (["/a.md\nHere."], ["knowledge: The disk failed."])
+    assert issubclass(LedgerError, RequestError)
+
+
+def test_a_bus_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_WORKSPACES", 2)
+    bus = EventBus(most=3)
+    heard: list[str] = []
+    end = bus.listen(lambda workspace, event: heard.append(f"{workspace} {event.text}"))
+    bus.publish("a", [Event(action="thinking", text=str(number)) for number in range(5)])
+    end()
+    end()
+    assert [each.text for each in bus.events("a")] == ["2", "3", "4"]
+    for workspace in ("b", "a", "c"):
+        bus.publish(workspace, [Event(action="thinking", text="x")])
+    assert ([each.text for each in bus.events("a")], bus.events("b")) == (["3", "4", "x"], [])
+    assert heard == [f"a {number}" for number in range(5)]
+
+
+def test_delivered_messages_leave_the_bus() -> None:
+    bus = EventBus()
+    sent = [node_messages.make(workspace=FOLDER, source="boss", target="me", content=c, now=0) for c in "ab"]
+    bus.publish(FOLDER, [Event(action="node.message", direct=one) for one in sent])
+    items = check([EventSource(bus)], ["message: From boss:\na", "message: From boss:\nb"])
+    bus.forget(FOLDER, [items[0].id or ""])
+    check([EventSource(bus)], ["message: From boss:\nb"])

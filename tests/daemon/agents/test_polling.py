@@ -1,0 +1,98 @@
+"""What is looked at for agents: how often it is read, and that what is shown of one is as its files are."""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context import agents, snapshot
+from nexus_daemon.workspace.watcher import CHECK_MS
+from support.asking import Asking, check, eventually, write
+from support.desk import Desk, tell_story
+
+DIRECTORIES = 12
+MOST_LOADS = 3
+"""Of one directory: it is read when it is first asked for, and once more when it comes to be watched."""
+NOTICED_S = CHECK_MS / 1000 * 0.8  # sooner than by looking at everything now and then
+RULES = "/a/new/AGENTS.md"
+
+
+async def noticed(probe: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(NOTICED_S):
+        while not await probe():
+            await asyncio.sleep(0.01)
+
+
+def is_watched(desk: Desk, directory: str) -> bool:
+    watch = desk.daemon.watcher._watch
+    return watch is not None and directory in (path for path, *_ in watch.directories)
+
+
+def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: Counter[str] = Counter()
+    real = snapshot.load
+
+    def load(path: str, **more: Any) -> Any:
+        loads[path] += 1
+        return real(path, **more)
+
+    monkeypatch.setattr(agents.directory_snapshots, "load", load)
+
+    async def story(desk: Desk) -> None:
+        places = [desk.tree.path(f"/a/service{number}") for number in range(DIRECTORIES)]
+        for number in range(DIRECTORIES):
+            write(desk, f"/a/service{number}/AGENTS.md", f"Rules of {number}.\n")
+        ask = Asking(desk, await desk.client())
+        for number, place in enumerate(places):
+            await ask("agent/spawn", agentId=f"agent{number}", cwd=place)
+            await eventually(partial(is_watched, desk, place))
+            await ask("agent/list")  # what the watcher told by then is done
+        await eventually(lambda: len(desk.daemon.watcher._watches) == 1)
+        assert await ask.ids() == [f"agent{number}" for number in range(DIRECTORIES)]
+        assert set(loads) == set(places)
+        assert max(loads.values()) <= MOST_LOADS, loads
+        write(desk, "/a/service0/AGENTS.md", "Other rules.\n")
+        await eventually(lambda: ("agent0", "changed") in ask.told())
+        assert max(loads[place] for place in places[1:]) <= MOST_LOADS, loads
+
+    tell_story(tmp_path, story)
+
+
+def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path) -> None:
+    async def story(desk: Desk, ask: Asking) -> None:
+        new = Path(desk.tree.path("/a/new"))
+        new.mkdir()
+        looked: dict[str, Any] = {"viewAs": {"agentId": "new", "cwd": "new", "task": "Mend it."}}
+
+        async def shows(*words: str) -> bool:
+            text = (await ask("context/preview", **looked))["text"]
+            return [word for word in ("First.", "Second.", "Typed.", "Third.") if word in text] == [*words]
+
+        async def is_gone() -> bool:
+            reply = await ask.reply("context/preview", **looked)
+            return bool(reply.get("error", {}).get("data", {}).get("code") == "agent-cwd")
+
+        assert await shows()
+        await eventually(lambda: is_watched(desk, str(new)))
+        write(desk, RULES, "First.\n")  # which was not there when it was looked at
+        await noticed(lambda: shows("First."))
+        write(desk, RULES, "Second.\n")
+        await noticed(lambda: shows("Second."))
+        desk.open(ask.talk, RULES, "Typed.\n")
+        assert await shows("Typed.")  # without waiting
+        desk.close(ask.talk, RULES)
+        assert await shows("Second.")
+        shutil.rmtree(new)
+        await noticed(is_gone)
+        write(desk, RULES, "Third.\n")
+        await noticed(lambda: shows("Third."))
+        assert await ask.ids() == []
+
+    check(tmp_path, story)

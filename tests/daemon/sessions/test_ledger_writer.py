@@ -1,0 +1,199 @@
+"""What is told of the ledger: every change once, in order, as that of whoever made it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nexus_context.conversation.message import Message
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Session, Turn
+from nexus_daemon.sessions.ledger_writer import Book, Change, Records, differences
+
+
+class Process:
+    """One process with its records and the book of /a; `told` is what it was told since it was last asked."""
+
+    def __init__(self, state: Path) -> None:
+        self._told: list[Change] = []
+        self.records = Records({"NEXUS_STATE": str(state)}, self._told.append)
+        self.book: Book = self.records.write(lambda: self.records.open("/a", path=None, url=None)).asked_by(
+            "me"
+        )
+
+    def told(self) -> list[str]:
+        """Each change as text, with who made it where that is known."""
+        self.records.write(self.records.look)
+        shown = [
+            " ".join(filter(None, (str(one.by or "other"), one.reason, one.session, one.former)))
+            for one in self._told
+        ]
+        self._told.clear()
+        return shown
+
+    def say(self, session: str = "main", *, parent: str | None = None) -> str:
+        turn = NewTurn(messages=(Counted(Message("user", "x"), 1),), counter="c")
+        if parent is not None:
+            turn = NewTurn(messages=turn.messages, counter="c", parent=parent)
+        return self.book.append(session, turn).turn
+
+    def compact(self) -> None:
+        head = self.book.ledger.head("/a", "main")
+        assert head is not None
+        summary = Counted(Message("user", "s"), 1)
+        self.book.compact(
+            "main",
+            NewCompaction(id=f"c{head.seq}", seq=head.seq, summary=summary, counter="c", kept=(), receipt={}),
+        )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
+    processes = Process(tmp_path), Process(tmp_path)
+    yield processes
+    for process in processes:
+        ended = process.records.close()
+        if ended is not None:
+            ended.result()
+
+
+def check(pair: tuple[Process, Process], *changes: str) -> None:
+    """The first process has made these changes: it is told that, and the other one the same of another."""
+    one, two = pair
+    assert one.told() == [f"me {change}" for change in changes]
+    latest = {change.split()[1]: change for change in changes}  # between two looks only what is now is seen
+    assert sorted(two.told()) == sorted(f"other {change}" for change in latest.values())
+    assert one.records._heads == two.records._heads
+    assert one.told() == two.told() == []
+
+
+def test_every_change_is_told_to_both(pair: tuple[Process, Process]) -> None:
+    one, _ = pair
+    one.book.create("main", None)
+    check(pair, "created main")
+    first = one.say()
+    check(pair, "appended main")
+    one.compact()
+    check(pair, "compacted main")
+    one.book.undo("main", None)
+    check(pair, "undone main")
+    one.book.fork("main", "side", first)
+    check(pair, "forked side")
+    one.book.rename("side", "aside")
+    check(pair, "renamed aside side")
+    one.book.clear("main")
+    check(pair, "cleared main")
+    one.book.delete("main")
+    check(pair, "deleted main")
+
+
+def test_an_append_to_a_new_session_begins_it(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.say()
+    assert one.told() == ["me created main", "me appended main"]
+    assert two.told() == ["other created main", "other appended main"]
+
+
+def test_a_late_append_is_a_fork(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    first = one.say()
+    two.say()
+    assert one.told() == ["me created main", "me appended main", "other appended main"]
+    assert two.told() == ["other created main", "other appended main", "me appended main"]
+    one.say(parent=first)
+    assert one.told() == ["me forked main (2)"]
+    assert two.told() == ["other forked main (2)"]
+
+
+def test_what_another_wrote_before_is_told_before(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.say()
+    two.told()
+    one.say()
+    two.say()
+    assert two.told() == ["other appended main", "me appended main"]
+    assert one.told() == ["me created main", "me appended main", "me appended main", "other appended main"]
+
+
+def test_what_fails_is_not_told(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    for wrong in (
+        lambda: one.book.delete("x"),
+        lambda: one.book.fork("x", "y", None),
+        lambda: one.book.rename("x", "y"),
+        lambda: one.book.undo("x", None),
+    ):
+        with pytest.raises(LedgerError, match="no session 'x'"):
+            wrong()
+    assert one.told() == two.told() == []
+
+
+def test_a_new_session_of_another_process_is_told_with_what_came_last(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.say()
+    one.compact()
+    assert two.told() == ["other created main", "other compacted main"]
+
+
+def test_names_are_known_without_reading(pair: tuple[Process, Process]) -> None:
+    one, two = pair
+    one.say("b")
+    one.say("a")
+    assert (one.records.names("/a"), two.records.names("/a")) == (["a", "b"], [])
+    two.told()
+    assert (two.records.names("/a"), two.records.names("/other")) == (["a", "b"], [])
+
+
+def test_what_could_not_be_read_is_told_at_the_next_look(
+    pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    for name in ("a", "b", "c"):
+        one.say(name)
+    two.told()
+    for name in ("a", "b", "c"):
+        one.say(name)
+    assert two.records.ledger is not None
+    read = two.records.ledger.turns
+
+    def failing(workspace: str, session: str, **limits: int) -> Iterator[Turn]:
+        if session == "b":
+            raise LedgerError("The disk failed.", code="ledger-io")
+        return read(workspace, session, **limits)
+
+    monkeypatch.setattr(two.records.ledger, "turns", failing)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="disk failed"):
+            two.told()
+    monkeypatch.undo()
+    assert sorted(two.told()) == [f"other appended {name}" for name in ("a", "b", "c")]
+    assert two.told() == []
+
+
+HEAD = Head("t1", "t1.3", 3, 5)
+
+
+def session(name: str, head: Head, *, forked_from: str | None = None) -> Session:
+    return Session("/a", name, head, "", "", forked_from=forked_from)
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "found"),
+    [
+        ({}, [], []),
+        ({"a": HEAD}, [session("a", HEAD)], []),
+        ({"a": HEAD}, [session("a", Head("t1", "t1.4", 4, 6))], [("a", "appended", "t1.4", None)]),
+        ({"a": HEAD}, [session("a", Head("t2"))], [("a", "cleared", None, None)]),
+        ({"a": HEAD}, [session("b", HEAD)], [("b", "renamed", "t1.3", "a")]),
+        ({"a": HEAD}, [], [("a", "deleted", None, None)]),
+        ({}, [session("b", HEAD, forked_from="a")], [("b", "forked", "t1.3", None)]),
+        (
+            {"a": HEAD, "b": Head("t2")},
+            [session("b", HEAD), session("c", Head("t3"))],
+            [("b", "cleared", "t1.3", None), ("c", "created", None, None), ("a", "deleted", None, None)],
+        ),
+    ],
+)
+def test_differences(known: dict[str, Head], now: list[Session], found: list[tuple[object, ...]]) -> None:
+    changes = differences("/a", known, {one.name: one for one in now})
+    assert sorted((one.session, one.reason, one.turn, one.former) for one in changes) == sorted(found)

@@ -1,0 +1,529 @@
+"""A conversation in memory is what the ledger holds, whoever wrote it, however much of it was read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nexus_context.assembly import model_of
+from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.errors import RequestError
+from nexus_context.ledger import open_ledger
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.snapshot import Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions import compaction, sync, turns
+from nexus_daemon.sessions import scope as jobs
+from nexus_daemon.sessions.compaction import embedded
+from nexus_daemon.sessions.conversations import Conversation
+from nexus_daemon.sessions.ledger_writer import Book, Change, Records
+from nexus_daemon.sessions.scope import Used
+from nexus_daemon.sessions.sync import Given
+from support.fixture import write_fixture
+from support.folders import load_folder
+
+SETTINGS = """
+//- /a/.nexus3/config.json
+{"provider": {"model": "gpt-4o"}, "context": {"max_tokens": 1200, "reserve_tokens": 200}}
+"""
+
+
+class Window:
+    """One daemon with one session: its own memory over a ledger that others write, too."""
+
+    def __init__(self, root: Path, snapshot: Snapshot) -> None:
+        self.told: list[Change] = []
+        self.root = root
+        self.snapshot = snapshot
+        self.records = Records({"NEXUS_STATE": str(root / "state")}, self.told.append)
+        self.book: Book = self.records.write(lambda: self.records.open(str(root / "a"), path=None, url=None))
+        self.conversation = Conversation("main")
+
+    @property
+    def used(self) -> Used:
+        folder: Any = None  # no job asks for it
+        locate = Locator(self.snapshot.layers, "utf-8")
+        return Used(folder, self.conversation, self.snapshot, self.book, locate)
+
+    def say(self, *contents: str, **more: Any) -> Any:
+        messages = [
+            Message("assistant" if number % 2 else "user", text) for number, text in enumerate(contents)
+        ]
+        return jobs.append(self.used, Given(messages, **more))[0]
+
+    def compact(self) -> Any:
+        return embedded(jobs.compact(self.used, protocol.CompactParams("file:///a")))[0]
+
+    def held(self) -> list[Any]:
+        sync.follow(self.conversation, self.book, self.snapshot)
+        return [message.content for message in self.conversation.manager.history.messages]
+
+    def restarted(self) -> "Window":
+        self.close()
+        return Window(self.root, self.snapshot)
+
+    def close(self) -> None:
+        ended = self.records.close()
+        if ended is not None:
+            ended.result()
+
+
+@contextmanager
+def windows(count: int, root: Path | None = None) -> Iterator[list[Window]]:
+    """So many windows on one ledger and one session."""
+    with TemporaryDirectory() as made:
+        path = root or Path(made)
+        snapshot = load_folder(write_fixture(SETTINGS, path), "/a")
+        opened = [Window(path, snapshot) for _ in range(count)]
+        try:
+            yield opened
+        finally:
+            for window in opened:
+                window.close()
+
+
+def check(window: Window) -> None:
+    """What the window holds is what one that knows nothing reads."""
+    held = window.held()
+    fresh = Window(window.root, window.snapshot)
+    try:
+        assert fresh.held() == held
+        mine, theirs = window.conversation, fresh.conversation
+        assert (mine.positions, mine.head) == (theirs.positions, theirs.head)
+        assert (mine.compaction, mine.kept_whole) == (theirs.compaction, theirs.kept_whole)
+        assert len(mine.positions) == len(mine.manager) == len(held)
+        counter = model_of(window.snapshot, None)[1]
+        assert mine.manager.history_tokens(counter) == theirs.manager.history_tokens(counter)
+    finally:
+        fresh.close()
+
+
+def test_what_is_said_is_there_after_a_restart() -> None:
+    with windows(1) as (window,):
+        assert window.held() == []
+        window.say("a", "b")
+        window.say("c")
+        assert window.held()[1:] == ["a", "b", "c"]
+        check(window)
+        assert window.restarted().held()[1:] == ["a", "b", "c"]
+
+
+def test_windows_read_what_the_others_wrote() -> None:
+    with windows(2) as (one, two):
+        for number in range(4):
+            (one if number % 2 else two).say(f"{number}")
+        assert one.held()[1:] == two.held()[1:] == ["0", "1", "2", "3"]
+        assert one.held()[0].startswith("[Session started: ")
+        check(one)
+        check(two)
+
+
+def test_a_key_is_answered_with_its_turn_and_nothing_is_written() -> None:
+    with windows(2) as (one, two):
+        first = one.say("a", key="k")
+        assert one.say("a", key="k") == two.say("a", key="k") == first
+        assert one.say("a", key="l") != first
+        assert two.held()[1:] == ["a", "a"]
+        two.used.book.clear("main")
+        assert one.say("a", key="k") != first  # it went with what was cleared
+        assert one.held()[1:] == ["a"]
+
+
+def test_who_comes_too_late_gets_a_fork() -> None:
+    with windows(2) as (one, two):
+        seen = one.say("a").turn
+        assert one.say("b", parent=seen).forked is False
+        late = two.say("c", parent=seen, key="k")
+        assert (late.session, late.forked) == ("main (2)", True)
+        assert two.say("c", parent=seen, key="k") == late
+        assert two.held()[1:] == ["a", "b"]
+        two.conversation = Conversation("main (2)")
+        assert two.held()[1:] == ["a", "c"]
+        with pytest.raises(LedgerError, match="has no turn 'never'"):
+            one.say("d", parent="never")
+        assert one.held()[1:] == ["a", "b"]
+
+
+def test_a_compaction_of_nexus_makes_no_fork() -> None:
+    with windows(1) as (window,):
+        long_talk(window)
+        seen = window.say("What was that?", "This.").turn
+        window.compact()
+        assert window.say("On.", parent=seen).forked is False
+        window.used.book.undo("main", None)
+        assert window.say("On.", parent=window.conversation.last_turn).forked is False
+
+
+def long_talk(window: Window, turns: int = 12, *, words: int = 20) -> None:
+    for number in range(turns):
+        window.say(f"Question {number}? " + "word " * words, f"Answer {number}. " + "word " * words)
+
+
+def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        before = two.held()
+        receipt = one.compact()
+        after = one.held()
+        assert after[0].startswith("[CONTEXT SUMMARY]")
+        assert len(after) < len(before)
+        check(one)
+        assert two.held() == after
+        check(two)
+        two.say("On.")
+        assert one.held() == [*after, "On."]
+        assert jobs.undo(one.used, receipt.id).total == jobs.usage(two.used).total
+        assert one.held() == two.held() == [*before, "On."]
+        assert [window.conversation.kept_whole for window in (one, two)] == [True, True]
+        check(two)
+        with pytest.raises(LedgerError, match="no compaction"):
+            jobs.undo(two.used, None)
+        two.compact()
+        assert one.held() == two.held()
+        assert [window.conversation.kept_whole for window in (one, two)] == [False, False]
+        check(one)
+
+
+def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "LEAST_READ", 0)
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        made, compacted = embedded(
+            turns.assemble(*asked(two))
+        )  # which has read only the end of it until then
+        assert compacted
+        assert two.conversation.compaction == made.metadata["compaction"]["id"]
+        assert made.parent_turn == two.conversation.last_turn
+        check(two)
+        assert one.held() == two.held()
+        assert one.say("Go on.", parent=made.parent_turn).forked is False
+
+
+def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        put_in_force = compaction._put_in_force
+        late = ["And this?", "Or that?"]
+
+        def slow(*given: Any) -> Any:
+            for text in late:
+                two.say(text)
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        before = one.held()
+        receipt = one.compact()
+        held = one.held()
+        assert held[-2:] == late
+        assert held[0].startswith("[CONTEXT SUMMARY]")
+        assert held[1:-2] == before[receipt.replaced_messages :]  # nothing but what it summarized is gone
+        assert held == two.held()
+        check(one)
+        jobs.undo(two.used, receipt.id)
+        assert one.held() == [*before, *late]
+        check(one)
+
+
+def test_a_compaction_that_is_due_is_not_held_up_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        put_in_force = compaction._put_in_force
+
+        def slow(*given: Any) -> Any:
+            two.say("And this?")
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        made, compacted = embedded(turns.assemble(*asked(one)))
+        assert compacted
+        assert made.metadata["compaction"]["id"] == one.conversation.compaction
+        assert one.held()[-1] == "And this?"
+        assert one.held() == two.held()
+        check(one)
+
+
+@pytest.mark.parametrize("late", [[], ["And this?"]])
+def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
+    late: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its summary is written, another request may need all messages."""
+    monkeypatch.setattr(sync, "LEAST_READ", 0)
+    monkeypatch.setattr(sync, "READ_TOKENS", 0)
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        steps = jobs.compact(two.used, protocol.CompactParams("file:///a"))
+        draft = next(steps)
+        assert draft.plan.missing
+        two.used.follow_all()
+        assert not two.conversation.manager.history.gap.messages
+        for text in late:
+            two.say(text)
+        with pytest.raises(StopIteration) as ended:
+            steps.send(None)
+        receipt = ended.value.value[0]
+        assert receipt.id == two.conversation.compaction
+        assert two.held()[0].startswith("[CONTEXT SUMMARY]")
+        kept = len(draft.plan.preserved) + len(late)
+        assert len(two.held()) == 1 + kept
+        assert one.held() == two.held()
+        check(two)
+        jobs.undo(one.used, receipt.id)
+        one.used.follow_all()
+        assert len(one.conversation.positions) == receipt.replaced_messages + kept
+
+
+@pytest.mark.parametrize("step", ["compact", "undo", "clear"])
+def test_a_compaction_of_another_conversation_is_refused(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one)
+        two.compact()
+        long_talk(one)
+        put_in_force = compaction._put_in_force
+
+        def slow(*given: Any) -> Any:
+            monkeypatch.setattr(compaction, "_put_in_force", put_in_force)
+            act(two, step, 0)
+            two.say("On.")
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        with pytest.raises(LedgerError) as refused:
+            one.compact()
+        assert refused.value.code == "head-moved"
+        assert one.held() == two.held()
+        check(one)
+
+
+def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        put_in_force = compaction._put_in_force
+        others = [two]
+
+        def slow(*given: Any) -> Any:
+            if others:
+                embedded(turns.assemble(*asked(others.pop())))
+            return put_in_force(*given)
+
+        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        made, compacted = embedded(turns.assemble(*asked(one)))
+        assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
+        assert one.conversation.compaction == two.conversation.compaction is not None
+        assert one.held() == two.held()
+        ledger = one.book.ledger
+        types = [turn.type for turn in ledger.turns(one.book.workspace, "main")]
+        assert types.count("compaction") == 1
+
+
+def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with windows(1) as (window,):
+        long_talk(window, words=40)
+        before, told = window.held(), list(window.told)
+
+        def full(*_: object) -> Any:
+            raise LedgerError("There is no room left.", code="ledger-full")
+
+        with monkeypatch.context() as patch:
+            for method in ("append", "compact", "clear"):
+                patch.setattr(window.book.ledger, method, full)
+            with pytest.raises(LedgerError, match="no room"):
+                window.say("lost", key="k")
+            with pytest.raises(LedgerError, match="no room"):
+                window.compact()
+            with pytest.raises(LedgerError, match="no room"):
+                jobs.clear(window.used)
+            assert window.held() == before
+            made, compacted = embedded(turns.assemble(*asked(window)))
+            assert not compacted
+            assert "no room" in made.metadata["compaction"]["problem"]
+        assert window.told == told
+        check(window)
+        window.say("kept", key="k")
+        assert window.held()[-1] == "kept"
+
+
+def asked(window: Window, *, strategy: str | None = None) -> Any:
+    options = protocol.AssembleOptions(truncation_strategy=strategy)
+    params = protocol.AssembleParams("file:///a", message="Go on.", options=options)
+    return window.snapshot, window.conversation, window.book, params, "file:///a", window.used.locate
+
+
+def test_a_turn_has_what_it_was_made_of() -> None:
+    with windows(1) as (window,):
+        window.say("a")
+        made, _ = embedded(turns.assemble(*asked(window)))
+        window.say("Go on.", "Yes.", event={"id": "e1"})
+        window.say("b", model="other")
+        third, second, first = reversed(list(window.book.ledger.turns(window.book.workspace, "main")))
+        assert (first.context, first.model) == (None, None)
+        assert (second.context, second.model) == (made.metadata["contextJson"], "gpt-4o")
+        assert (second.event, second.permissions) == ({"id": "e1"}, "trusted")
+        assert (third.context, third.model) == (None, "other")
+        assert made.parent_turn == first.id
+
+
+def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "LEAST_READ", 0)
+    with windows(2) as (one, two):
+        long_talk(one, 60, words=60)
+        usage = jobs.usage(two.used)
+        gap = two.conversation.manager.gap
+        assert gap[0] > 50
+        assert len(two.conversation.manager) == len(one.conversation.manager) == 121
+        assert usage.total <= usage.available
+        appended = jobs.append(two.used, Given([Message("user", "more")]))[1]
+        assert appended is not None
+        assert appended.count == 122
+        assert page_of(two, 3) == page_of(one, 3)
+        assert two.conversation.manager.gap == gap
+        assert embedded(turns.assemble(*asked(two, strategy="middle_out")))[0].usage.total <= usage.available
+        assert two.conversation.manager.gap == (0, 0)
+        check(two)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(["say", "say", "say", "long", "compact", "undo", "clear", "delete", "usage", "all"]),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("answers", [1, 6, 12, 30])
+@pytest.mark.parametrize("role", ["assistant", "tool"])
+def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
+    role: str, answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "LEAST_READ", 0)
+    with windows(3) as (writer, part, whole):
+        long_talk(writer, 60, words=60)
+        writer.say("Do all of this.")
+        for number in range(answers):  # one long turn, of which little may be read at first
+            call = ToolCall(f"c{number}", "run", {})
+            if role == "tool":
+                result = Message("tool", "word " * 300, tool_call_id=call.id)
+                jobs.append(writer.used, Given([Message("assistant", None, (call,)), result]))
+            else:
+                jobs.append(writer.used, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
+        whole.used.follow_all()
+        sent = [
+            embedded(turns.assemble(*asked(window, strategy="oldest_first")))[0] for window in (part, whole)
+        ]
+        assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
+        part_sent, whole_sent = (msgspec.json.encode(one.history) for one in sent)
+        assert part_sent == whole_sent
+        assert sent[0].usage == sent[1].usage
+
+
+def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
+    with windows(2) as (one, two):
+        for window in (one, two, one):
+            window.conversation = Conversation("main")  # has looked before the others wrote
+            given_now = Given([Message("user", "x")])
+            sync.append(window.conversation, window.book, window.snapshot, given_now)
+            check(window)
+        assert one.held() == two.held()
+        assert [str(one).startswith("[Session started") for one in one.held()] == [True, False, False, False]
+
+
+def page_of(window: Window, limit: int, before: int | None = None) -> Any:
+    return jobs.page(window.used, limit, before)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("limit", [1, 4, 1000])
+def test_pages_together_are_the_whole(limit: int, compacted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "LEAST_READ", 0)
+    with windows(1) as (window,):
+        long_talk(window, 30)
+        if compacted:
+            window.compact()
+            window.say("On.", "Yes.")
+        wanted = window.held()
+        fresh = window.restarted()
+        try:
+            pages: list[Any] = []
+            before: int | None = None
+            for _ in range(len(wanted)):
+                shown, before = page_of(fresh, limit, before)
+                assert len(shown) <= limit
+                pages = [*shown, *pages]
+                if before is None:
+                    break
+            fresh.held()
+            assert pages == list(fresh.conversation.manager.encoded())
+            assert page_of(fresh, limit, fresh.conversation.positions[0]) == ([], None)
+        finally:
+            fresh.close()
+
+
+@given(STEPS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_memory_is_what_the_ledger_holds(steps: list[tuple[int, str]]) -> None:
+    with pytest.MonkeyPatch.context() as patch, windows(2) as opened:
+        patch.setattr(sync, "LEAST_READ", 0)
+        for number, (which, step) in enumerate(steps):
+            window = opened[which]
+            try:
+                act(window, step, number)
+            except RequestError as error:
+                assert error.code in (
+                    "nothing-to-compact",
+                    "no-gain",
+                    "unknown-compaction",
+                    "unknown-session",
+                )
+        for window in opened:
+            check(window)
+            window.records.write(window.records.look)
+        assert opened[0].records._heads == opened[1].records._heads
+
+
+def act(window: Window, step: str, number: int) -> None:
+    if step == "say":
+        window.say(f"Question {number}?", f"Answer {number}.")
+    elif step == "long":
+        long_talk(window, 3, words=50)
+    elif step == "compact":
+        window.compact()
+    elif step == "undo":
+        jobs.undo(window.used, None)
+    elif step == "clear":
+        jobs.clear(window.used)
+    elif step == "delete":
+        window.book.delete("main")
+        window.conversation.forget()
+    elif step == "usage":
+        jobs.usage(window.used)
+    else:
+        jobs.all_messages(window.used)
+
+
+def test_a_ledger_on_a_server_is_not_possible_yet(tmp_path: Path) -> None:
+    records = Records({"NEXUS_STATE": str(tmp_path)}, print)
+    with pytest.raises(LedgerError, match=r"ledger\.url"):
+        records.write(lambda: records.open("/a", path=None, url="postgresql://x"))
+    assert list(tmp_path.iterdir()) == []
+    own = records.write(lambda: records.open("/a", path=str(tmp_path / "deep" / "own.db"), url=None))
+    assert own.ledger.location == str(tmp_path / "deep" / "own.db")
+    ended = records.close()
+    assert ended is not None
+    ended.result()
+    with pytest.raises(LedgerError, match="is ending"):
+        own.create("x", None)
+
+
+def test_the_open_ledger_is_the_one_that_a_library_opens(tmp_path: Path) -> None:
+    with windows(1, tmp_path) as (window,):
+        window.say("a")
+        other = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
+        assert [one.name for one in other.sessions(window.book.workspace)] == ["main"]
+        other.close()

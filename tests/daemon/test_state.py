@@ -1,0 +1,245 @@
+"""One daemon and its clients, in memory: what is shared, what belongs to one, and what threads may do."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context import snapshot as snapshots
+from nexus_context.errors import RequestError
+from nexus_daemon.api import context
+from nexus_daemon.server import build
+from nexus_daemon.state import Daemon
+from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
+from support.talk import HELLO, Talk, call, tell
+
+
+def check(root: Path, story: Story) -> None:
+    """Tell a story about a daemon; nothing may be left to asyncio to complain about."""
+    tell_story(root, story)
+
+
+@contextmanager
+def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Work on the usage of a session begins (first event) and waits at its start for the second event."""
+    begun, go_on = threading.Event(), threading.Event()
+    measure = context.measure
+
+    def slow(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(TIMEOUT_S)
+        return measure(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(context, "measure", slow)
+        yield begun, go_on
+        go_on.set()
+
+
+def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        messages = [{"role": "user", "content": f"number {n}"} for n in range(50)]
+        with held_up(monkeypatch) as (begun, go_on):
+            append = {"workspaceFolder": desk.uri("/a"), "messages": messages}
+            talk.send(call(1, "nexus/session/append", append))
+            assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
+            talk.send(tell("$/cancelRequest", {"id": 1}), tell("$/cancelRequest", {"id": 1}))
+            assert (await desk.reply(talk, 1))["error"]["code"] == -32800
+            talk.send(call(2, "nexus/session/messages", {"workspaceFolder": desk.uri("/a")}))
+            await asyncio.sleep(0.05)
+            assert replies(talk, 2) == []
+            go_on.set()
+            assert len((await desk.reply(talk, 2))["result"]["messages"]) == 51
+        usage = await desk.ask(talk, 3, "nexus/context/usage")
+        await desk.ask(talk, 4, "nexus/session/clear")
+        again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
+        assert usage["total"] == again["usage"]["total"]
+        manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
+        assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
+
+    check(tmp_path, story)
+
+
+def test_the_end_does_not_wait_for_a_thread(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    async def story(desk: Desk) -> None:
+        task = asyncio.create_task(desk.daemon.work(go_on.wait))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+        await desk.daemon.close()
+        await asyncio.wait([task], timeout=TIMEOUT_S)
+        assert task.cancelled()
+
+    try:
+        check(tmp_path, story)
+    finally:
+        go_on.set()
+
+
+def test_each_client_has_its_own_text_of_a_file(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        one, two = await desk.client(), await desk.client()
+        desk.open(one, CONFIG, GOOD)
+        await until(lambda: [1] if desk.shown(one, CONFIG) == [] else [])
+        desk.open(two, CONFIG, WRONG)
+        await until(lambda: desk.shown(two, CONFIG) or [])
+        assert desk.shown(one, CONFIG) == []
+        desk.close(two, CONFIG)
+        await until(lambda: [1] if desk.shown(two, CONFIG) == [] else [])
+        assert desk.daemon.folders.overlays == {desk.tree.path(CONFIG): GOOD}
+
+    check(tmp_path, story)
+
+
+@pytest.mark.parametrize("how", ["end", "close"])
+def test_a_client_takes_along_what_it_brought(tmp_path: Path, how: str) -> None:
+    async def story(desk: Desk) -> None:
+        one, two = await desk.client("/a"), await desk.client("/a", "/home")
+        desk.open(two, CONFIG, WRONG)
+        await until(lambda: desk.shown(one, CONFIG) or [])
+        desk.open(two, "/lone/.nexus3/config.json", WRONG)
+        assert len(desk.daemon.folders) == 3
+        if how == "end":
+            two.send(tell("exit"))
+        else:
+            two.link.eof_received()
+        await until(lambda: [1] if desk.shown(one, CONFIG) == [] else [])
+        assert [folder.path for folder in desk.daemon.folders] == [desk.tree.path("/a")]
+        assert (desk.daemon.folders.overlays, len(desk.daemon.clients)) == ({}, 1)
+        assert await desk.ask(one, 2, "nexus/context/usage") is not None
+
+    check(tmp_path, story)
+
+
+def test_no_daemon_starts_after_its_client_has_gone(tmp_path: Path) -> None:
+    started: list[str] = []
+
+    async def story(desk: Desk) -> None:
+        def start() -> Daemon:
+            started.append("daemon")
+            return desk.daemon
+
+        talk = Talk(partial(build, start))
+        talk.send(HELLO)
+        talk.link.eof_received()
+        await asyncio.sleep(0.01)
+
+    check(tmp_path, story)
+    assert started == []
+
+
+def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder of its own at once; in a folder that turns out not to read it after that has loaded."""
+    lone, inside = "/lone/.nexus3/config.json", "/a/deep/.nexus3/config.json"
+    go_on = threading.Event()
+    load = snapshots.load
+
+    def slow(folder: str, **given: Any) -> Any:
+        assert not folder.endswith("/a") or go_on.wait(TIMEOUT_S)
+        return load(folder, **given)
+
+    monkeypatch.setattr("nexus_context.snapshot.load", slow)
+
+    async def story(desk: Desk) -> None:
+        talk = Talk(partial(build, lambda: desk.daemon))
+        talk.send({**HELLO, "params": {**HELLO["params"], "rootUri": desk.uri("/a")}})
+        await asyncio.sleep(0)
+        desk.open(talk, lone, WRONG)
+        desk.open(talk, inside, WRONG)
+        await until(lambda: desk.shown(talk, lone) or [])
+        assert desk.shown(talk, inside) is None
+        go_on.set()
+        await until(lambda: desk.shown(talk, inside) or [])
+
+    check(tmp_path, story)
+
+
+def changes(talk: Talk) -> list[str]:
+    said = [one["params"] for one in talk.writer.messages() if one.get("method") == "nexus/context/didChange"]
+    return [one["reason"] for one in said]
+
+
+def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until(lambda: changes(talk))
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        for reason in ("session", "config", "tokens", "disk"):
+            desk.daemon.announce(folder, reason)
+        assert changes(talk) == ["folder"]
+        await until(lambda: changes(talk)[1:])
+        assert changes(talk) == ["folder", "config"]
+
+    check(tmp_path, story)
+
+
+def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexus_daemon.state.PATIENCE_S", 0.1)
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until(lambda: changes(talk))
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+
+        def type_on() -> list[str]:
+            desk.daemon.announce(folder, "config")
+            return changes(talk)[1:]
+
+        await until(type_on)
+
+    check(tmp_path, story)
+
+
+def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until(lambda: changes(talk))
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        desk.daemon.folders.add(desk.uri("/home"))
+        desk.daemon.announce(desk.daemon.folders.at(desk.uri("/home")), "tokens")
+        desk.daemon.announce(folder, "config")
+        talk.send(
+            tell(
+                "workspace/didChangeWorkspaceFolders",
+                {"event": {"added": [], "removed": [{"uri": desk.uri("/a"), "name": ""}]}},
+            )
+        )
+        with pytest.raises(RequestError, match="was removed"):
+            await folder.current()
+        await until(lambda: changes(talk)[1:])  # the first of /home
+        await asyncio.sleep(0.1)
+        assert changes(talk) == ["folder", "folder"]
+
+    check(tmp_path, story)
+
+
+def test_news_that_come_as_telling_begins(tmp_path: Path) -> None:
+    """News between the timer and the first step of telling are told with it, and nothing is left behind."""
+    failures: list[object] = []
+
+    async def story(desk: Desk) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        await desk.client()
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        desk.daemon.announce(folder, "config")
+        desk.daemon._begin_to_tell(folder)  # the timer fires; the task has not run yet
+        desk.daemon.announce(folder, "session")
+        await asyncio.sleep(0.2)  # longer than any timer that could be left
+        gc.collect()
+
+    check(tmp_path, story)
+    assert failures == []

@@ -1,0 +1,149 @@
+"""What the daemon says of how changes are noticed: to its clients once, and of each folder when asked."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_daemon.workspace import watch_limits, watcher
+from support.desk import Desk, Story, tell_story, until
+from support.talk import Talk
+
+KEY = "fs.inotify.max_user_watches"
+SHOWN = (
+    f"Nexus: no file watches are left for this user ({KEY} is 8192). Until there is room, files are polled, "
+    f"and their changes are noticed a second or more later. Raise the limit: `sudo sysctl {KEY}=524288`."
+)
+
+
+class System:
+    """A system that has no more watches while `full`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full = True
+        real = watcher._import_awatch()
+
+        async def awatch(*paths: str, **options: Any) -> Any:
+            if self.full:
+                raise OSError("OS file watch limit reached.")
+            async for changes in real(*paths, **options):
+                yield changes
+
+        monkeypatch.setattr(watcher, "_import_awatch", lambda: awatch)
+        monkeypatch.setattr(watcher, "RETRY_AT_MOST_S", 0.1)
+        monkeypatch.setattr(watcher, "CHECK_MS", 100)
+        monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.05)
+        monkeypatch.setattr(watch_limits, "_sysctl", {KEY: 8192}.get)
+
+
+def check(root: Path, story: Story) -> None:
+    tell_story(root, story)
+
+
+def messages(talk: Talk, method: str) -> list[str]:
+    return [one["params"]["message"] for one in talk.writer.messages() if one.get("method") == method]
+
+
+async def states(desk: Desk, talk: Talk, number: int) -> list[dict[str, Any]]:
+    """The freshness of /a by both requests that say it."""
+    layers = await desk.ask(talk, number, "nexus/context/layers")
+    status = await desk.ask(talk, number + 1, "nexus/status")
+    return [layers["freshness"], status["folders"][0]["freshness"]]
+
+
+async def until_states(desk: Desk, talk: Talk, number: int, state: str) -> list[dict[str, Any]]:
+    async with asyncio.timeout(10):
+        while True:
+            found = await states(desk, talk, number)
+            if {one["state"] for one in found} == {state}:
+                return found
+            number += 2
+            await asyncio.sleep(0.02)
+
+
+def test_a_limit_is_said_once_and_so_is_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = System(monkeypatch)
+
+    async def story(desk: Desk) -> None:
+        first = await desk.client()
+        await until(lambda: messages(first, "window/showMessage"))
+        polled = await until_states(desk, first, 10, "polled")
+        for one in polled:
+            assert one["reasons"] == [f"no file watches are left for this user ({KEY} is 8192)"]
+            assert one["everySeconds"] >= 0.05
+        await asyncio.sleep(0.5)  # several tries later
+        second = await desk.client()  # who comes while it is so is told, too
+        assert [messages(one, "window/showMessage") for one in (first, second)] == [[SHOWN]] * 2
+        system.full = False
+        await until(lambda: messages(second, "window/logMessage"))
+        assert await until_states(desk, second, 1000, "watched") == [{"state": "watched"}] * 2
+        third = await desk.client()
+        assert messages(third, "window/showMessage") == []
+        assert [messages(one, "window/logMessage") for one in (first, second, third)] == [
+            ["Files are watched again."],
+            ["Files are watched again."],
+            [],
+        ]
+
+    check(tmp_path, story)
+
+
+def test_without_watches_every_change_reaches_the_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    System(monkeypatch)
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until_states(desk, talk, 10, "polled")
+        path = Path(desk.tree.path("/a/NEXUS.md"))
+        for number in range(3):
+            path.write_text(f"Rule {number}.")
+            async with asyncio.timeout(10):
+                while f"Rule {number}." not in desk_prompt(desk):
+                    await asyncio.sleep(0.01)
+
+    check(tmp_path, story)
+
+
+def desk_prompt(desk: Desk) -> str:
+    snapshot = next(iter(desk.daemon.folders)).snapshot
+    return "" if snapshot is None else snapshot.prompt.text
+
+
+def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its `since` is a moment, and the other folder is watched meanwhile."""
+    hold = asyncio.Event()
+
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        await until_states(desk, talk, 10, "watched")
+        begin = desk.daemon.watcher._begin
+
+        async def slow(directories: Any) -> bool:
+            await hold.wait()
+            return await begin(directories)
+
+        monkeypatch.setattr(desk.daemon.watcher, "_begin", slow)
+        Path(desk.tree.path("/b")).mkdir()
+        event = {"added": [{"uri": desk.uri("/b"), "name": "b"}], "removed": []}
+        talk.send(
+            {"jsonrpc": "2.0", "method": "workspace/didChangeWorkspaceFolders", "params": {"event": event}}
+        )
+        await asyncio.sleep(0)
+        status = await desk.ask(talk, 1000, "nexus/status")
+        first, second = (one["freshness"] for one in status["folders"])
+        assert first == {"state": "watched"}
+        assert (second["state"], second.keys()) == ("unknown", {"state", "since"})
+        assert second["since"].endswith("Z")
+        hold.set()
+        async with asyncio.timeout(10):
+            number = 2000
+            while status["folders"][1]["freshness"]["state"] != "watched":
+                number += 1
+                status = await desk.ask(talk, number, "nexus/status")
+
+    check(tmp_path, story)

@@ -1,0 +1,245 @@
+"""The knowledge base of a folder in the daemon: when it is made, how long a query waits, what is fresh."""
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexus_context.layers.model import Layers
+from nexus_context.layers.read_layers import read_layers
+from nexus_context.tokens import SimpleTokenCounter
+from nexus_daemon.workspace import knowledge as module
+from nexus_daemon.workspace.knowledge import Knowledge
+from nexus_daemon.workspace.watcher import Watcher
+
+TIMEOUT_S = 10.0
+
+
+class Folder:
+    """A folder with documents, its knowledge base, and a watcher that follows it."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "app"
+        self.state = root / "state"
+        (self.path / ".nexus3").mkdir(parents=True)
+        (self.path / "docs").mkdir()
+        self.executor = ThreadPoolExecutor(4)
+        self.moves = 0
+        self.watcher: Watcher | None = None
+        self.knowledge = Knowledge(
+            str(self.path),
+            self.executor,
+            user_home=str(root),
+            environ={"NEXUS_STATE": str(self.state)},
+            moved=self._moved,
+        )
+
+    def _moved(self) -> None:
+        self.moves += 1
+        if self.watcher is not None:
+            self.watcher.refresh()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def layers(self, *paths: str) -> Layers:
+        values = {"memory": {"knowledge": {"paths": paths}}} if paths else {}
+        self.write(".nexus3/config.json", json.dumps(values))
+        around = str(self.path.parent)
+        return read_layers(str(self.path), home=f"{around}/home", user_home=around, overlays={}, environ={})
+
+    async def ask(self, text: str, **limits: int) -> list[str]:
+        return [each.text for each in await self.knowledge.query(text, SimpleTokenCounter(), **limits)]
+
+    async def until(self, text: str, *expected: str) -> None:
+        """Ask until this is the answer."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while await self.ask(text) != list(expected):
+                await asyncio.sleep(0.01)
+
+    def names(self) -> list[str]:
+        return sorted(os.path.relpath(path, self.path) for path in self.knowledge.watched())
+
+
+def check(root: Path, story: Callable[[Folder], Awaitable[None]]) -> None:
+    """Run a story in a folder; nothing is left behind."""
+
+    async def run() -> None:
+        folder = Folder(root)
+        try:
+            await story(folder)
+        finally:
+            if folder.watcher is not None:
+                await folder.watcher.close()
+            await asyncio.wait_for(folder.knowledge.close(), TIMEOUT_S)
+            folder.executor.shutdown()
+
+    asyncio.run(run())
+
+
+def test_nothing_is_made_before_the_first_query(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        assert await folder.ask("red") == []
+        folder.knowledge.configure(folder.layers())
+        assert await folder.ask("red") == []
+        folder.knowledge.configure(folder.layers("docs", "../x"))
+        folder.knowledge.changed(None)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not folder.knowledge.problems:  # those of the settings are known at once
+                await asyncio.sleep(0.01)
+        assert (folder.names(), folder.state.exists(), folder.moves) == ([], False, 1)
+        await folder.until("red", "red")
+        assert (folder.names(), folder.moves) == (["docs"], 2)
+        assert [each.code for each in folder.knowledge.problems] == ["config.scope"]
+
+    check(tmp_path, story)
+
+
+def test_limits_are_those_of_the_settings_unless_given(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        for number in range(9):
+            folder.write(f"docs/{number}.md", f"red {number}")
+        folder.knowledge.configure(folder.layers("docs"))
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(await folder.ask("red")) != 5:
+                await asyncio.sleep(0.01)
+        assert len(await folder.ask("red", top_k=7)) == 7
+        assert await folder.ask("red", max_tokens=0) == []
+
+    check(tmp_path, story)
+
+
+def test_a_query_does_not_wait_for_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, real = threading.Event(), Knowledge._look
+
+    def slow(*args: Any, **named: Any) -> Any:
+        assert go_on.wait(TIMEOUT_S)
+        return real(*args, **named)
+
+    monkeypatch.setattr(Knowledge, "_look", slow)
+
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs"))
+        async with asyncio.timeout(TIMEOUT_S / 2):
+            assert await folder.ask("red") == []
+        go_on.set()
+        await folder.until("red", "red")
+
+    check(tmp_path, story)
+
+
+def test_other_settings_are_followed(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.write("more/b.md", "red too")
+        folder.knowledge.configure(folder.layers("docs"))
+        await folder.until("red", "red")
+        folder.knowledge.configure(folder.layers("more"))
+        await folder.until("red", "red too")
+        assert folder.names() == ["more"]
+        folder.knowledge.configure(folder.layers())
+        assert await folder.ask("red") == []
+
+    check(tmp_path, story)
+
+
+def test_what_the_watcher_tells_is_looked_at(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs"))
+        await folder.until("red", "red")
+        folder.knowledge.changed(None)
+        folder.write("docs/b.md", "blue")
+        folder.knowledge.changed({str(folder.path / "docs/b.md"), "/elsewhere"})
+        await folder.until("blue", "blue")
+        folder.write("docs/c/d.md", "green")
+        folder.knowledge.changed({str(folder.path / "docs/c")})
+        await folder.until("green", "green")
+        assert folder.names() == ["docs", "docs/c"]
+
+    check(tmp_path, story)
+
+
+def test_with_a_watcher_it_follows_the_disk(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        base = folder.knowledge
+        folder.watcher = Watcher(base.watched, base.changed, folder.executor, reread=base.changed)
+        folder.watcher.start()
+        base.configure(folder.layers("docs"))
+        folder.write("docs/a.md", "red")
+        await folder.until("red", "red")
+        folder.write("docs/a.md", "blue")
+        await folder.until("blue", "blue")
+        folder.write("docs/deep/er/b.md", "green")
+        await folder.until("green", "green")
+        folder.write("docs/deep/er/b.md", "yellow")
+        await folder.until("yellow", "yellow")
+        (folder.path / "docs").rename(folder.path / "gone")
+        await folder.until("yellow blue")
+
+    check(tmp_path, story)
+
+
+def test_without_a_watch_it_looks_again_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(folder: Folder) -> None:
+        for number in range(3):
+            folder.write(f"docs/{number}/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs"))
+        await folder.until("red", "red")
+        assert len(folder.names()) == 2
+        folder.write("docs/a.md", "blue")
+        folder.knowledge.changed(None)
+        await folder.until("blue", "blue")
+        folder.write("docs/a.md", "green")
+        assert await folder.ask("green") == []
+        monkeypatch.setattr(module, "RESCAN_S", 0.0)
+        await folder.until("green", "green")
+
+    monkeypatch.setattr(module, "MOST_WATCHED", 2)
+    check(tmp_path, story)
+
+
+def test_a_bug_is_logged_and_the_next_query_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures, real = iter([ZeroDivisionError()]), Knowledge._look
+
+    def fail(*args: Any, **named: Any) -> Any:
+        if named["begun"]:
+            for failure in failures:
+                raise failure
+        return real(*args, **named)
+
+    monkeypatch.setattr(Knowledge, "_look", fail)
+
+    async def story(folder: Folder) -> None:
+        folder.write("docs/a.md", "red")
+        folder.knowledge.configure(folder.layers("docs"))
+        await folder.until("red", "red")
+
+    check(tmp_path, story)
+    assert [record.message for record in caplog.records] == ["bringing the knowledge base up to date failed"]
+
+
+def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
+    async def story(folder: Folder) -> None:
+        for number in range(500):
+            folder.write(f"docs/{number}.md", f"red {number}\n\n" * 50)
+        folder.knowledge.configure(folder.layers("docs"))
+        asking = asyncio.create_task(folder.ask("red"))
+        await asyncio.sleep(0.02)
+        await asyncio.wait_for(folder.knowledge.close(), TIMEOUT_S)
+        await asking
+        folder.knowledge.changed(None)
+
+    check(tmp_path, story)

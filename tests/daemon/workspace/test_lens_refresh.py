@@ -1,0 +1,76 @@
+"""Code lenses over the wire, and when a client is told to ask for them again."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nexus_daemon.server import build
+from nexus_daemon.workspace import lens_refresh
+from support.desk import Desk, replies, tell_story, until
+from support.talk import HELLO, Message, Talk, call, result, tell
+
+NEXUS = "/a/NEXUS.md"
+REFRESH = "workspace/codeLens/refresh"
+
+
+async def window(desk: Desk, *, refresh: bool) -> Talk:
+    talk = Talk(partial(build, lambda: desk.daemon))
+    said = {"workspace": {"codeLens": {"refreshSupport": refresh}}}
+    listed = [{"uri": desk.uri("/a"), "name": "a"}]
+    talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed, "capabilities": said}})
+    await asyncio.sleep(0)
+    return talk
+
+
+async def titles(desk: Desk, talk: Talk, message_id: int, path: str = NEXUS) -> list[str]:
+    talk.send(call(message_id, "textDocument/codeLens", {"textDocument": {"uri": desk.uri(path)}}))
+    return [one["command"]["title"] for one in (await desk.reply(talk, message_id))["result"]]
+
+
+def asked(talk: Talk) -> list[Message]:
+    return [one for one in talk.writer.messages() if one.get("method") == REFRESH]
+
+
+def type_text(desk: Desk, talk: Talk, text: str, version: int) -> None:
+    document = {"uri": desk.uri(NEXUS), "version": version}
+    talk.send(tell("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}))
+
+
+def test_the_figures_are_those_of_the_layers_and_of_the_unsaved_text(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await window(desk, refresh=False)
+        desk.open(talk, NEXUS, "# A\nOne.\n## B\nTwo and three.\n")
+        whole, *headings = await titles(desk, talk, 2)
+        assert headings == ["≈ 12 tokens", "≈ 7 tokens"]
+        layers: Any = (await desk.ask(talk, 3, "nexus/context/layers"))["layers"]
+        tokens = {one["uri"]: one.get("tokens") for layer in layers for one in layer["files"]}
+        assert whole.startswith(f"≈ {tokens[desk.uri(NEXUS)]} tokens · ")
+        assert await titles(desk, talk, 4, "/a/nothing.md") == []
+        assert await titles(desk, talk, 5, "/a/.nexus3/config.json") == []
+
+    tell_story(tmp_path, story)
+
+
+def test_who_shows_lenses_is_told_once_when_they_are_old(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk, other = await window(desk, refresh=True), await window(desk, refresh=False)
+        desk.open(talk, NEXUS, "A.\n")
+        type_text(desk, talk, "B.\n", 2)
+        await titles(desk, other, 2)
+        await asyncio.sleep(lens_refresh.PAUSE_S + 0.1)
+        assert asked(talk) == []  # it shows none
+        await titles(desk, talk, 2)
+        for number in range(3, 8):
+            type_text(desk, talk, "C" * number, number)
+            await titles(desk, talk, number)
+        question = await until(lambda: asked(talk))
+        type_text(desk, talk, "D.\n", 9)
+        await asyncio.sleep(2 * lens_refresh.PAUSE_S)
+        assert len(asked(talk)) == 1  # it has not answered yet
+        talk.send(result(question["id"], None))
+        await until(lambda: asked(talk)[1:])
+        assert asked(other) == []
+        assert replies(talk, 99) == []
+
+    tell_story(tmp_path, story)
