@@ -83,15 +83,19 @@ class CoveredText:
         return " " * low + shown
 
     def _json_line(self, line: str, number: int, start: int) -> str:
-        covered = _covered_json(line, self._valid, "" if self._valid else self._open_brackets(number))
+        brackets, follows_colon = ("", False) if self._valid else self._before(number)
+        covered = _covered_json(line, self._valid, brackets, follows_colon)
         for span in self._reported:
             first, last = span.start - start, span.end - start
             if first >= 0 and last <= len(line):
                 covered = covered[:first] + line[first:last] + covered[last:]
         return covered
 
-    def _open_brackets(self, number: int) -> str:
-        """The brackets that are open where a line begins, as far as LOOKED_BACK characters before it tell."""
+    def _before(self, number: int) -> tuple[str, bool]:
+        """Return the brackets that are open where a line begins, and whether a colon stands before it.
+
+        Only LOOKED_BACK characters are searched: where they are blank, there may be a colon before them.
+        """
         lines, size = [], 0
         while number > 0 and size <= LOOKED_BACK:
             number -= 1
@@ -104,7 +108,8 @@ class CoveredText:
                 _follow(brackets, line[end:first])
                 end = last
             _follow(brackets, line[end:])
-        return "".join(brackets)
+        text = next(filter(None, map(str.rstrip, lines)), "" if number == 0 else ":")
+        return "".join(brackets), text.endswith(":")
 
     def _field_line(self, line: str, number: int, start: int) -> str:
         if _FENCE.fullmatch(line):
@@ -137,10 +142,11 @@ class CoveredText:
 
 
 @functools.lru_cache(maxsize=4)
-def _covered_json(line: str, valid: bool, open_brackets: str) -> str:
-    """A line of JSON with every value covered; remembered, since many problems can be in one long line.
+def _covered_json(line: str, valid: bool, open_brackets: str, follows_colon: bool) -> str:
+    """Cover every value in a line of JSON. Cached, since many problems can be in one long line.
 
-    `open_brackets` are those that are open where it begins.
+    `open_brackets` are those that are open where the line begins; `follows_colon` says that a colon ends
+    the text before it, so that its first string is a value.
     """
     tokens = list(_tokens(line))
     strings = [line[first:last] for first, last in tokens if line[first] == '"']
@@ -150,7 +156,8 @@ def _covered_json(line: str, valid: bool, open_brackets: str) -> str:
         token = line[first:last]
         before = line[end:first].rstrip()
         _follow(brackets, before)
-        can_be_key = token[0] == '"' and before[-1:] != ":" and brackets[-1:] != ["["]
+        is_value = before.endswith(":") or (follows_colon and end == 0 and not before)
+        can_be_key = token[0] == '"' and not is_value and brackets[-1:] != ["["]
         is_key = can_be_key and _COLON.match(line, last) is not None
         shown = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
         parts += [line[end:first], token if shown else _covered_token(token)]

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,3 +92,18 @@ def test_columns_stay(text: str) -> None:
         for number, row in re.findall(r"(?m)^ +([0-9]+) \|(.*)$", format_frame(problem, text)):
             line = f" {index.line(int(number) - 1)}"
             assert len(line.rstrip()) <= len(row) <= len(line) or not line.strip()
+
+
+@pytest.mark.parametrize(
+    "blank", ["\n", "\r\n", "\n\n \n", "\n" * 21_000], ids=["LF", "CRLF", "lines", "far"]
+)
+@pytest.mark.parametrize("rest", [": }}}", ': "x"}}}', ":"])
+def test_a_value_below_its_key_is_no_key(blank: str, rest: str) -> None:
+    """Whatever follows it: as half of the next key it would be shown."""
+    check(f'{{"provider": {{"headers": {{"Cookie":{blank} "{WORD}"{rest}')
+
+
+def test_a_key_below_its_neighbor_is_shown() -> None:
+    text = '{"provider": {"cookie": "x",\n"region": "y" 1}}'
+    (problem,) = parse("/w/x.json", text).problems
+    assert '2 | "region": "*"' in format_frame(problem, text)
