@@ -20,8 +20,9 @@ LONGEST = 1 << 20
 """Characters that are written to the index in one transaction, and those of one message."""
 
 _BELOW = "SELECT below FROM part_missing"
+# a damaged page may hold a text that is NULL, whatever the column's constraint says
 _OLD = """
-SELECT id, CAST(said AS BLOB) FROM message
+SELECT id, ifnull(CAST(said AS BLOB), x'') FROM message
 WHERE id < ? AND NOT EXISTS (SELECT 1 FROM part_docsize WHERE part_docsize.id = message.id)
 ORDER BY id DESC LIMIT ?
 """

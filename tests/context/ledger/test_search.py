@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.part_index import fill_anew
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.search_query import MOST_TERMS, expression
 from nexus_context.ledger.store import Ledger
@@ -335,3 +336,22 @@ def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
             ledger.search("漢字")
         assert "made anew" in str(ledger.notice)
         assert len(ledger.search("漢字")) == 1
+
+
+def test_a_message_whose_text_is_lost_ends_no_indexing(tmp_path: Path) -> None:
+    """A page of before may hold a row without a text, which the column's constraint forbids."""
+    path = tmp_path / "ledger.db"
+    with closing(open_ledger(str(path))) as ledger:
+        append(ledger, "main", *(Message("user", f"漢字{n}") for n in range(2)))
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        """
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(sql, 'said TEXT NOT NULL', 'said TEXT') WHERE name = 'message';
+        PRAGMA writable_schema = RESET;
+        UPDATE message SET said = NULL WHERE id = 1;
+        """
+    )
+    with closing(connection):
+        fill_anew(connection)
+        assert connection.execute("SELECT rowid FROM part WHERE part MATCH '漢字'").fetchall() == [(2,)]
