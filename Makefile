@@ -1,16 +1,25 @@
-# make run   the main job on the example workspace, through a real daemon
-# make test  everything that a test can say
-# make test-vscode  the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
-# make mutate-vscode  whether those tests notice thirteen deliberate breakages of the extension, each alone (a quarter of an hour)
-# make check format, lint, strict types, tests: what CI runs
-# make bench speed beside the npm JSON servers, conversations beside other libraries, the ledger beside a bare database, agents
-# make torture  the ledger under faults, and everything else under attack (docs/durability.md, docs/security.md); some of it needs root
+# make run            the main job on the example workspace, through a real daemon
+# make test           everything that a test can say
+# make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
+# make mutate-vscode  whether those tests notice thirteen deliberate breakages of the extension (a quarter of an hour)
+# make check          format, lint, strict types, tests: what CI runs
+# make coverage       the branches that each suite covers; fails below 95 % of the library
+# make bench          speed beside the npm JSON servers, conversations beside other libraries, the ledger, agents
+# make torture        the ledger under faults, and everything else under attack; some of it needs root
+# make generate       schemas, docs/protocol.md and the TypeScript types, from their source
+# make lock           the versions of the development environment, from pyproject.toml
+# make changelog VERSION=0.2.0   the fragments of changes/ into CHANGELOG.md
 PYTHON ?= python3
 VENV   := .venv
+ifeq ($(OS),Windows_NT)
+BIN    := $(VENV)/Scripts
+else
 BIN    := $(VENV)/bin
+endif
 STAMP  := $(VENV)/.installed
+LOCK   := requirements-dev.lock
 
-.PHONY: run test test-vscode mutate-vscode check lint types bench torture generate clean
+.PHONY: run test test-vscode mutate-vscode check lint types coverage bench torture generate fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py
@@ -26,7 +35,7 @@ mutate-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
 	node vscode-extension/scripts/mutate.mjs
 
-check: lint types test
+check: lint types test test-vscode
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -34,6 +43,13 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# the library by its own tests alone, then both packages by those of the daemon and of real processes
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/context --cov=nexus_context --cov-report=
+	$(BIN)/python -m coverage report --fail-under=95
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
+	$(BIN)/python -m coverage report
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
@@ -49,14 +65,29 @@ generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
 	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
 
-$(STAMP): pyproject.toml
+# whether the generated files are those of their source
+fresh: generate
+	git diff --exit-code -- context/nexus_context/config docs vscode-extension/src
+
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
+		--no-header --group test --group lint --output-file $(LOCK) pyproject.toml
+
+changelog: $(STAMP)
+	@test -n "$(VERSION)" || { echo "Which version? make changelog VERSION=0.2.0"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
+$(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Nexus needs Python 3.11 or later; found $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Nexus and its tools into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
