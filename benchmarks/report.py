@@ -15,7 +15,8 @@ from benchmarks.servers import ROOT, peer_versions
 
 INITIALIZE_RATIO = 1.3
 FIRST_RATIO = 0.7  # the peers wait for more edits before their first push
-EDIT_RATIO = 0.5  # against pull diagnostics, which have no such delay
+# against pull diagnostics, which have no such delay
+EDIT_RATIOS = {SMALL_LINES: 0.7, LARGE_LINES: 0.3}
 MEMORY_RATIO = 1.0
 ASSEMBLE_MS = 5.0
 REPLY_RATIO = 1.5
@@ -56,8 +57,8 @@ def targets() -> tuple[Target, ...]:
     push, pull = ("(push)",), ("(pull)",)
     lane = "nexus (push)"
     edits = [
-        Target(f"edit / {lines:,} lines, {error} error", lane, pull, EDIT_RATIO, "p95")
-        for lines in (SMALL_LINES, LARGE_LINES)
+        Target(f"edit / {lines:,} lines, {error} error", lane, pull, ratio, "p95")
+        for lines, ratio in EDIT_RATIOS.items()
         for error in ERRORS
     ]
     resident = "memory / resident"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nexus_context.containment import INTERNAL
 from nexus_context.errors import Problem, Severity
-from nexus_context.jsontext import JsonDocument, parse, retyped
+from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.text_reader import check_settings
 from nexus_context.snapshot import Snapshot
 from support.documents import observed, pieces_of_any_size
@@ -35,19 +35,14 @@ def check_session(root: Path, seed: int, steps: int) -> int:
 def check_documents(texts: Iterable[str]) -> None:
     """Each text, read with the help of the one before, is what reading it alone gives."""
     before: JsonDocument | None = None
-    problems: tuple[Problem, ...] = ()
     for text in texts:
         fresh = parse("/f", text)
         seen = observed(fresh)  # it finds every pointer of the value
         _check_places(fresh.problems, {"/f": text})
         if before is not None:
             assert observed(parse("/f", text, before)) == seen, text
-            typed = retyped(before, text, problems)
-            if typed is not None:
-                assert observed(typed.document) == seen, text
         before = parse("/f", text, before)
-        problems = check_settings(fresh)
-        _check_places(problems, {"/f": text})
+        _check_places(check_settings(fresh), {"/f": text})
 
 
 def check_folder(tree: Fixture, form: Form, texts: Iterable[str]) -> None:

@@ -103,17 +103,6 @@ def check_value(pointer: str, value: Any) -> str | None:
     return findings[0].message if findings else None
 
 
-def text_fits(pointer: Pointer, text: str) -> bool:
-    """Whether any other text at a pointer changes nothing in `check_config`, as long as this is true of it.
-
-    False where something but the schema looks at the text, and where the schema knows no such place.
-    """
-    if not pointer or pointer[0] in lints.SECTIONS:
-        return False
-    node = _node(pointer)
-    return node is not None and acceptor(node)(text)
-
-
 def describe(pointer: Pointer) -> Node | None:
     """The schema of the setting at a pointer, None where config.json has none."""
     node = _node(pointer)

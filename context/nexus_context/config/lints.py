@@ -9,9 +9,6 @@ from nexus_context.redact import secrets_in
 
 MOST_NAMES = 20  # of sections that are reported
 
-SECTIONS = frozenset({"compaction", "context", "ledger", "provider"})
-"""The sections that are looked at here."""
-
 Node = dict[str, Any]
 Pointer = tuple[str, ...]
 

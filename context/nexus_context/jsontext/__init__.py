@@ -1,11 +1,10 @@
 """JSON text to a value and the span of every key and value; goes on past errors.
 
 Reading order: pointer, problems, strings, words, spans, pieces, index, runs, scanner, reports, recovery,
-document, retyped.
+document.
 """
 
 from nexus_context.jsontext.document import JsonDocument, parse
 from nexus_context.jsontext.pointer import Pointer, parse_pointer, pointer_text
-from nexus_context.jsontext.string_edit import Retyped, retyped
 
-__all__ = ["JsonDocument", "Pointer", "Retyped", "parse", "parse_pointer", "pointer_text", "retyped"]
+__all__ = ["JsonDocument", "Pointer", "parse", "parse_pointer", "pointer_text"]

@@ -38,8 +38,7 @@ class JsonDocument:
     `value` is a plain Python value; of a broken text, what could be recovered; None if nothing could.
     `problems` are in the order of the text, with codes `json.*`. `empty` says that the text is blank.
     `notes` are what others found out about its values, under keys of theirs; the document of the next text,
-    which has most values in common with this one, begins with them. `typed` is the string whose content alone
-    was not in the text before, if there is one: its path and its span with the quotes.
+    which has most values in common with this one, begins with them.
     """
 
     __slots__ = (
@@ -55,7 +54,6 @@ class JsonDocument:
         "path",
         "problems",
         "text",
-        "typed",
         "value",
     )
 
@@ -74,7 +72,6 @@ class JsonDocument:
         self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
         self.empty = _BLANK.fullmatch(text) is not None
         self.notes: dict[Any, Any] = {}
-        self.typed: tuple[Pointer, Span] | None = None
         self._scanned = scanned is not None
         self._index = None if scanned is None else Index(text, scanned.nodes, scanned.pieces)
         self._pieces = None if scanned is None else scanned.placed()
@@ -102,17 +99,6 @@ class JsonDocument:
     def pieces(self) -> list[Placed]:
         """The valid members that the document of the next text may take over."""
         return whole(self.text, self.value) if self._pieces is None else self._pieces
-
-    def retyped(
-        self, text: str, value: Any, problems: tuple[Problem, ...], typed: tuple[Pointer, Span]
-    ) -> "JsonDocument":
-        """The document of a text that differs in one string's content; `retyped` sees to that."""
-        made = JsonDocument(self.path, text, value, problems)
-        made.notes = self.notes.copy()
-        made.typed = typed
-        made._scanned = self._scanned
-        made._pieces = None if self._pieces is None else []
-        return made
 
     def _skips(self) -> bool:
         """Whether places are still found by skipping through the text, which is valid then."""

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nexus_context.config.check import text_fits
 from nexus_context.config.merge import ConfigLayer
 from nexus_context.config.scope import restrict
 from nexus_context.containment import met_bug
 from nexus_context.errors import Problem, Severity
 from nexus_context.files import JSON_LIMIT, FileRead
-from nexus_context.jsontext import parse, retyped
+from nexus_context.jsontext import parse
 from nexus_context.layers.model import Checked, Layer, Layers
 from nexus_context.layers.text_reader import UNSAVED, check_settings, unsaved
 
@@ -49,8 +48,8 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     read = _read(known, text)
     if read.status != "loaded" or read.text is None:
         return None
-    checked = _checked(before, read.text)
-    document = checked.document
+    document = parse(path, read.text, before.document)
+    checked = Checked(document, check_settings(document))
     if not _broken(checked.problems):
         return None
     present = _with(
@@ -75,15 +74,6 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
         texts={**layers.texts, path: read.text},
         memory=memory,
     )
-
-
-def _checked(before: Checked, text: str) -> Checked:
-    """A file's next text, checked; of what is typed inside a string, only what that can change."""
-    typed = retyped(before.document, text, before.problems)
-    if typed is not None and text_fits(typed.pointer, typed.text):
-        return Checked(typed.document, typed.problems)
-    document = parse(before.document.path, text, before.document)
-    return Checked(document, check_settings(document))
 
 
 def _read(before: FileRead, text: str) -> FileRead:
