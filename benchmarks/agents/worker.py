@@ -76,7 +76,7 @@ def _pools(workspace: Workspace, way: str, each: int) -> list[tuple[AgentPool, s
         return [(workspace.pool(service), None) for service in workspace.services]
     snapshot = workspace.load(workspace.company)
     at_once = MAX_AGENTS // each
-    pools = [AgentPool(snapshot, workspace.around) for _ in range(-(-len(workspace.services) // at_once))]
+    pools = [AgentPool(snapshot, workspace.inputs) for _ in range(-(-len(workspace.services) // at_once))]
     return [(pools[index // at_once], service.name) for index, service in enumerate(workspace.services)]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from nexus_context.agents import AgentPool, Around
+from nexus_context.agents import AgentPool
 from nexus_context.prompt.environment import Environment
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import LoadInputs, Snapshot, load
 
 SHARED_SKILLS, OWN_SKILLS = 14, 6
 SHARED_IMPORTS, OWN_IMPORTS = 2, 3
@@ -28,25 +28,18 @@ class Workspace(msgspec.Struct, frozen=True):
     services: tuple[Path, ...]
 
     @property
-    def around(self) -> Around:
+    def inputs(self) -> LoadInputs:
         """What its folders are loaded with."""
-        return Around(str(self.home / ".nexus3"), str(self.home), {}, {})
+        home = str(self.home)
+        return LoadInputs(home=f"{home}/.nexus3", user_home=home, environ={}, environment=HOST)
 
     def load(self, folder: Path) -> Snapshot:
         """The snapshot of a folder for no agent."""
-        around = self.around
-        return load(
-            str(folder),
-            home=around.home,
-            user_home=around.user_home,
-            environment=HOST,
-            overlays=around.overlays,
-            environ=around.environ,
-        )
+        return load(str(folder), self.inputs)
 
     def pool(self, folder: Path) -> AgentPool:
         """A pool without agents for a folder."""
-        return AgentPool(self.load(folder), self.around)
+        return AgentPool(self.load(folder), self.inputs)
 
 
 def made(root: Path, services: int) -> Workspace:

@@ -5,7 +5,7 @@ The names below are the public ones. Each is imported on its first use: `import 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nexus_context.agents import Agent, AgentPool, Around
+    from nexus_context.agents import Agent, AgentPool
     from nexus_context.assembly import AssembledContext, Options, Request, assemble, measure, usage_of
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nexus_context.prefix import CacheReport, compare
     from nexus_context.prompt.environment import Environment, detect
     from nexus_context.prompt.render import Fragment, Prompt
-    from nexus_context.snapshot import Snapshot, load, prompt_for
+    from nexus_context.snapshot import LoadInputs, Snapshot, load, prompt_for
     from nexus_context.tokens import (
         ModelLimits,
         SimpleTokenCounter,
@@ -53,6 +53,7 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "detect",
     "Fragment",
     "Prompt",
+    "LoadInputs",
     "Snapshot",
     "load",
     "prompt_for",
@@ -78,7 +79,6 @@ __all__ = [  # noqa: RUF022 (by module, in reading order)
     "usage_of",
     "Agent",
     "AgentPool",
-    "Around",
     "ContextLoader",
     "LoadedContext",
     "LoadedPrompt",
@@ -93,7 +93,7 @@ _MODULES = {
     "layers.walk": "global_directory user_home",
     "prompt.environment": "Environment detect",
     "prompt.render": "Fragment Prompt",
-    "snapshot": "Snapshot load prompt_for",
+    "snapshot": "LoadInputs Snapshot load prompt_for",
     "conversation.message": "Message ToolCall",
     "conversation.compaction.detection": "CompactionSettings",
     "conversation.compaction.errors": "CompactionError",
@@ -104,7 +104,7 @@ _MODULES = {
     "prefix": "CacheReport compare",
     "cache": "AssemblyCache",
     "assembly": "AssembledContext Options Request assemble measure usage_of",
-    "agents": "Agent AgentPool Around",
+    "agents": "Agent AgentPool",
     "loader": "ContextLoader LoadedContext LoadedPrompt PromptLoader PromptSource",
 }
 

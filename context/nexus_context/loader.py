@@ -17,13 +17,13 @@ from nexus_context.files import PROMPT_LIMIT, read_text
 from nexus_context.frames import ConfigError
 from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
-from nexus_context.layers.read_layers import Surroundings, open_layers
+from nexus_context.layers.read_layers import LayerInputs, open_layers
 from nexus_context.layers.walk import global_directory, user_home
 from nexus_context.prompt import texts
 from nexus_context.prompt.environment import Environment, detect
 from nexus_context.prompt.gather import gather
 from nexus_context.prompt.texts import Piece
-from nexus_context.snapshot import load
+from nexus_context.snapshot import LoadInputs, load
 
 
 class ContextSources(msgspec.Struct, frozen=True):
@@ -99,12 +99,13 @@ class ContextLoader:
         """
         snapshot = load(
             _absolute(cwd),
-            home=global_directory(self._environ),
-            user_home=user_home(self._environ),
-            environment=self._environment or detect("repl", environ=self._environ),
-            overlays={},
-            environ=self._environ,
-            agent=agent,
+            LoadInputs(
+                home=global_directory(self._environ),
+                user_home=user_home(self._environ),
+                environ=self._environ,
+                environment=self._environment or detect("repl", environ=self._environ),
+                agent=agent,
+            ),
         )
         if any(problem.severity == Severity.ERROR for problem in snapshot.problems):
             raise ConfigError(snapshot.problems, snapshot.layers.texts)
@@ -133,9 +134,12 @@ class PromptLoader:
         """
         folder = _absolute(Path.cwd() if cwd is None else cwd)
         home = user_home(self._environ)
-        around = Surroundings(global_directory(self._environ), home, {}, self._environ)
-        layers, reading = open_layers(folder, around, None)
-        blocks = gather(_without_bootstrap(layers), reading, home, {}, load_vocabulary=False).blocks
+        inputs = LayerInputs(home=global_directory(self._environ), user_home=home, environ=self._environ)
+        layers, reading = open_layers(folder, inputs)
+        contents = gather(
+            _without_bootstrap(layers), reading, user_home=home, environ={}, load_vocabulary=False
+        )
+        blocks = contents.blocks
         personal, personal_path = self._personal_text(
             [(block.pieces, block.path) for block in blocks if block.layer.name in (GLOBAL, DEFAULTS)]
         )

@@ -9,7 +9,7 @@
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
@@ -20,7 +20,7 @@ from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import Layers, LayerSkill, Skipped
-from nexus_context.layers.read_layers import Surroundings, open_layers, unread_layers, with_reading
+from nexus_context.layers.read_layers import LayerInputs, open_layers, unread_layers, with_reading
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
@@ -61,72 +61,87 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.layers.effective
 
 
+class LoadInputs(LayerInputs, frozen=True, kw_only=True):
+    """What the snapshot of a folder depends on besides its files; see `LayerInputs` for the rest.
+
+    `grant` is what the agent has from the agents above it. `load_vocabulary`: the first vocabulary may be
+    loaded to count a large file, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` says which one is
+    needed.
+    """
+
+    environment: Environment
+    grant: Standing | None = None
+    load_vocabulary: bool = True
+
+
 def load(
     folder: str,
+    inputs: LoadInputs,
     *,
-    home: str,
-    user_home: str,
-    environment: Environment,
-    overlays: Mapping[str, str],
-    environ: Mapping[str, str],
     previous: Snapshot | None = None,
     changed: Collection[str] | None = None,
     now: datetime | None = None,
-    agent: str | None = None,
-    standing: Standing | None = None,
-    root: str | None = None,
-    load_vocabulary: bool = True,
     deadline: Deadline | None = None,
-    choice: ModelChoice | None = None,
 ) -> Snapshot:
     """Load a folder by its absolute path; never raises for anything that its files may be.
 
-    `home` is the global directory, `user_home` the user's home directory, `overlays` unsaved text by
-    absolute path. `changed` are the only paths whose unsaved text or file can have changed since `previous`;
-    None: look at everything. `now` has a zone; it counts only with `datetime.placement = system`. `agent` is
-    the name of the agent that the prompt is for: `AGENT.<agent>.md` is its definition where a layer has one;
-    `standing` is what it has from other agents. `root` is the opened folder that `folder` is in, where that
-    is another one: then all is read that is read for it, and what is between the two. `load_vocabulary`: the
-    first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s; else `contents.waits_for`
-    says which one is needed. `deadline` may end the load with LoadStopped; None: it ends when it is done.
-    `choice` is the model that the user picked in the editor (`config.choice`).
+    `changed` are the only paths whose unsaved text or file can have changed since `previous`; None: any may
+    have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the load
+    with LoadStopped.
     """
-    alone = standing is None and previous is not None and previous.agent == agent
+    agent, grant = inputs.agent, inputs.grant
+    alone = grant is None and previous is not None and previous.agent == agent
     if alone and previous is not None and changed is not None and len(changed) == 1:
         (path,) = changed
-        typed = keystroke(previous, path, overlays[path], home=home) if path in overlays else None
+        overlays = inputs.overlays
+        typed = keystroke(previous, path, overlays[path], home=inputs.home) if path in overlays else None
         if typed is not None:
             return typed
-    around = Surroundings(
-        home, user_home, overlays, environ, agent=agent, root=root, deadline=deadline, choice=choice
-    )
     last = previous if alone and previous is not None and previous.folder == folder else None
+    before = previous.layers if previous else None
     opened, reading = contained(
         folder,
-        lambda: open_layers(folder, around, previous.layers if previous else None, changed),
-        lambda problem: unread_layers(folder, around, last.layers if last else None, problem),
+        lambda: open_layers(folder, inputs, before, changed=changed, deadline=deadline),
+        lambda problem: unread_layers(folder, inputs, last.layers if last else None, problem),
     )
-    if standing is not None:
-        opened = _granted(opened, standing)
+    if grant is not None:
+        opened = _granted(opened, grant)
     reading.checkpoint(folder)
     contents = contained(
         folder,
-        lambda: gather(opened, reading, user_home, environ, standing, load_vocabulary=load_vocabulary),
+        lambda: gather(
+            opened,
+            reading,
+            user_home=inputs.user_home,
+            environ=inputs.environ,
+            standing=grant,
+            load_vocabulary=inputs.load_vocabulary,
+        ),
         lambda problem: _ungathered(last, problem),
     )
     nothing: tuple[Skipped, ...] = ()
     unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
     layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
-    if standing is not None:
-        layers = msgspec.structs.replace(layers, texts={**standing.texts, **layers.texts})
+    if grant is not None:
+        layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
-    prompt, contents = _rendered(previous, last, layers, contents, environment, now)
+    prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
     problems = (*layers.problems, *contents.problems)
     revision = 1
     if previous is not None:
         same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
         revision = previous.revision if same else previous.revision + 1
-    return Snapshot(folder, revision, layers, prompt, problems, environment, contents, agent, choice=choice)
+    return Snapshot(
+        folder=folder,
+        revision=revision,
+        layers=layers,
+        prompt=prompt,
+        problems=problems,
+        environment=inputs.environment,
+        contents=contents,
+        agent=agent,
+        choice=inputs.choice,
+    )
 
 
 def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
@@ -158,6 +173,7 @@ def _rendered(
     last: Snapshot | None,
     layers: Layers,
     contents: Contents,
+    *,
     environment: Environment,
     now: datetime | None,
 ) -> tuple[Prompt, Contents]:

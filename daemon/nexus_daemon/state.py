@@ -16,13 +16,13 @@ from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.ledger_writer import Book, Change, Records
-from nexus_daemon.workspace.folders import Folder, FolderTable, Surroundings
+from nexus_daemon.workspace.folders import Folder, FolderTable
 from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.git_state import WorkingTrees
 from nexus_daemon.workspace.vocabulary_loader import Vocabularies
@@ -90,12 +90,12 @@ class _News(msgspec.Struct):
 class Daemon:
     """The state behind every connection. Lives on the event loop; slow work goes to its threads."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, load_inputs: LoadInputs) -> None:
         self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
         self.loads = ThreadPoolExecutor(MOST_LOADS, thread_name_prefix="nexus-load")
         self.turns = Turns()
         self.folders = FolderTable(
-            surroundings, self.loads, self.turns, self._swapped, self._knowledge_moved, self._overdue
+            load_inputs, self.loads, self.turns, self._swapped, self._knowledge_moved, self._overdue
         )
         self.watcher = Watcher(
             self._watched_paths,
@@ -111,10 +111,10 @@ class Daemon:
             reread=self._knowledge_changed,
             report=self._watching_changed,
         )
-        self.git = WorkingTrees(self.executor, surroundings.environ)
+        self.git = WorkingTrees(self.executor, load_inputs.environ)
         self.clients: set[Client] = set()
         self.records = Records(
-            surroundings.environ,
+            load_inputs.environ,
             partial(self._in_loop, self._session_changed),
             partial(self._in_loop, self._messaged),
             partial(self._in_loop, self._options_changed),

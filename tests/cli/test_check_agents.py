@@ -209,9 +209,9 @@ def test_each_directory_is_read_once(
     Path(tree.path("/home/c/a/.nexus3/config.json")).write_text(json.dumps({"agents": config}))
     read: list[str] = []
 
-    def reading(path: str, **rest: Any) -> Snapshot:
+    def reading(path: str, *args: Any, **rest: Any) -> Snapshot:
         read.append(path)
-        return load(path, **rest)
+        return load(path, *args, **rest)
 
     monkeypatch.setattr(directory_snapshots, "load", reading)
     check(tree, capsys)

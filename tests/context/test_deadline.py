@@ -15,7 +15,7 @@ from nexus_context.deadline import PATIENCE_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import Severity
 from nexus_context.snapshot import OVERDUE, Snapshot, load, overdue
 from support.fixture import Fixture, write_fixture
-from support.folders import HOST
+from support.folders import load_inputs
 
 FILES = """
 //- /home/co/.nexus3/config.json
@@ -49,11 +49,7 @@ def check(tree: Fixture, seconds: int) -> Snapshot | str:
     try:
         return load(
             tree.path("/home/co"),
-            home=tree.path("/home/.nexus3"),
-            user_home=tree.path("/home"),
-            environment=HOST,
-            overlays={},
-            environ={},
+            load_inputs(tree.path("/home")),
             deadline=Deadline(seconds, clock=Clock()),
         )
     except LoadStopped as stopped:

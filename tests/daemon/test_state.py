@@ -148,9 +148,9 @@ def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
     go_on = threading.Event()
     load = snapshots.load
 
-    def slow(folder: str, **given: Any) -> Any:
+    def slow(folder: str, *args: Any, **more: Any) -> Any:
         assert not folder.endswith("/a") or go_on.wait(TIMEOUT_S)
-        return load(folder, **given)
+        return load(folder, *args, **more)
 
     monkeypatch.setattr("nexus_context.snapshot.load", slow)
 

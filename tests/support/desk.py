@@ -9,9 +9,8 @@ from typing import Any
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.server import build
 from nexus_daemon.state import Daemon
-from nexus_daemon.workspace.folders import Surroundings
 from support.fixture import Fixture, write_fixture
-from support.folders import HOST
+from support.folders import load_inputs
 from support.talk import HELLO, Message, Talk, call, tell
 
 GOOD = "{}"
@@ -29,7 +28,7 @@ class Desk:
     def __init__(self, tree: Fixture) -> None:
         self.tree = tree
         state = {"NEXUS_STATE": tree.path("/state")}
-        self.daemon = Daemon(Surroundings(tree.path("/home/.nexus3"), tree.path("/home"), HOST, state))
+        self.daemon = Daemon(load_inputs(tree.path("/home"), environ=state))
 
     def uri(self, path: str) -> str:
         return path_to_uri(self.tree.path(path))

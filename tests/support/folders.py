@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.layers import Layers, read_layers
 from nexus_context.prompt.environment import Environment
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import LoadInputs, Snapshot, load
 from support.fixture import Fixture
 
 HOST = Environment(host="box", os="Debian GNU/Linux 12", arch="x86_64", terminal=None, mode="Editor")
+
+
+def load_inputs(user_home: str, **others: Any) -> LoadInputs:
+    """What folders are loaded with, where the global directory is `.nexus3` in the home directory."""
+    values = {"environ": {}, "environment": HOST, **others}
+    return LoadInputs(home=f"{user_home}/.nexus3", user_home=user_home, **values)
 
 
 def load_folder(
@@ -25,20 +32,14 @@ def load_folder(
     choice: ModelChoice | None = None,
 ) -> Snapshot:
     """The snapshot of a folder; overlays, and the opened folder that it is in, are named by fixture path."""
-    return load(
-        fixture.path(folder),
-        home=fixture.path("/home/.nexus3"),
-        user_home=fixture.path("/home"),
-        environment=HOST,
+    inputs = load_inputs(
+        fixture.path("/home"),
         overlays={fixture.path(path): text for path, text in (overlays or {}).items()},
-        environ={},
-        previous=previous,
-        changed=changed,
-        now=now,
         agent=agent,
         root=None if root is None else fixture.path(root),
         choice=choice,
     )
+    return load(fixture.path(folder), inputs, previous=previous, changed=changed, now=now)
 
 
 def layers_of(
@@ -49,14 +50,9 @@ def layers_of(
     previous: Layers | None = None,
 ) -> Layers:
     """The layers of a folder; overlays are named by fixture path."""
-    return read_layers(
-        fixture.path(folder),
-        home=fixture.path("/home/.nexus3"),
-        user_home=fixture.path("/home"),
-        overlays={fixture.path(path): text for path, text in (overlays or {}).items()},
-        environ={},
-        previous=previous,
-    )
+    texts = {fixture.path(path): text for path, text in (overlays or {}).items()}
+    inputs = load_inputs(fixture.path("/home"), overlays=texts)
+    return read_layers(fixture.path(folder), inputs, previous=previous)
 
 
 def relative(fixture: Fixture, text: str) -> str:

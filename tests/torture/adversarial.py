@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nexus_context.snapshot import Snapshot, load
-from support.folders import HOST
+from support.folders import load_inputs
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong, p95
 
 SIZE = 65_536
@@ -280,14 +280,7 @@ def time_load(root: Path, files: Files) -> float:
 
 
 def _load(root: Path, folder: str) -> Snapshot:
-    return load(
-        folder,
-        home=str(root / "home" / ".nexus3"),
-        user_home=str(root / "home"),
-        environment=HOST,
-        overlays={},
-        environ={},
-    )
+    return load(folder, load_inputs(str(root / "home")))
 
 
 def adversarial_files(dice: random.Random) -> Files:

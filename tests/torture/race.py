@@ -19,6 +19,7 @@ from nexus_context.memory.knowledge import Index, Settings, query, refresh, sett
 from nexus_context.prompt.environment import Environment
 from nexus_context.snapshot import Snapshot, load
 from nexus_context.tokens import SimpleTokenCounter
+from support.folders import load_inputs
 from torture.children import Voice, children
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong
 
@@ -164,16 +165,7 @@ class _Reader:
         return texts
 
     def _loaded(self, previous: Snapshot | None, changed: frozenset[str] | None) -> Snapshot:
-        return load(
-            self._folder,
-            home=f"{self._home}/.nexus3",
-            user_home=self._home,
-            environment=HOST,
-            overlays={},
-            environ={},
-            previous=previous,
-            changed=changed,
-        )
+        return load(self._folder, load_inputs(self._home), previous=previous, changed=changed)
 
 
 def _pairs(root: Path) -> list[tuple[Path, Path]]:

@@ -10,9 +10,8 @@ pool         the live agents of a folder
 """
 
 from nexus_context.agents.agent import ROLES, Agent
-from nexus_context.agents.directory_snapshots import Around
 from nexus_context.agents.permissions import Permissions
 from nexus_context.agents.pool import MAX_AGENTS, AgentPool
 from nexus_context.layers.agent_definitions import MAIN, MAX_DEPTH
 
-__all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPool", "Around", "Permissions"]
+__all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPool", "Permissions"]

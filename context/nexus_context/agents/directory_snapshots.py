@@ -14,45 +14,33 @@ from nexus_context.deadline import LOAD_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.files import PROMPT_LIMIT, exists, read_text, real_path
 from nexus_context.layers.walk import within
-from nexus_context.snapshot import Snapshot, load, overdue
+from nexus_context.snapshot import LoadInputs, Snapshot, load, overdue
 
 UNUSED_AT_MOST = 4
-
-
-class Around(msgspec.Struct, frozen=True):
-    """What snapshots are loaded with besides the folder: see `snapshot.load`.
-
-    `turns` are those that long loads take.
-    """
-
-    home: str
-    user_home: str
-    overlays: Mapping[str, str]
-    environ: Mapping[str, str]
-    turns: Turns | None = None
 
 
 class Bases:
     """The bases of one workspace folder, by directory. The folder's own is `main`.
 
     `roots` are all workspace folders; a directory is read as part of the one that it is in, first of `main`.
+    `turns` are those that long loads take.
     """
 
     def __init__(
-        self, main: Snapshot, around: Around, roots: Sequence[str] = (), *, load_vocabulary: bool = True
+        self, main: Snapshot, inputs: LoadInputs, roots: Sequence[str] = (), *, turns: Turns | None = None
     ) -> None:
-        self.load_vocabulary = load_vocabulary
         self.main = main
-        self.around = around
+        self.inputs = inputs
+        self._turns = turns
         self.roots = tuple(roots) or (main.folder,)
         self._known: dict[str, Snapshot] = {}  # the one that was asked for last is the last
         self._outdated: set[str] = set()
         self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had until lately
 
-    def follow(self, main: Snapshot, around: Around) -> None:
+    def follow(self, main: Snapshot, inputs: LoadInputs) -> None:
         """Take the folder's present snapshot, and what else bases are loaded with."""
-        self._texts = self.around.overlays.keys() | around.overlays.keys()
-        self.main, self.around = main, around
+        self._texts = self.inputs.overlays.keys() | inputs.overlays.keys()
+        self.main, self.inputs = main, inputs
 
     def get(self, path: str) -> Snapshot | None:
         """What was read last in a directory."""
@@ -114,7 +102,7 @@ class Bases:
 
     def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
         try:
-            with Deadline(LOAD_S, self.around.turns) as deadline:
+            with Deadline(LOAD_S, self._turns) as deadline:
                 return self._load(path, before or self._beside(), changed, deadline)
         except LoadStopped as stopped:
             if before is None:
@@ -128,21 +116,8 @@ class Bases:
     def _load(
         self, path: str, previous: Snapshot, changed: Collection[str] | None, deadline: Deadline
     ) -> Snapshot:
-        around = self.around
-        return load(
-            path,
-            home=around.home,
-            user_home=around.user_home,
-            environment=self.main.environment,
-            overlays=around.overlays,
-            environ=around.environ,
-            previous=previous,
-            changed=changed,
-            root=self._root(path),
-            load_vocabulary=self.load_vocabulary,
-            deadline=deadline,
-            choice=self.main.choice,
-        )
+        inputs = msgspec.structs.replace(self.inputs, root=self._root(path), choice=self.main.choice)
+        return load(path, inputs, previous=previous, changed=changed, deadline=deadline)
 
     def _root(self, path: str) -> str:
         """The workspace folder that a directory is in, as written and really; it itself if it is in none.

@@ -14,15 +14,16 @@ import msgspec
 
 from nexus_context.agents import parents, permissions
 from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.directory_snapshots import Around, Bases, marks_of, reads_the_same, touches
+from nexus_context.agents.directory_snapshots import Bases, marks_of, reads_the_same, touches
 from nexus_context.agents.spawn import check_below, granted, left
 from nexus_context.agents.work_directory import directory
+from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.prompt.blocks import UNIFIED, WORKER
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import LoadInputs, Snapshot, load
 
 MAX_AGENTS = 64
 """How many agents of a workspace folder live at a time."""
@@ -59,21 +60,21 @@ class AgentPool:
     def __init__(
         self,
         folder: Snapshot,
-        around: Around,
+        inputs: LoadInputs,
         *,
         roots: Sequence[str] = (),
         followed: bool = False,
-        load_vocabulary: bool = True,
+        turns: Turns | None = None,
     ) -> None:
         """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them.
 
         `followed`: somebody has a look at `watch`, and `refresh` is told whatever changes there.
-        `load_vocabulary`: see `snapshot.load`.
+        `inputs` are what snapshots are loaded with; `turns` those that long loads take.
         """
         self.main = Agent(Wanted(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
-        self._bases = Bases(folder, around, roots, load_vocabulary=load_vocabulary)
+        self._bases = Bases(folder, inputs, roots, turns=turns)
         self._followed = followed
         self._last: dict[str, int] = {}  # revisions of agents that were disposed of
         self._views: dict[str, _View] = {}  # those looked at, and those made above them, the last at the end
@@ -89,9 +90,9 @@ class AgentPool:
         self._bases.roots = tuple(roots)
 
     @property
-    def around(self) -> Around:
+    def inputs(self) -> LoadInputs:
         """What snapshots are loaded with now."""
-        return self._bases.around
+        return self._bases.inputs
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -209,7 +210,7 @@ class AgentPool:
             return (*gone, agent_id)
 
     def refresh(
-        self, folder: Snapshot, *, around: Around | None = None, changed: Collection[str] | None = None
+        self, folder: Snapshot, *, inputs: LoadInputs | None = None, changed: Collection[str] | None = None
     ) -> tuple[Agent, ...]:
         """Load all agents again, as files are now; those that see something else.
 
@@ -218,7 +219,7 @@ class AgentPool:
         whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
-            self._bases.follow(folder, around or self.around)
+            self._bases.follow(folder, inputs or self.inputs)
             moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
@@ -317,22 +318,14 @@ class AgentPool:
     def _seen(self, agent: Agent, *, insist: bool = True) -> Snapshot:
         """The agent's directory as it is for the agent; `insist`: with all that it was asked to have."""
         base = self._base_of(agent)
-        around = self.around
-        return load(
-            base.folder,
-            home=around.home,
-            user_home=around.user_home,
-            environment=base.environment,
-            overlays=around.overlays,
-            environ=around.environ,
-            previous=base,
-            changed=(),
+        inputs = msgspec.structs.replace(
+            self.inputs,
             agent=agent.id,
-            standing=(granted if insist else left)(agent, base),
+            grant=(granted if insist else left)(agent, base),
             root=base.layers.root,
-            load_vocabulary=self._bases.load_vocabulary,
             choice=self.main.snapshot.choice,
         )
+        return load(base.folder, inputs, previous=base, changed=())
 
     def _renew(self, agent: Agent) -> bool:
         """Whether the agent sees something else than before, which it does from now on."""

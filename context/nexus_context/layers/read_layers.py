@@ -52,72 +52,67 @@ DEFAULT_DEPTH = 2
 MAX_DEPTH = 10
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """Where layers are looked for, besides the folder.
+class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the layers of a folder depend on besides its files.
 
-    `home` is the global directory (`~/.nexus3`), `user_home` where the walk upwards ends. `overlays` maps
-    absolute paths to unsaved text, which wins over the disk. `environ` and `which` (a command to its
-    absolute path) are what MCP servers would be started with. `agent` is the name of the agent that the
-    folder is read for; `root` is the opened folder if that is another one, which the folder's path begins
-    with. `deadline` says when reading has to end. `choice` is the model that the user picked in the editor.
+    `home` is the global directory (`~/.nexus3`); the walk upwards ends at `user_home`. `environ` and `which`
+    (a command to its absolute path) are what MCP servers would be started with. `overlays` maps absolute
+    paths to unsaved text, which wins over the disk. `agent` names the agent that the folder is read for:
+    `AGENT.<agent>.md` is its definition where a layer has one. `root` is the opened folder that contains the
+    folder; None if they are the same. `choice` is the model that the user picked in the editor.
     """
 
     home: str
     user_home: str
-    overlays: Mapping[str, str]
     environ: Mapping[str, str]
     which: Callable[[str], str | None] | None = None
+    overlays: Mapping[str, str] = {}
     agent: str | None = None
     root: str | None = None
-    deadline: Deadline | None = None
     choice: ModelChoice | None = None
 
 
-def read_layers(
-    folder: str,
-    *,
-    home: str,
-    user_home: str,
-    overlays: Mapping[str, str],
-    environ: Mapping[str, str],
-    previous: Layers | None = None,
-    agent: str | None = None,
-) -> Layers:
+def read_layers(folder: str, inputs: LayerInputs, *, previous: Layers | None = None) -> Layers:
     """Everything that the files of an absolute folder say; never raises for anything that they may be.
 
-    For the arguments see `Surroundings`. `previous` is an earlier result: what is unchanged is taken from
-    it, and of a JSON file that broke since, its last good value.
+    `previous` is an earlier result: what is unchanged is taken from it, and of a JSON file that broke since,
+    its last good value.
     """
-    around = Surroundings(home, user_home, overlays, environ, agent=agent)
-    layers, reading = open_layers(folder, around, previous)
+    layers, reading = open_layers(folder, inputs, previous)
     return with_reading(layers, reading)
 
 
 def open_layers(
-    folder: str, around: Surroundings, previous: Layers | None, changed: Collection[str] | None = None
+    folder: str,
+    inputs: LayerInputs,
+    previous: Layers | None = None,
+    *,
+    changed: Collection[str] | None = None,
+    deadline: Deadline | None = None,
 ) -> tuple[Layers, Reading]:
     """The layers, and the reading that goes on with what their instruction files import.
 
-    `changed` are the only paths that can have changed since `previous`; None: any may have.
+    `changed` are the only paths that can have changed since `previous`; None: any may have. `deadline` may
+    end the reading with LoadStopped.
     """
-    root = around.root or folder
+    root = inputs.root or folder
     memory = None if previous is None else previous.memory
     if memory is not None and previous is not None and previous.root != root:  # what may be read is another
         memory = memory.of_files()
-    reading = Reading(around.overlays, memory, changed, around.deadline, around.choice)
+    reading = Reading(inputs.overlays, memory, changed, deadline, inputs.choice)
     if (
         previous is not None
         and changed is not None
         and not changed
-        and _as_read(previous, folder, root, around.choice)
+        and _as_read(previous, folder, root, inputs.choice)
     ):
-        definitions = _definitions(previous, around.agent)
+        definitions = _definitions(previous, inputs.agent)
         if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
             reading.resume(previous)
             reading.watch.update(definitions)
             return previous, reading
-    places, configs, reach = _places(reading, folder, root, around)
-    effective = _settings(reading, places, configs, root, around.home)
+    places, configs, reach = _places(reading, folder, root, inputs)
+    effective = _settings(reading, places, configs, root, inputs.home)
     contain = functools.partial(reading.contain, folder)
     nothing: list[list[LayerFile]] = [[] for _ in places]
     no_servers: tuple[tuple[McpServer, ...], list[list[LayerFile]]] = (), nothing
@@ -125,12 +120,12 @@ def open_layers(
     reading.problems.extend(contain(lambda: tuple(unknown_model(reading, effective)), ()))
     names = contain(lambda: instruction_names(reading, effective), [DEFAULT_INSTRUCTIONS])
     instructions = _instructions(reading, places, names, effective)
-    bootstrap = contain(lambda: find_bootstrap(reading, places, around.agent), nothing)
+    bootstrap = contain(lambda: find_bootstrap(reading, places, inputs.agent), nothing)
     search = functools.cache(
-        around.which or functools.partial(files.which, search=around.environ.get("PATH", ""))
+        inputs.which or functools.partial(files.which, search=inputs.environ.get("PATH", ""))
     )
     servers, mcp_files = contain(
-        lambda: find_servers(reading, places, effective, environ=around.environ, which=search), no_servers
+        lambda: find_servers(reading, places, effective, environ=inputs.environ, which=search), no_servers
     )
     reading.problems.extend(contain(lambda: tuple(agent_problems(reading, effective, places, servers)), ()))
     counts = [
@@ -138,7 +133,7 @@ def open_layers(
         for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)
     ]
     skill_files, skills = contain(
-        lambda: find_skills(reading, counts, effective, around.user_home), no_skills
+        lambda: find_skills(reading, counts, effective, inputs.user_home), no_skills
     )
     settings = [[_config_file(config)] if config else [] for config in configs]
     found = zip(counts, instructions, bootstrap, settings, mcp_files, skill_files, strict=True)
@@ -149,22 +144,22 @@ def open_layers(
 
 
 def unread_layers(
-    folder: str, around: Surroundings, previous: Layers | None, problem: Problem
+    folder: str, inputs: LayerInputs, previous: Layers | None, problem: Problem
 ) -> tuple[Layers, Reading]:
     """The layers of a folder that could not be read at all: those of before, or none.
 
     The next load reads everything again.
     """
-    reading = Reading(around.overlays, None)
+    reading = Reading(inputs.overlays, None)
     if previous is not None:
-        reading = Reading(around.overlays, previous.memory, ())
+        reading = Reading(inputs.overlays, previous.memory, ())
         reading.resume(previous)
     reading.problems = [*(each for each in reading.problems if each != problem), problem]
     reading.watch.update((folder + os.sep, os.path.join(folder, CONFIG_DIRECTORY, "")))
     reading.failed = True
     if previous is not None:
         return previous, reading
-    root, effective = around.root or folder, merge(())
+    root, effective = inputs.root or folder, merge(())
     return Layers(folder, root, (), (), effective, (), (), {}, {}, {}, (), reading.memory()), reading
 
 
@@ -207,11 +202,11 @@ def with_reading(layers: Layers, reading: Reading) -> Layers:
 
 
 def _places(
-    reading: Reading, folder: str, root: str, around: Surroundings
+    reading: Reading, folder: str, root: str, inputs: LayerInputs
 ) -> tuple[list[Place], list[JsonFile | None], Reach]:
     """All places in layer order, the settings file of each, and how far up they reach."""
-    home = around.home
-    walk = Walk(home=home, user_home=around.user_home, overlays=around.overlays, real_path=reading.real_path)
+    home = inputs.home
+    walk = Walk(home=home, user_home=inputs.user_home, overlays=inputs.overlays, real_path=reading.real_path)
     opened = walk.opened(folder, root)
     user = Place(GLOBAL, os.path.dirname(home), walk.user_directory())
     packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)

@@ -79,10 +79,10 @@ class Contents(msgspec.Struct, frozen=True):
 def gather(
     layers: Layers,
     reading: Reading,
+    *,
     user_home: str,
     environ: Mapping[str, str],
     standing: Standing | None = None,
-    *,
     load_vocabulary: bool = True,
 ) -> Contents:
     """Read what the layers' bootstrap and instruction files import, and the files of custom sections.

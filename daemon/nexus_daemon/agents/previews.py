@@ -221,7 +221,7 @@ def _nobodys(pool: "AgentPool", draft: Draft) -> _Seen:
     is_agent = draft.agent != MAIN and (
         draft.agent in pool
         or draft.agent in (folder.effective.get("/agents") or ())
-        or any(file in pool.around.overlays or exists(file) for file in files)
+        or any(file in pool.inputs.overlays or exists(file) for file in files)
     )
     problem = unread(draft.path, is_agent=is_agent)
     return _Seen(None, _watch(pool.main) | {draft.path, *files}, (problem,))
@@ -242,7 +242,7 @@ def _said(pool: "AgentPool", looked: Mapping[str, _Seen]) -> Said:
     documents: dict[str, str] = {}
     texts: dict[str, str] = {}
     problems: list[Problem] = []
-    overlays = pool.around.overlays
+    overlays = pool.inputs.overlays
     for draft, seen in looked.items():
         if seen.problems and draft in overlays:
             documents[draft], texts[draft] = draft, overlays[draft]

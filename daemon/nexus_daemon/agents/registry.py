@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool, Around
+from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool
 from nexus_context.agents.agent import Wanted
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import LiveAgent, NewAgent
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.agents.previews import Draft, Drafts, Said
 
@@ -88,7 +88,9 @@ class Agents:
         self._folder = folder
         self._book = book
         news = self._everything()
-        self._pool = AgentPool(news.snapshot, self._around(news), followed=True, load_vocabulary=False)
+        self._pool = AgentPool(
+            news.snapshot, self._load_inputs(news), followed=True, turns=self._daemon.turns
+        )
         self._live: dict[str, Agent] = {}
         self._numbers: dict[str, int] = {}  # in the ledger, of each that is followed
         self._version: int | None = None  # of the ledger, when it was followed
@@ -171,7 +173,7 @@ class Agents:
     def show_to(self, client: "Client") -> None:
         """Somebody has come to the folder: show him what is wrong in the files of its agents."""
         for name in self._published:
-            client.swap_agent(self._folder, name, self._live[name].snapshot, self._pool.around.overlays)
+            client.swap_agent(self._folder, name, self._live[name].snapshot, self._pool.inputs.overlays)
 
     def hide(self) -> None:
         """The folder has gone: nobody shows any more what is wrong in the files of its agents."""
@@ -236,7 +238,7 @@ class Agents:
         if roots != self._pool.roots:
             self._pool.roots = roots
             news = self._everything()
-        before, now = self._pool.around.overlays, dict(self._daemon.folders.overlays)
+        before, now = self._pool.inputs.overlays, dict(self._daemon.folders.overlays)
         changed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
         if news is None:
             return msgspec.structs.replace(self._everything(), changed=changed) if changed else None
@@ -274,7 +276,7 @@ class Agents:
 
     def _publish(self) -> None:
         """Show what is wrong in the files of agents; one without problems and open documents is left out."""
-        overlays = self._pool.around.overlays
+        overlays = self._pool.inputs.overlays
         says = {
             name
             for name, agent in self._live.items()
@@ -290,26 +292,24 @@ class Agents:
     def _show(self, name: str, snapshot: Snapshot | None) -> None:
         self._published.add(name) if snapshot is not None else self._published.discard(name)
         for client in tuple(self._daemon.clients):
-            client.swap_agent(self._folder, name, snapshot, self._pool.around.overlays)
+            client.swap_agent(self._folder, name, snapshot, self._pool.inputs.overlays)
 
     def _show_drafts(self) -> None:
         """Show what is wrong in documents of agents that do not live, to whom they are open."""
         for client in tuple(self._daemon.clients):
             mine = [path for path in self._said.documents if self._daemon.folders.is_open(path, client)]
             snapshot = self._said.snapshot(self._pool.main.snapshot, mine)
-            client.swap_agent(self._folder, "", snapshot, self._pool.around.overlays)
+            client.swap_agent(self._folder, "", snapshot, self._pool.inputs.overlays)
 
     # ------------------------------------------------------------ in a thread
 
-    def _around(self, news: _News) -> Around:
-        around = self._daemon.folders.surroundings
-        turns = self._daemon.turns
-        return Around(around.nexus_home, around.user_home, news.overlays, around.environ, turns)
+    def _load_inputs(self, news: _News) -> LoadInputs:
+        return msgspec.structs.replace(self._daemon.folders.load_inputs, overlays=news.overlays)
 
     def _renew(self, news: _News, done: _Done) -> None:
         """Load all agents again."""
         notices = {agent.id: agent.notice for agent in self._pool.list()}
-        changed = self._pool.refresh(news.snapshot, around=self._around(news), changed=news.changed)
+        changed = self._pool.refresh(news.snapshot, inputs=self._load_inputs(news), changed=news.changed)
         others = (agent for agent in self._pool.list() if agent.notice != notices[agent.id])
         done.changed = list(dict.fromkeys(agent.id for agent in (*changed, *others)))
 

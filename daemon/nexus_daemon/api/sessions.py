@@ -268,7 +268,7 @@ async def _some_snapshot(daemon: "Daemon") -> Snapshot:
     """A snapshot with the user's own settings, which are the same in every folder."""
     for folder in daemon.folders:
         return await folder.current()
-    return await daemon.work(jobs.snapshot_of_nothing, daemon.folders.surroundings)
+    return await daemon.work(jobs.snapshot_of_nothing, daemon.folders.load_inputs)
 
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:

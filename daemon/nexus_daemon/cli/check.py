@@ -17,7 +17,7 @@ from nexus_context.layers.walk import CONFIG_DIRECTORY
 from nexus_context.snapshot import Snapshot, load
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import check_agents, output, reports
-from nexus_daemon.cli.process_environment import surroundings
+from nexus_daemon.cli.process_environment import load_inputs
 
 HELP = "check a folder's configuration; exit 1 with errors"
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         return _wrong(f"{options.path} does not exist.")
     try:
-        looked = check_agents.look(read(folder), surroundings(), only=options.agent)
+        looked = check_agents.look(read(folder), load_inputs(), only=options.agent)
     except RequestError as error:
         return _wrong(str(error))
     snapshot = looked.snapshot
@@ -118,16 +118,7 @@ def files_of(snapshot: Snapshot) -> set[str]:
 
 def read(folder: Path) -> Snapshot:
     """The folder as the daemon would see it, without open editors."""
-    around = surroundings()
-    return load(
-        str(folder),
-        home=around.nexus_home,
-        user_home=around.user_home,
-        environment=around.environment,
-        overlays={},
-        environ=around.environ,
-        previous=None,
-    )
+    return load(str(folder), load_inputs())
 
 
 def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:

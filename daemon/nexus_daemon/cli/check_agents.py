@@ -20,9 +20,8 @@ from nexus_context.files import list_directory
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, variant_of
 from nexus_context.layers.model import DEFAULTS, Layer, LayerFile
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import LoadInputs, Snapshot, load
 from nexus_daemon.agents import previews
-from nexus_daemon.workspace.folders import Surroundings
 
 MOST_AGENTS = 64
 MOST_NAMES = 10_000  # of files in one directory
@@ -36,7 +35,7 @@ class Looked(NamedTuple):
     notes: tuple[str, ...]
 
 
-def look(folder: Snapshot, around: Surroundings, *, only: str | None = None) -> Looked:
+def look(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> Looked:
     """A folder and its agents, or `only` one of them, or only MAIN; `folder` is its snapshot for no agent.
 
     RequestError where there is no such agent.
@@ -57,7 +56,7 @@ def look(folder: Snapshot, around: Surroundings, *, only: str | None = None) -> 
         notes.append(
             f"Only {MOST_AGENTS} of the {len(names):,} agents are looked at. Name another with --agent."
         )
-    for name, view, refused in _views(folder, chosen, around):
+    for name, view, refused in _views(folder, chosen, inputs):
         views.append(view)
         if refused is not None:
             notes.append(f"{name!r} is looked at as if it worked in {folder.folder}: {refused}")
@@ -90,34 +89,24 @@ def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _views(
-    folder: Snapshot, names: Sequence[str], around: Surroundings
+    folder: Snapshot, names: Sequence[str], inputs: LoadInputs
 ) -> Iterator[tuple[str, Snapshot, str | None]]:
     """Agents, each with what it sees, and why it could not be started, if it could not."""
     if not names:
         return
-    from nexus_context.agents import AgentPool, Around  # a folder without agents need not wait for it
+    from nexus_context.agents import AgentPool  # a folder without agents need not wait for it
 
-    reads = Around(around.nexus_home, around.user_home, {}, around.environ)
-    pool = AgentPool(folder, reads, followed=True)  # as at one moment: no directory is read twice
+    pool = AgentPool(folder, inputs, followed=True)  # as at one moment: no directory is read twice
     for name in names:
         try:
             yield name, pool.view_as(name).snapshot, None
         except RequestError as error:
-            yield name, _in_the_folder(folder, name, around), str(error)
+            yield name, _in_the_folder(folder, name, inputs), str(error)
 
 
-def _in_the_folder(folder: Snapshot, agent: str, around: Surroundings) -> Snapshot:
-    return load(
-        folder.folder,
-        home=around.nexus_home,
-        user_home=around.user_home,
-        environment=folder.environment,
-        overlays={},
-        environ=around.environ,
-        previous=folder,
-        changed=(),
-        agent=agent,
-    )
+def _in_the_folder(folder: Snapshot, agent: str, inputs: LoadInputs) -> Snapshot:
+    inputs = msgspec.structs.replace(inputs, agent=agent)
+    return load(folder.folder, inputs, previous=folder, changed=())
 
 
 def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Problem]) -> Snapshot:

@@ -4,14 +4,14 @@ import os
 
 from nexus_context.layers.walk import global_directory, user_home
 from nexus_context.prompt.environment import detect
-from nexus_daemon.workspace.folders import Surroundings
+from nexus_context.snapshot import LoadInputs
 
 
-def surroundings() -> Surroundings:
-    """The process's own, for the life of the daemon."""
+def load_inputs() -> LoadInputs:
+    """What folders are loaded with, for the life of the process."""
     environ = dict(os.environ)
-    return Surroundings(
-        nexus_home=global_directory(environ),
+    return LoadInputs(
+        home=global_directory(environ),
         user_home=user_home(environ),
         environment=detect("editor", environ=environ),
         environ=environ,

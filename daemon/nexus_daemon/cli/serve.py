@@ -47,10 +47,10 @@ async def _serve() -> int:
     started: list[Daemon] = []
 
     def start() -> "Daemon":
-        from nexus_daemon.cli.process_environment import surroundings
+        from nexus_daemon.cli.process_environment import load_inputs
         from nexus_daemon.state import Daemon
 
-        started.append(Daemon(surroundings()))
+        started.append(Daemon(load_inputs()))
         return started[-1]
 
     try:

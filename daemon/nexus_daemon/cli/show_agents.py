@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.agents import MAIN, ROLES, AgentPool, Around
+from nexus_context.agents import MAIN, ROLES, AgentPool
 from nexus_context.errors import RequestError
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
@@ -17,7 +17,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_daemon.agents import resolve
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.process_environment import surroundings
+from nexus_daemon.cli.process_environment import load_inputs
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -76,8 +76,7 @@ def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snaps
     given = options.agent, options.role, options.folder, options.task
     if options.diff is None and not any(given):
         return folder, None
-    around = surroundings()
-    pool = AgentPool(folder, Around(around.nexus_home, around.user_home, {}, around.environ))
+    pool = AgentPool(folder, load_inputs())
     shown = folder
     if any(given) and options.agent != MAIN:
         shown = _agent(pool, options.agent, options, described=any(given[1:]))

@@ -12,7 +12,7 @@ from nexus_context import snapshot as snapshots
 from nexus_context.conversation.compaction.receipt import Receipt
 from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.api import cache_usage, context
 from nexus_daemon.lsp.convert import Locator
@@ -22,7 +22,7 @@ from nexus_daemon.sessions.compaction import Steps
 from nexus_daemon.sessions.conversations import Answer, Conversation, threshold_at
 from nexus_daemon.sessions.ledger_writer import Book
 from nexus_daemon.sessions.sync import Given
-from nexus_daemon.workspace.folders import Folder, Surroundings
+from nexus_daemon.workspace.folders import Folder
 
 if TYPE_CHECKING:  # most conversations are of no agent
     from nexus_context.agents import Agent
@@ -170,17 +170,9 @@ def export(used: Used, form: str) -> str:
     return "".join(write(session, used.book.ledger.turns(used.book.workspace, session)))
 
 
-def snapshot_of_nothing(around: Surroundings) -> Snapshot:
+def snapshot_of_nothing(inputs: LoadInputs) -> Snapshot:
     """The settings where no folder is open: the user's own."""
-    return snapshots.load(
-        around.user_home,
-        home=around.nexus_home,
-        user_home=around.user_home,
-        environment=around.environment,
-        overlays={},
-        environ=around.environ,
-        load_vocabulary=False,
-    )
+    return snapshots.load(inputs.user_home, inputs)
 
 
 def _begin(used: Used, agent: str) -> None:

@@ -17,9 +17,8 @@ from nexus_context.deadline import LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import DEFAULTS
 from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.prompt.environment import Environment
 from nexus_context.skills import SKILL_FILE
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon.agents.previews import MOST_DRAFTS, Configured, Draft, begin, configured, draft_of
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions.conversations import Conversations
@@ -33,15 +32,6 @@ if TYPE_CHECKING:  # most folders have no agents
 
 KEYSTROKE_CHARACTERS = 200_000
 """Texts up to this length are checked again on the loop, which takes at most a few milliseconds."""
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What a folder's snapshot depends on besides files: read once, when the daemon starts."""
-
-    nexus_home: str
-    user_home: str
-    environment: Environment
-    environ: Mapping[str, str]
 
 
 class Folder:
@@ -189,19 +179,19 @@ class FolderTable:
     Folders and unsaved texts belong to whoever brought them, and go with the last one who did. `overlays`
     has one text a path: of several owners' texts the one that was set last. `on_move` is called when a
     folder's knowledge base has other directories or problems than before, `on_overdue` when one could not be
-    loaded in time: it then has its last snapshot, or none.
+    loaded in time: it then has its last snapshot, or none. `load_inputs` are read once, at the start.
     """
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        load_inputs: LoadInputs,
         executor: Executor,
         turns: Turns,
         on_swap: OnSwap,
         on_move: OnMove = lambda _: None,
         on_overdue: OnMove = lambda _: None,
     ) -> None:
-        self.surroundings = surroundings
+        self.load_inputs = msgspec.structs.replace(load_inputs, load_vocabulary=False)
         self.overlays: dict[str, str] = {}
         self._drafts: dict[str, None] = {}  # of the open documents those that are an agent's by their name
         self._texts: dict[str, dict[object, str]] = {}
@@ -237,8 +227,8 @@ class FolderTable:
             folder.knowledge = Knowledge(
                 path,
                 self._executor,
-                user_home=self.surroundings.user_home,
-                environ=self.surroundings.environ,
+                user_home=self.load_inputs.user_home,
+                environ=self.load_inputs.environ,
                 moved=partial(self._on_move, folder),
             )
             folder.reload.request("folder")
@@ -352,8 +342,6 @@ class FolderTable:
             folder.reread(paths)
 
     def _preparer(self, folder: Folder) -> Prepare:
-        around = self.surroundings
-
         def prepare(previous: Snapshot | None, changed: frozenset[str] | None) -> Job | Snapshot:
             folder.overlays, folder.changed = dict(self.overlays), changed
             if previous is not None and changed is not None and len(changed) == 1:
@@ -361,22 +349,11 @@ class FolderTable:
                 text = folder.overlays.get(path)
                 # a thread and back costs as much as the work itself
                 if text is not None and len(text) <= KEYSTROKE_CHARACTERS:
-                    typed = snapshots.keystroke(previous, path, text, home=around.nexus_home)
+                    typed = snapshots.keystroke(previous, path, text, home=self.load_inputs.home)
                     if typed is not None:
                         return typed
-            load = partial(
-                snapshots.load,
-                folder.path,
-                home=around.nexus_home,
-                user_home=around.user_home,
-                environment=around.environment,
-                overlays=folder.overlays,
-                environ=around.environ,
-                previous=previous,
-                changed=changed,
-                load_vocabulary=False,
-                choice=folder.choice,
-            )
+            inputs = msgspec.structs.replace(self.load_inputs, overlays=folder.overlays, choice=folder.choice)
+            load = partial(snapshots.load, folder.path, inputs, previous=previous, changed=changed)
             return lambda deadline: load(deadline=deadline)
 
         return prepare

@@ -11,7 +11,7 @@ import pytest
 
 from nexus_context.errors import RequestError
 from support.fixture import Fixture, write_fixture
-from support.pools import around_of, pool_of
+from support.pools import inputs_of, pool_of
 
 DEEP = "a/b/c/d/e"
 SETTINGS: dict[str, Any] = {
@@ -159,7 +159,7 @@ def test_nobody_gains_by_a_directory_that_is_lost(tmp_path: Path, lose: Callable
     assert (below.permissions.level, list(below.permissions.allow)) == ("worker", NOTHING)
     Path(tree.path("/home/co/box")).unlink(missing_ok=True)
     company(tmp_path, {"box/.nexus3/config.json": BOX})
-    back.refresh(back.main.snapshot, around=around_of(tree))
+    back.refresh(back.main.snapshot, inputs=inputs_of(tree))
     assert (agent.permissions.level, agent.notice) == ("sandboxed", None)
 
 
@@ -169,7 +169,7 @@ def test_own_parameters_stay_where_the_parent_has_less(tmp_path: Path) -> None:
     agent = pool.spawn("a", "a", permissions={"level": "trusted"}, parameters={"temperature": 0.3})
     write_fixture('//- /home/co/.nexus3/config.json\n{"permissions": {"level": "worker"}}\n', tmp_path)
     now = pool_of(tree, "/home/co").main.snapshot
-    pool.refresh(now, around=around_of(tree))
+    pool.refresh(now, inputs=inputs_of(tree))
     assert (agent.permissions.level, agent.parameters) == ("worker", {"temperature": 0.3})
 
 

@@ -16,7 +16,7 @@ from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
-from support.pools import around_of, pool_of
+from support.pools import inputs_of, pool_of
 
 COMPANY = """
 //- /home/co/.nexus3/config.json
@@ -63,7 +63,7 @@ def check(agent: Agent, notice: str, *words: str) -> None:
 
 def renewed(tree: Fixture, pool: AgentPool) -> list[str]:
     now = load_folder(tree, "/home/co", previous=pool.main.snapshot)
-    return [one.id for one in pool.refresh(now, around=around_of(tree))]
+    return [one.id for one in pool.refresh(now, inputs=inputs_of(tree))]
 
 
 def test_a_directory_that_is_gone_keeps_what_was_read(tree: Fixture) -> None:
@@ -219,7 +219,7 @@ def test_what_is_looked_at_is_as_if_looked_at_anew(done: list[tuple[str, str]]) 
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             now = load_folder(tree, "/home/co", previous=pool.main.snapshot)
-            pool.refresh(now, around=around_of(tree), changed={str(path)})
+            pool.refresh(now, inputs=inputs_of(tree), changed={str(path)})
             new = pool_of(tree, "/home/co")
             for cwd in ("api", "web", "."):
                 assert shown(pool.view_as(cwd=cwd).snapshot) == shown(new.view_as(cwd=cwd).snapshot)
@@ -239,9 +239,9 @@ def test_what_can_have_changed_is_all_that_need_be_looked_at(done: list[tuple[st
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             now = load_folder(tree, "/home/co", previous=pool.main.snapshot)
-            pool.refresh(now, around=around_of(tree), changed={str(path)})
+            pool.refresh(now, inputs=inputs_of(tree), changed={str(path)})
             seen = [shown(agent.snapshot) for agent in pool.list()]
-            assert pool.refresh(now, around=around_of(tree)) == ()
+            assert pool.refresh(now, inputs=inputs_of(tree)) == ()
             assert [shown(agent.snapshot) for agent in pool.list()] == seen
 
 

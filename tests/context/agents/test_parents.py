@@ -14,7 +14,7 @@ from nexus_context.agents.permissions import Permissions
 from nexus_context.errors import RequestError
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
-from support.pools import around_of, pool_of
+from support.pools import inputs_of, pool_of
 
 COMPANY = """
 //- /home/.nexus3/config.json
@@ -164,7 +164,7 @@ def test_a_view_is_what_a_spawn_of_all_gives(done: list[tuple[str, str]], follow
         for path, text in done:
             changed = write(tree, path, text)
             now = load_folder(tree, "/home/co", previous=pool.main.snapshot)
-            pool.refresh(now, around=around_of(tree), changed={changed})
+            pool.refresh(now, inputs=inputs_of(tree), changed={changed})
             new = pool_of(tree, "/home/co")
             try:
                 spawned = [new.spawn(name) for name in CHAIN]

@@ -16,7 +16,7 @@ from nexus_context.errors import RequestError
 from nexus_context.prompt.render import source_at
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
-from support.pools import around_of, pool_of
+from support.pools import inputs_of, pool_of
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 COMPANY = """
@@ -361,7 +361,7 @@ def test_files_that_change_are_seen(tree: Fixture, pool: AgentPool) -> None:
     assert (marks(api)[0], api.snapshot.revision) == ("<new api>", 2)
     Path(tree.path("/home/co/.nexus3/NEXUS.md")).write_text("<new co>\n")
     now = load_folder(tree, "/home/co", previous=folder)
-    assert [one.id for one in pool.refresh(now, around=around_of(tree))] == ["api", "other"]
+    assert [one.id for one in pool.refresh(now, inputs=inputs_of(tree))] == ["api", "other"]
     assert "<new co>" in marks(other)
     assert pool.refresh(now) == ()
     for path in (tree.path("/home/co/empty/x.txt"),):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.agents import AgentPool, Around
+from nexus_context.agents import AgentPool
 from nexus_context.assembly import system_rows
 from nexus_context.errors import Severity
 from nexus_context.files import PROMPT_LIMIT
@@ -15,7 +15,7 @@ from nexus_context.prompt.render import fragment_at, source_at
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import Fixture, write_fixture
-from support.folders import HOST, load_folder, relative
+from support.folders import HOST, load_folder, load_inputs, relative
 
 FOLDER = "/home/c/a"
 FILES = "AGENT.md", "SOUL.md", "IDENTITY.md", "CONTEXT.md"
@@ -471,8 +471,8 @@ def test_an_empty_file_is_the_same_for_a_folder_and_for_an_agent_there(tmp_path:
     text = f"//- {place('c:SOUL.md')}\n<soul>\n//- {place('SOUL.md')}\n\n//- {place('NEXUS.md')}\nRules\n"
     fixture = write_fixture(text, tmp_path)
     company, opened = load_folder(fixture, "/home/c"), load_folder(fixture, FOLDER)
-    around = Around(fixture.path("/home/.nexus3"), fixture.path("/home"), {}, {})
-    agent = AgentPool(company, around).view_as("one", "a", role)
+    inputs = load_inputs(fixture.path("/home"))
+    agent = AgentPool(company, inputs).view_as("one", "a", role)
     assert [one.prompt.text.count("<soul>") for one in (company, opened, agent)] == [1, 1, 1]
     said = [(place("SOUL.md"), "layer.empty")]
     assert codes(fixture, opened) == codes(fixture, agent.snapshot) == said

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.errors import Problem, Severity
-from nexus_context.layers.read_layers import Surroundings, open_layers
+from nexus_context.layers.read_layers import open_layers
 from nexus_context.prompt import size
 from nexus_context.prompt.gather import Contents, gather
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter, vocabulary
 from nexus_context.tokens.vocabulary import VocabularyError
 from support.fixture import Fixture, write_fixture
-from support.folders import load_folder, relative
+from support.folders import load_folder, load_inputs, relative
 
 FOLDER = "/home/c/a"
 LINE = "Always write the tests first.\n"  # 30 characters, 6 tokens
@@ -174,9 +174,9 @@ def test_files_of_usual_length_load_no_vocabulary(tmp_path: Path, monkeypatch: p
 
 
 def contents_of(fixture: Fixture, *, load_vocabulary: bool) -> Contents:
-    around = Surroundings(fixture.path("/home/.nexus3"), fixture.path("/home"), {}, {})
-    layers, reading = open_layers(fixture.path(FOLDER), around, None)
-    return gather(layers, reading, around.user_home, {}, load_vocabulary=load_vocabulary)
+    inputs = load_inputs(fixture.path("/home"))
+    layers, reading = open_layers(fixture.path(FOLDER), inputs)
+    return gather(layers, reading, user_home=inputs.user_home, environ={}, load_vocabulary=load_vocabulary)
 
 
 def test_where_no_vocabulary_may_be_loaded_nothing_is_guessed(

@@ -12,7 +12,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Prompt, fragment_at, places_of, source_at
 from nexus_context.snapshot import Snapshot, activate, load, prompt_for
 from support.fixture import Fixture, write_fixture
-from support.folders import HOST, load_folder, relative
+from support.folders import load_folder, load_inputs, relative
 
 FOLDER = "/home/a"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -201,11 +201,7 @@ def test_capabilities_name_servers_and_credentials_and_never_a_value(tmp_path: P
     fixture = write_fixture(text, tmp_path)
     snapshot = load(
         fixture.path(FOLDER),
-        home=fixture.path("/home/.nexus3"),
-        user_home=fixture.path("/home"),
-        environment=HOST,
-        overlays={},
-        environ={"MY_KEY": "value-1", "SET": "value-2", "EMPTY": ""},
+        load_inputs(fixture.path("/home"), environ={"MY_KEY": "value-1", "SET": "value-2", "EMPTY": ""}),
     )
     assert "value-" not in snapshot.prompt.text
     assert snapshot.prompt.text.partition("## Capabilities\n\n")[2].partition("\n\n---")[0] == (

@@ -39,9 +39,9 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
     loads: Counter[str] = Counter()
     real = snapshot.load
 
-    def load(path: str, **more: Any) -> Any:
+    def load(path: str, *args: Any, **more: Any) -> Any:
         loads[path] += 1
-        return real(path, **more)
+        return real(path, *args, **more)
 
     monkeypatch.setattr(agents.directory_snapshots, "load", load)
 

@@ -31,7 +31,7 @@ def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) 
     running: list[str] = []
     load = snapshots.load
 
-    def slow(folder: str, *, deadline: Deadline | None = None, **given: Any) -> Any:
+    def slow(folder: str, *args: Any, deadline: Deadline | None = None, **more: Any) -> Any:
         if is_hostile(folder):
             begun.add(f"{folder} a second time" if folder in running else folder)
             running.append(folder)
@@ -41,7 +41,7 @@ def burning(monkeypatch: pytest.MonkeyPatch, is_hostile: Callable[[str], bool]) 
                     deadline.check(f"{folder}/big")
             finally:
                 running.remove(folder)
-        return load(folder, deadline=deadline, **given)
+        return load(folder, *args, deadline=deadline, **more)
 
     monkeypatch.setattr(snapshots, "load", slow)
     return begun

@@ -11,9 +11,9 @@ import pytest
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.workspace.folders import FolderTable, Surroundings
+from nexus_daemon.workspace.folders import FolderTable
 from support.fixture import Fixture, write_fixture
-from support.folders import HOST
+from support.folders import load_inputs
 
 Swaps = list[tuple[str, list[str]]]
 
@@ -40,8 +40,7 @@ def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
             swaps.append((folder.path.removeprefix(tree.root), sorted(reasons)))
 
         with ThreadPoolExecutor(2) as executor:
-            around = Surroundings(tree.path("/home/.nexus3"), tree.path("/home"), HOST, {})
-            table = FolderTable(around, executor, Turns(), swapped)
+            table = FolderTable(load_inputs(tree.path("/home")), executor, Turns(), swapped)
             for path in ("/home/a", "/home/a/b", "/home/ab"):
                 table.add(path_to_uri(tree.path(path)))
             await settled(table)

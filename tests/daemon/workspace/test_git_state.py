@@ -28,7 +28,7 @@ def git(desk: Desk, *arguments: str) -> None:
 
 def prepared(desk: Desk, path: str = ENVIRON["PATH"]) -> None:
     """Make /a a repository with one commit and one new file; git is found on `path`."""
-    cast("MutableMapping[str, str]", desk.daemon.folders.surroundings.environ)["PATH"] = path
+    cast("MutableMapping[str, str]", desk.daemon.folders.load_inputs.environ)["PATH"] = path
     git(desk, "init", "-b", "main")
     git(desk, "add", "-A")
     git(desk, "commit", "-m", "first")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nexus_context.layers.model import Layers
-from nexus_context.layers.read_layers import read_layers
+from nexus_context.layers.read_layers import LayerInputs, read_layers
 from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
@@ -53,8 +53,8 @@ class Folder:
     def layers(self, *paths: str) -> Layers:
         values = {"memory": {"knowledge": {"paths": paths}}} if paths else {}
         self.write(".nexus3/config.json", json.dumps(values))
-        around = str(self.path.parent)
-        return read_layers(str(self.path), home=f"{around}/home", user_home=around, overlays={}, environ={})
+        above = str(self.path.parent)
+        return read_layers(str(self.path), LayerInputs(home=f"{above}/home", user_home=above, environ={}))
 
     async def ask(self, text: str, **limits: int) -> list[str]:
         return [each.text for each in await self.knowledge.query(text, SimpleTokenCounter(), **limits)]

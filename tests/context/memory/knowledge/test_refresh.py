@@ -26,6 +26,7 @@ from nexus_context.memory.knowledge.passage_index import (
 )
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import write_fixture
+from support.folders import load_inputs
 
 FOLDER = "/home/work/app"
 COUNTER = SimpleTokenCounter()
@@ -41,13 +42,7 @@ class Base:
         self.index = Index(index_path(str(root / FOLDER[1:]), {"NEXUS_STATE": str(root / "state")}))
 
     def settings(self) -> tuple[Settings, list[str]]:
-        layers = read_layers(
-            str(self.root / FOLDER[1:]),
-            home=str(self.root / "home/.nexus3"),
-            user_home=str(self.root / "home"),
-            overlays={},
-            environ={},
-        )
+        layers = read_layers(str(self.root / FOLDER[1:]), load_inputs(str(self.root / "home")))
         settings, problems = settings_of(layers, str(self.root / "home"))
         texts = layers.texts
         return settings, [
