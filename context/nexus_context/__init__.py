@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from nexus_context.budget import ContextConfig, TokenBudget, TokenUsage, UsageRow
     from nexus_context.cache import AssemblyCache
     from nexus_context.conversation.compaction.detection import CompactionSettings
-    from nexus_context.conversation.compaction.errors import CompactionError
-    from nexus_context.conversation.compaction.receipt import Receipt
+    from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
     from nexus_context.conversation.message import Message, ToolCall
     from nexus_context.errors import ContextOverflowError, NexusError, Problem, RequestError, Severity, Span
     from nexus_context.frames import ConfigError, format_frame
@@ -96,8 +95,7 @@ _MODULES = {
     "snapshot": "LoadInputs Snapshot load prompt_for",
     "conversation.message": "Message ToolCall",
     "conversation.compaction.detection": "CompactionSettings",
-    "conversation.compaction.errors": "CompactionError",
-    "conversation.compaction.receipt": "Receipt",
+    "conversation.compaction.receipt": "CompactionError Receipt",
     "budget": "ContextConfig TokenBudget TokenUsage UsageRow",
     "ledger": "open_ledger",
     "manager": "ContextManager",

@@ -7,7 +7,6 @@ In the daemon it holds a session's messages, and `assembly` brings the rest from
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -251,27 +250,17 @@ class ContextManager:
         Messages that are not loaded are replaced without being read. Raises CompactionError where there is
         nothing to replace, RequestError where a pinned message is not loaded.
         """
-        from nexus_context.conversation.compaction import errors, run
+        from nexus_context.conversation.compaction.receipt import CompactionError
+        from nexus_context.conversation.compaction.run import CompactionRequest, plan
 
-        plan = run.plan(
-            self._history.messages,
-            [after - before for before, after in pairwise(self._history.sums(counter))],
-            available=budget.available,
-            fixed=budget.fixed,
-            counter=counter,
-            settings=settings,
-            reason=reason,
-            overflow=overflow,
-            pins=pins,
-            instructions=instructions,
-            gap=self._history.gap,
-        )
-        if plan is None:
-            raise errors.CompactionError(
+        request = CompactionRequest(reason, overflow, pins, instructions)
+        planned = plan(self._history, counter, budget, settings=settings, request=request)
+        if planned is None:
+            raise CompactionError(
                 "Nothing was compacted: all messages are new, pinned or a summary already.",
                 code="nothing-to-compact",
             )
-        return plan
+        return planned
 
     def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
         """Let a summary stand for the messages that it replaces, until `undo_compaction`."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.budget import ContextConfig
-from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.conversation.window import Budget, Policy

@@ -22,8 +22,8 @@ from nexus_context.assembly.costs import Fixed, event_rows
 from nexus_context.assembly.last_message import GAP, current_message, head, takes_memory
 from nexus_context.assembly.request import Request
 from nexus_context.budget import UsageRow
-from nexus_context.conversation.compaction.summarizer import shortened
 from nexus_context.conversation.message import content_of
+from nexus_context.conversation.shorten_result import shorten_text
 from nexus_context.memory.item import ORDER, Item, table
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
@@ -35,7 +35,7 @@ JOINED = 2
 """Tokens that an item takes less, at most, where it stands in a text, than counted alone."""
 _START, _END = "<memory>", "</memory>"
 _ATTEMPTS = 5
-_FEW = 3  # characters; `shortened` keeps a third of them for the end
+_FEW = 3  # characters; `shorten_text` keeps a third of them for the end
 _AIM = 0.94  # of the room: tokens of a text are nearly proportional to its length
 
 
@@ -121,7 +121,7 @@ def _short(item: Item, counter: TokenCounter, room: int) -> Item | None:
     size = max(counter.count(item.text), 1)
     most = len(item.text) * room // size
     for _ in range(_ATTEMPTS):
-        text = shortened(item.text, max(most - _mark(), _FEW))
+        text = shorten_text(item.text, max(most - _mark(), _FEW))
         tokens = counter.count(text)
         if tokens <= room:
             return msgspec.structs.replace(item, text=text)

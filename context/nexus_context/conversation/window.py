@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.conversation import truncation
-from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.shorten_result import LEAST, clamped, water_level
+from nexus_context.conversation.shorten_result import LEAST, shorten_result, water_level
+from nexus_context.conversation.summary import is_summary
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter, count_message
@@ -357,7 +357,7 @@ class Window:
         shortened = dict(cut.shortened)
         for index, limit in limits.items():
             size = sums[index + 1] - sums[index]
-            message, tokens = clamped(self._history.messages[index], size, limit, self._counter)
+            message, tokens = shorten_result(self._history.messages[index], size, limit, self._counter)
             shortened[index] = (message, size - tokens)
         return msgspec.structs.replace(cut, shortened=shortened)
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.conversation.compaction.summarizer import shortened
-from nexus_context.conversation.compaction.summary import is_summary
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.shorten_result import shorten_text
+from nexus_context.conversation.summary import is_summary
 from nexus_context.ledger.records import DirectMessage, Turn
 from nexus_context.memory.item import line
 from nexus_context.prompt import texts
@@ -134,7 +134,7 @@ def message_of(event: Event) -> Message | None:
         return Message("user", event.text)
     if event.action == "tool_call":
         arguments = "" if event.arguments in (None, {}, "") else json_text(event.arguments)
-        told = shortened(arguments, LONGEST_ARGUMENTS)
+        told = shorten_text(arguments, LONGEST_ARGUMENTS)
         return Message("assistant", line("call", tool=event.tool, arguments=told))
     return None
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from nexus_context.conversation.compaction.summarizer import shortened
+from nexus_context.conversation.shorten_result import shorten_text
 from nexus_context.errors import Span
 from nexus_context.prompt import texts
 
@@ -49,7 +49,7 @@ class Item(msgspec.Struct, frozen=True):
 
 def brief(text: str, most: int = LONGEST_ITEM) -> str:
     """The text without white space around it, shortened with a mark to about `most` characters."""
-    return shortened(text.strip(), most)
+    return shorten_text(text.strip(), most)
 
 
 def line(name: str, **values: object) -> str:

@@ -18,8 +18,8 @@ from itertools import islice
 from typing import TypeVar
 
 from nexus_context.conversation.compaction.extractive import summary as extractive_summary
-from nexus_context.conversation.compaction.summary import is_summary, summary_of
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import is_summary, summary_of
 from nexus_context.ledger.records import Head, Hit, Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.events import remembered

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from nexus_context.conversation.compaction.extract_facts import Harvest, harvest, lines
-from nexus_context.conversation.compaction.summary import is_summary, pins_in, summary_of
+from nexus_context.conversation.compaction.extract_facts import Facts, extract_facts, lines
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import is_summary, pins_in, summary_of
 from nexus_context.ledger.records import Head, Turn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory.events import events_of
@@ -178,26 +178,26 @@ def _noted(exchange: Noted | _Exchange) -> Noted:
 def note(messages: Sequence[Message], *, seq: int, created: str) -> Noted:
     """What matters of one exchange."""
     fresh = [message for message in messages if not is_summary(message)]
-    found = harvest(fresh)
+    found = extract_facts(fresh)
     weight, told = _spoken(found)
-    changed = [item.text for item in found.items("files") if item.weight > 1]
+    changed = [item.text for item in found.of("files") if item.weight > 1]
     if changed:
         weight += CHANGED
         told += changed
-    failures = found.work.failures
+    failures = found.activity.failures
     if failures:
         weight += ERROR
         told += [_error(one.text, one.where, resolved=one.resolved) for one in failures]
     pinned = [line("said", role=one.role, text=brief(text_of(one))) for one in fresh if _is_pinned(one)]
     if pinned:
         weight += PINNED
-    elif weight >= IMPORTANT and not found.items("instructions"):
+    elif weight >= IMPORTANT and not found.of("instructions"):
         told = [*_opening(fresh), *told]
     failed: dict[str, tuple[str, ...]] = {}
     for one in failures:
         if not one.resolved:
             failed[one.where] = (*failed.get(one.where, ()), one.text)
-    fine = {run.command: run.outcome for run in found.work.runs if not run.failed}
+    fine = {run.command: run.outcome for run in found.activity.runs if not run.failed}
     unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in told)])
     return Noted(seq, created, weight, tuple(unique)[:MOST_LINES], failed, fine)
 
@@ -206,10 +206,10 @@ def _is_pinned(message: Message) -> bool:
     return isinstance(message.meta, dict) and message.meta.get("pinned") is True
 
 
-def _spoken(found: Harvest) -> tuple[float, list[str]]:
+def _spoken(found: Facts) -> tuple[float, list[str]]:
     """How much what is said matters, and that."""
-    ordered = found.items("instructions")
-    decided = [item for item in found.items("decisions") if item.weight >= _REPORT]
+    ordered = found.of("instructions")
+    decided = [item for item in found.of("decisions") if item.weight >= _REPORT]
     weight = max((item.weight for item in ordered), default=0.0)
     if decided:
         weight += DECIDED if any(item.weight >= _DECISION for item in decided) else REPORTED

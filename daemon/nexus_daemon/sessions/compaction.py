@@ -19,8 +19,7 @@ import msgspec
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
 from nexus_context.conversation.compaction.detection import Reason, settings_of
-from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.receipt import Receipt
+from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget
 from nexus_context.ledger.errors import HeadMovedError, LedgerError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from nexus_context.conversation.compaction.errors import CompactionError
+from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.repair import traced
 from nexus_context.errors import NexusError
@@ -166,9 +166,9 @@ def _question(draft: Draft) -> list[msgspec.Raw]:
 
 
 def _flaw(answer: str, limit: int, draft: Draft) -> str | None:
-    from nexus_context.conversation.compaction.summarizer import flaw_of
+    from nexus_context.conversation.compaction.summarizer import find_flaw
 
-    return flaw_of(answer, limit=limit, counter=draft.counter)
+    return find_flaw(answer, limit=limit, counter=draft.counter)
 
 
 def _one_line(text: str) -> str:

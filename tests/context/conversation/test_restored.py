@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.budget import ContextConfig
 from nexus_context.conversation.compaction.detection import CompactionSettings
-from nexus_context.conversation.compaction.run import plan
+from nexus_context.conversation.compaction.run import CompactionRequest, plan
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES
@@ -236,24 +236,12 @@ def test_a_compaction_with_a_gap_keeps_what_one_of_the_whole_keeps(
     turns = [at for at in History(messages).grouping.turns if lead <= at <= lead + gap]
     assume(turns)
     history = restored(messages, lead, turns[-1])
-    counts = [sizes([message])[0] for message in history.messages]
-    settings = CompactionSettings()
-    plans = [
-        plan(
-            each,
-            tokens,
-            available=budget.available,
-            counter=Letters(),
-            settings=settings,
-            reason="token_limit",
-            gap=skipped,
-        )
-        for each, tokens, skipped in (
-            (messages, sizes(messages), Gap()),
-            (history.messages, counts, history.gap),
-        )
-    ]
-    whole, parted = plans
+    settings, whole_window = CompactionSettings(), Budget(budget.available, 0)
+    request = CompactionRequest("token_limit")
+    whole, parted = (
+        plan(each, Letters(), whole_window, settings=settings, request=request)
+        for each in (History(messages), history)
+    )
     assume(whole is not None and parted is not None)
     assert whole is not None and parted is not None
     assert parted.tokens_before == whole.tokens_before

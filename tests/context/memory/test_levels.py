@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.conversation.compaction.summary import create_summary_message, with_pins
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import create_summary_message, with_pins
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Turn
 from nexus_context.ledger.store import Ledger

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nexus_context.conversation.compaction.summary import create_summary_message
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import create_summary_message
 from nexus_context.errors import RequestError, Span
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.errors import LedgerError

@@ -1,8 +1,9 @@
 """Whether a conversation should be compacted, and why.
 
-1. Reasons, the first that holds: asked for, tokens, messages, tool calls; counts since the last compaction.
-2. Only the first two act by themselves; the counts advise.
-3. The share is compared as it is shown: in percent, to one decimal.
+1. The first reason that applies is reported: an explicit request, tokens, messages, tool calls. Messages and
+   tool calls count from the last compaction on.
+2. Only an explicit request and the token limit start a compaction; the other two are advice.
+3. The percentage is compared as it is displayed: rounded to one decimal.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 READ_TOKENS = 500_000
-"""Tokens of old messages that one compaction reads at most, or as many as are available for a request where
-that is more: about two megabytes, a second or two of work.
+"""Tokens of old messages that one compaction reads at most, or the tokens available for a request if those
+are more: about two megabytes, a second or two of work.
 """
 
 Reason = Literal["explicit", "token_limit", "message_count", "tool_count"]
@@ -34,9 +35,9 @@ class CompactionSettings(msgspec.Struct, frozen=True):
 
 
 def settings_of(section: Mapping[str, Any]) -> CompactionSettings:
-    """The settings of a checked section of config.json; what it does not say is as by default."""
-    known = {name: section[name] for name in CompactionSettings.__struct_fields__ if name in section}
-    return msgspec.convert(known, CompactionSettings)
+    """The settings in a validated section of config.json, with defaults for missing keys."""
+    values = {name: section[name] for name in CompactionSettings.__struct_fields__ if name in section}
+    return msgspec.convert(values, CompactionSettings)
 
 
 def should_compact(
@@ -47,10 +48,10 @@ def should_compact(
     tool_calls: int = 0,
     explicit: bool = False,
 ) -> Reason | None:
-    """The reason to compact, None without one.
+    """The reason to compact, or None.
 
-    `percent` is `TokenUsage.percent`, everything that is sent against what is available; `messages` and
-    `tool_calls` are those since the last compaction. An explicit request counts even where compaction is off.
+    `percent` is `TokenUsage.percent`: everything that is sent relative to what is available. `messages` and
+    `tool_calls` count from the last compaction on. An explicit request is honored even if compaction is off.
     """
     if explicit:
         return "explicit"

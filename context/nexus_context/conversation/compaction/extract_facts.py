@@ -1,10 +1,10 @@
-"""What a run of messages says that later steps may need, message by message, without a model.
+"""Extract what later steps may need from messages, one message at a time and without a model.
 
-1. A user's messages word for word: the first, the newest, and every sentence that instructs or corrects.
+1. User messages verbatim: the first, the newest, and every sentence that instructs or corrects.
 2. An assistant's decisions and open work; the state of check lists and to-do tools, of which the last counts.
-3. What tools did (`work`).
-4. An earlier summary is read by its headings: its items come before all others, and are overtaken by later
-   ones with the same key. What it says under no known heading is state.
+3. What tools did (`tool_activity`).
+4. An earlier summary is read by its headings. Its facts come before all others; a later fact with the same
+   key replaces them. Text under an unknown heading is state.
 """
 
 import re
@@ -14,10 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.conversation.compaction import sentence_patterns
-from nexus_context.conversation.compaction.summary import MARKER, is_summary, summary_of, without_pins
-from nexus_context.conversation.compaction.tool_activity import Work, is_minor, work_of
+from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
 from nexus_context.conversation.identifiers.mentions import arguments_of
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import MARKER, is_summary, summary_of, without_pins
 from nexus_context.prompt import texts
 
 Section = Literal[
@@ -26,8 +26,8 @@ Section = Literal[
 SECTIONS: tuple[Section, ...] = Section.__args__  # type: ignore[attr-defined]
 
 
-class Item(msgspec.Struct, frozen=True):
-    """One thing that a summary may say. `at` orders items in time, `weight` by importance."""
+class Fact(msgspec.Struct, frozen=True):
+    """One thing that a summary may say. `at` orders facts by time, `weight` by importance."""
 
     text: str
     key: str
@@ -35,33 +35,37 @@ class Item(msgspec.Struct, frozen=True):
     weight: float
 
 
-class Harvest(msgspec.Struct, frozen=True):
-    """Items by section, each key once, in the order of time. `facts` is empty: names are an index's work."""
+class Facts(msgspec.Struct, frozen=True):
+    """Facts by section, each key once, in the order of time.
 
-    sections: dict[Section, tuple[Item, ...]]
-    work: Work
+    The section `facts` is empty: names and values come from an `IdentifierIndex`.
+    """
 
-    def items(self, section: Section) -> tuple[Item, ...]:
+    sections: dict[Section, tuple[Fact, ...]]
+    activity: ToolActivity
+
+    def of(self, section: Section) -> tuple[Fact, ...]:
         return self.sections.get(section, ())
 
 
-def harvest(messages: Sequence[Message]) -> Harvest:
-    """What the messages say, oldest first."""
-    earlier = [message for message in messages if is_summary(message)]
-    fresh = [message for message in messages if not is_summary(message)]
-    found: dict[Section, dict[str, Item]] = {section: {} for section in SECTIONS}
-    for message in earlier:
-        _fold(found, summary_of(message))
-    before = max((item.at for items in found.values() for item in items.values()), default=-1) + 1
-    listed: list[str] = []  # the keys of the last to-do list
-    for number, message in enumerate(fresh):
+def extract_facts(messages: Sequence[Message]) -> Facts:
+    """The facts in the messages, which are ordered oldest first."""
+    collector = _Collector()
+    fresh: list[Message] = []
+    for message in messages:
+        if is_summary(message):
+            collector.add_summary(summary_of(message))
+        else:
+            fresh.append(message)
+    before = collector.newest + 1
+    for at, message in enumerate(fresh, before):
         if message.role == "user":
-            _hear(found, text_of(message), before + number)
+            collector.add_user_message(text_of(message), at)
         elif message.role == "assistant":
-            _listen(found, message, before + number, listed)
-    work = work_of(fresh)
-    _report(found, work, before)
-    return Harvest({section: tuple(_in_time(items.values())) for section, items in found.items()}, work)
+            collector.add_assistant_message(message, at)
+    activity = activity_of(fresh)
+    collector.add_activity(activity, before)
+    return Facts(collector.sections(), activity)
 
 
 def headings() -> dict[Section, str]:
@@ -70,7 +74,7 @@ def headings() -> dict[Section, str]:
 
 
 def lines() -> dict[str, str]:
-    """The forms of the lines in a summary."""
+    """The templates of the lines in a summary."""
     return _table("summary_lines")
 
 
@@ -78,125 +82,143 @@ def _table(name: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in texts.text(name).splitlines())
 
 
-def _put(items: dict[str, Item], text: str, at: int, weight: float, key: str | None = None) -> None:
-    key = _key_of(text) if key is None else key
-    before = items.pop(key, None)
-    items[key] = Item(text, key, at, weight if before is None else max(weight, before.weight))
+class _Collector:
+    """Collects facts by section and key."""
+
+    def __init__(self) -> None:
+        self._facts: dict[Section, dict[str, Fact]] = {section: {} for section in SECTIONS}
+        self._listed: list[str] = []  # keys of the last to-do list
+
+    @property
+    def newest(self) -> int:
+        """When the newest fact was stated; -1 without one."""
+        return max((fact.at for facts in self._facts.values() for fact in facts.values()), default=-1)
+
+    def sections(self) -> dict[Section, tuple[Fact, ...]]:
+        return {
+            section: tuple(sorted(facts.values(), key=lambda fact: fact.at))
+            for section, facts in self._facts.items()
+        }
+
+    def add_user_message(self, text: str, at: int) -> None:
+        text = _REMINDER.sub("", text).strip()
+        if not text or text.startswith((MARKER, "[Session started", "[EARLIER CONTEXT]")):
+            return
+        if not self._facts["goal"]:
+            self._put("goal", text, at, weight=1.0)
+        self._put("latest", text, at, weight=1.0)
+        for cue in sentence_patterns.instructions_in(text):
+            self._put("instructions", cue.text, at, weight=cue.weight)
+        self._check(sentence_patterns.boxes_in(text), at)
+
+    def add_assistant_message(self, message: Message, at: int) -> None:
+        text = text_of(message)
+        for cue in sentence_patterns.decisions_in(text):
+            self._put("decisions", cue.text, at, weight=cue.weight)
+        self._check(sentence_patterns.boxes_in(text), at)
+        for task in sentence_patterns.open_in(text):
+            self._put("tasks", task, at, weight=0.5)
+        for call in message.tool_calls:
+            boxes = _to_do(arguments_of(call.arguments))
+            if boxes:
+                self._replace_list(boxes, at)
+
+    def add_activity(self, activity: ToolActivity, before: int) -> None:
+        """Add what tools did; `before` is the time of their first message."""
+        forms = lines()
+        for use in activity.files:
+            earlier = self._facts["files"].get(use.path)
+            changed = use.writes or (earlier is not None and earlier.weight > 1)
+            text = forms["changed" if changed else "read"].format(path=use.path)
+            if earlier is not None and earlier.text != forms["read"].format(path=use.path):
+                text = earlier.text  # in the words of the earlier summary
+            self._put("files", text, before + use.at, weight=2.0 if changed else 0.6, key=use.path)
+        self._resolve({run.command for run in activity.runs if not run.failed}, forms)
+        for run in activity.runs:
+            form = forms["failed" if run.failed else "ran" if run.outcome else "silent"]
+            text = form.format(command=run.command, outcome=run.outcome)
+            weight = 2.0 if run.failed else 0.3 if is_minor(run.command) else 1.2
+            self._put("commands", text, before + run.at, weight=weight, key=run.command)
+        errors = self._facts["errors"]
+        for failure in activity.failures:
+            form = forms["resolved" if failure.resolved else "unresolved"]
+            text = form.format(error=failure.text, where=failure.where)
+            key = f"{failure.where} {failure.text}"
+            errors.pop(key, None)
+            errors[key] = Fact(text, key, before + failure.at, 0.5 if failure.resolved else 2.0)
+
+    def add_summary(self, summary: str) -> None:
+        """Add an earlier summary, written by this package or a model, under the same headings or none."""
+        names = {heading.casefold(): section for section, heading in headings().items()}
+        opening = texts.text("summary_extractive").splitlines()[0]
+        section: Section = "state"
+        at = self.newest
+        for item in _items(without_pins(summary)):
+            if item.startswith("#"):
+                section = names.get(item.strip("# :").casefold(), "state")
+                continue
+            if item.startswith(opening) or (section == "facts" and _is_list_of_names(item)):
+                continue
+            at += 1
+            under: Section = "state" if section == "facts" else section
+            self._put(under, item, at, weight=_carried_weight(under, item), key=_carried_key(under, item))
+
+    def _put(self, section: Section, text: str, at: int, *, weight: float, key: str | None = None) -> None:
+        facts = self._facts[section]
+        key = _key_of(text) if key is None else key
+        earlier = facts.pop(key, None)
+        facts[key] = Fact(text, key, at, weight if earlier is None else max(weight, earlier.weight))
+
+    def _check(self, boxes: Iterable[tuple[str, bool]], at: int, *, weight: float = 2.0) -> None:
+        """Add the open items of a check list, remove the done ones."""
+        tasks = self._facts["tasks"]
+        for task, done in boxes:
+            key = _key_of(task)
+            tasks.pop(key, None)
+            if not done:
+                tasks[key] = Fact(task, key, at, weight)
+
+    def _replace_list(self, boxes: list[tuple[str, bool]], at: int) -> None:
+        """Replace the items of the last to-do list."""
+        tasks = self._facts["tasks"]
+        for key in self._listed:
+            if key in tasks and tasks[key].weight == _LISTED:
+                del tasks[key]
+        self._listed = [_key_of(task) for task, _ in boxes]
+        self._check(boxes, at, weight=_LISTED)
+
+    def _resolve(self, succeeded: set[str], forms: dict[str, str]) -> None:
+        """Mark errors of an earlier summary as resolved if their command has succeeded since."""
+        errors = self._facts["errors"]
+        for key, fact in list(errors.items()):
+            match = _WHERE.search(fact.text)
+            if match is not None and match[1] in succeeded:
+                text = forms["resolved"].format(error=fact.text[: match.start()], where=match[1])
+                errors[key] = msgspec.structs.replace(fact, text=text, weight=0.5)
 
 
 def _key_of(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _hear(found: dict[Section, dict[str, Item]], text: str, at: int) -> None:
-    """Take in a user's message."""
-    text = _REMINDER.sub("", text).strip()
-    if not text or text.startswith((MARKER, "[Session started", "[EARLIER CONTEXT]")):
-        return
-    if not found["goal"]:
-        _put(found["goal"], text, at, 1.0)
-    _put(found["latest"], text, at, 1.0)
-    for cue in sentence_patterns.instructions_in(text):
-        _put(found["instructions"], cue.text, at, cue.weight)
-    _check(found["tasks"], sentence_patterns.boxes_in(text), at)
-
-
-def _listen(found: dict[Section, dict[str, Item]], message: Message, at: int, listed: list[str]) -> None:
-    """Take in an assistant's message. `listed` are the keys of the last to-do list, also of one in it."""
-    text = text_of(message)
-    for cue in sentence_patterns.decisions_in(text):
-        _put(found["decisions"], cue.text, at, cue.weight)
-    _check(found["tasks"], sentence_patterns.boxes_in(text), at)
-    for task in sentence_patterns.open_in(text):
-        _put(found["tasks"], task, at, 0.5)
-    for call in message.tool_calls:
-        boxes = _to_do(arguments_of(call.arguments))
-        if boxes:
-            for key in listed:
-                if key in found["tasks"] and found["tasks"][key].weight == _LISTED:
-                    del found["tasks"][key]
-            listed[:] = [_key_of(task) for task, _ in boxes]
-            _check(found["tasks"], boxes, at, weight=_LISTED)
-
-
-def _check(
-    tasks: dict[str, Item], boxes: Iterable[tuple[str, bool]], at: int, *, weight: float = 2.0
-) -> None:
-    for task, done in boxes:
-        key = _key_of(task)
-        tasks.pop(key, None)
-        if not done:
-            tasks[key] = Item(task, key, at, weight)
-
-
 def _to_do(arguments: Any) -> list[tuple[str, bool]]:
-    """The items of a to-do tool's call, and whether each is done."""
+    """The items in the arguments of a to-do tool, and whether each is done."""
     if not isinstance(arguments, dict):
         return []
     for name in ("todos", "plan", "tasks", "items"):
-        listed = arguments.get(name)
-        if isinstance(listed, list) and listed and all(isinstance(each, dict) for each in listed):
-            said = [
-                (next((each[key] for key in _TASK_KEYS if isinstance(each.get(key), str)), ""), each)
-                for each in listed
+        items = arguments.get(name)
+        if isinstance(items, list) and items and all(isinstance(item, dict) for item in items):
+            tasks = [
+                (next((item[key] for key in _TASK_KEYS if isinstance(item.get(key), str)), ""), item)
+                for item in items
             ]
-            if all(task and "status" in each for task, each in said):
-                return [(task, each["status"] in _DONE) for task, each in said]
+            if all(task and "status" in item for task, item in tasks):
+                return [(task, item["status"] in _DONE) for task, item in tasks]
     return []
 
 
-def _report(found: dict[Section, dict[str, Item]], work: Work, before: int) -> None:
-    """Take in what tools did."""
-    forms = lines()
-    for use in work.files:
-        known = found["files"].get(use.path)
-        changed = use.writes or (known is not None and known.weight > 1)
-        text = forms["changed" if changed else "read"].format(path=use.path)
-        if known is not None and known.text != forms["read"].format(path=use.path):
-            text = known.text  # as the earlier summary says it
-        _put(found["files"], text, before + use.at, 2.0 if changed else 0.6, use.path)
-    _resolve_carried(found["errors"], {run.command for run in work.runs if not run.failed}, forms)
-    for run in work.runs:
-        form = forms["failed" if run.failed else "ran" if run.outcome else "silent"]
-        text = form.format(command=run.command, outcome=run.outcome)
-        weight = 2.0 if run.failed else 0.3 if is_minor(run.command) else 1.2
-        _put(found["commands"], text, before + run.at, weight, run.command)
-    for failure in work.failures:
-        form = forms["resolved" if failure.resolved else "unresolved"]
-        text = form.format(error=failure.text, where=failure.where)
-        key = f"{failure.where} {failure.text}"
-        found["errors"].pop(key, None)
-        _put(found["errors"], text, before + failure.at, 0.5 if failure.resolved else 2.0, key)
-
-
-def _resolve_carried(errors: dict[str, Item], succeeded: set[str], forms: dict[str, str]) -> None:
-    """Mark the errors of an earlier summary whose command has ended well since."""
-    for key, item in list(errors.items()):
-        match = _WHERE.search(item.text)
-        if match is not None and match[1] in succeeded:
-            text = forms["resolved"].format(error=item.text[: match.start()], where=match[1])
-            errors[key] = msgspec.structs.replace(item, text=text, weight=0.5)
-
-
-def _fold(found: dict[Section, dict[str, Item]], summary: str) -> None:
-    """Take in an earlier summary: by this package or by a model, under the same headings or under none."""
-    names = {heading.casefold(): section for section, heading in headings().items()}
-    opening = texts.text("summary_extractive").splitlines()[0]
-    section: Section = "state"
-    at = max((item.at for items in found.values() for item in items.values()), default=-1)
-    for item in _items(without_pins(summary)):
-        if item.startswith("#"):
-            section = names.get(item.strip("# :").casefold(), "state")
-            continue
-        if item.startswith(opening) or (section == "facts" and _is_list_of_names(item)):
-            continue
-        at += 1
-        under = "state" if section == "facts" else section
-        _put(found[under], item, at, _weight(under, item), _key(under, item))
-
-
 def _items(summary: str) -> list[str]:
-    """Headings and items of a summary; a line that is indented goes on with the item before it."""
+    """Headings and items of a summary; an indented line continues the item before it."""
     items: list[str] = []
     for line in summary.splitlines():
         if line.startswith("  ") and items and not items[-1].startswith("#"):
@@ -206,38 +228,34 @@ def _items(summary: str) -> list[str]:
     return items
 
 
-def _key(section: Section, item: str) -> str | None:
-    """The key of a carried item: of a file or a command what stands between its first backticks."""
+def _carried_key(section: Section, item: str) -> str | None:
+    """The key of an item of an earlier summary: for files and commands, the text in its first backticks."""
     if section in ("files", "commands"):
         match = _TICKED.search(item)
         return match[1] if match is not None else None
     return None
 
 
-def _weight(section: Section, item: str) -> float:
-    """What a carried item weighs: as much as it did, as far as that can be seen from it."""
+def _carried_weight(section: Section, item: str) -> float:
+    """The weight of an item of an earlier summary: what it was, as far as the item shows it."""
     if section == "instructions":
         return max(
             (cue.weight for cue in sentence_patterns.instructions_in(item)), default=sentence_patterns.WEAK
         )
     if section == "files":
-        return 0.6 if item == lines()["read"].format(path=_key(section, item)) else 2.0
+        return 0.6 if item == lines()["read"].format(path=_carried_key(section, item)) else 2.0
     return _CARRIED.get(section, 1.0)
 
 
 def _is_list_of_names(item: str) -> bool:
-    """Whether an item is a line of names that an index of identifiers made; it reads them again."""
+    """Whether an item is a line from an `IdentifierIndex`, which reads the names in it again."""
     label = item.partition(": ")[0]
     return item.startswith("$ ") or any(
         line.endswith(f": {label}") for line in texts.text("identifiers_kinds").splitlines()
     )
 
 
-def _in_time(items: Iterable[Item]) -> list[Item]:
-    return sorted(items, key=lambda item: item.at)
-
-
-_LISTED = 2.5  # weight of an item of a to-do tool; a later list replaces it
+_LISTED = 2.5  # weight of an item of a to-do tool; the next list replaces it
 _TASK_KEYS = ("content", "step", "title", "task", "text", "description", "name")
 _DONE = ("completed", "done", "complete", "cancelled", "canceled", "skipped")
 _TICKED = re.compile(r"`([^`]+)`")

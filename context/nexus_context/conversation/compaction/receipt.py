@@ -1,17 +1,34 @@
-"""What a compaction replaced, what it saved, and what of the replaced part is nowhere any more.
+"""What a compaction leaves behind: a receipt, or the reason why nothing was compacted.
 
-1. Lost is what stood in the replaced messages and stands nowhere in the new history: neither in the summary
-   nor in what is kept, in its texts or in the arguments of its tool calls, upper and lower case apart.
-2. Lists hold MOST_LISTED of each kind, those that mattered most first; `counts` are of all that was read.
+RequestError
+└── CompactionError      `code`: nothing-to-compact, no-summary, no-gain
 """
+
+from typing import Literal
 
 import msgspec
 
+from nexus_context.errors import RequestError
+
 MOST_LISTED = 50
+"""Lost items of each kind that a receipt lists, the most important first."""
+
+Refusal = Literal["nothing-to-compact", "no-summary", "no-gain"]
+
+
+class CompactionError(RequestError):
+    """Nothing was compacted; the conversation is unchanged.
+
+    `code` is `nothing-to-compact`, `no-summary` (every summarizer failed; the message says why each did) or
+    `no-gain` (the summary is not smaller than what it would replace).
+    """
+
+    def __init__(self, message: str, *, code: Refusal) -> None:
+        super().__init__(message, code=code)
 
 
 class Lost(msgspec.Struct, frozen=True, rename="camel"):
-    """What appears nowhere in the new history. `counts`: how many of each there are, listed or not."""
+    """What appears nowhere in the new history. `counts` has the number of each kind, listed or not."""
 
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -33,8 +50,6 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     tokens_after: int
     created: str  # ISO 8601
     lost: Lost
-    failures: tuple[str, ...] = ()  # summarizers that were asked before, and why they failed
-    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, where one says so
-    unread_messages: int | msgspec.UnsetType = (
-        msgspec.UNSET
-    )  # replaced ones that nobody read: they were too many
+    failures: tuple[str, ...] = ()  # summarizers that were tried before, and why each failed
+    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client names it
+    unread_messages: int | msgspec.UnsetType = msgspec.UNSET  # replaced but not read: there were too many

@@ -1,72 +1,114 @@
-"""One compaction: plan what is replaced, have a summary written, finish or refuse.
+"""One compaction from top to bottom: plan → summarize → finish → apply.
 
-    plan → request → a summary (somebody else's work, maybe asynchronous) → finish
+    plan(history, …)          what is replaced, what stays, how long the summary may be
+    Plan.request()            what a summarizer is asked (`summarizer`); it may answer asynchronously
+    finish(plan, written)     the new history with its receipt, or a refusal
+    ContextManager.apply      puts the result in place; `undo_compaction` takes it back
 
-1. The plan keeps the newest groups (`selection`) and every message that is pinned, with its whole group.
-2. Afterwards the history should take `target` of what is available, less what stands outside of it (system
-   prompt, tools); `overflow_target` after a provider refused. What is kept and the summary share that.
-3. The summary may take SUMMARY_SHARE of what is available and SUMMARY_TOKENS at most.
-4. Pins stand in the summary word for word, those of an earlier summary, too. A pin that cannot be kept is
-   refused.
-5. A summary that does not make the history smaller is refused. `reached` says whether the threshold is met:
-   if not, nobody should start another compaction until something changed.
-6. The work is bounded: of what is replaced, the beginning and the newest READ_TOKENS, or as many as the
-   window holds, are read for the summary and the receipt. Both say how many messages between them are not
-   read. A caller need not load those.
+What stays
+ 1. Walk back from the newest group while the groups fit the budget. A group is never split. The newest group
+    stays even if it exceeds the budget.
+ 2. If the first turn among these groups holds at least TURN_SHARE of their tokens, start there instead: a
+    conversation that begins with a user message is easier to follow.
+ 3. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
+    nothing to compact.
+ 4. A pinned message stays with its whole group. A pinned text appears verbatim in the summary, and so do the
+    pins of earlier summaries. A pin that cannot be honored is refused.
+
+How long
+ 5. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
+    the request), minus what is not history: system prompt and tools. Messages and summary share that.
+ 6. The summary may take SUMMARY_SHARE of the available tokens and at most SUMMARY_TOKENS.
+ 7. The work is bounded: of the replaced messages only the beginning and the newest READ_TOKENS (or as many as
+    the window holds) are read. Summary and receipt state how many are not; callers need not load them.
+
+What comes of it
+ 8. A summary that does not shrink the history is refused. `reached` says whether the history is below the
+    threshold now; if not, do not compact again until something changed.
+ 9. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
+    the messages that stay, in their texts or the arguments of their tool calls. Case matters.
+10. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import accumulate
+from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
 
 from nexus_context.conversation.compaction.detection import READ_TOKENS, CompactionSettings, Reason
-from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.loss import lost
-from nexus_context.conversation.compaction.receipt import Receipt
-from nexus_context.conversation.compaction.selection import select
-from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, instruction
-from nexus_context.conversation.compaction.summary import (
+from nexus_context.conversation.compaction.extract_facts import Fact, Facts, extract_facts
+from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
+from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, build_instruction
+from nexus_context.conversation.groups import Grouping, group_starts
+from nexus_context.conversation.history import Gap, History
+from nexus_context.conversation.identifiers.mentions import arguments_of, leaves
+from nexus_context.conversation.identifiers.names_note import IdentifierIndex
+from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.summary import (
     create_summary_message,
     is_summary,
     pins_in,
     summary_of,
+    unwrapped,
     with_pins,
 )
-from nexus_context.conversation.groups import group_starts
-from nexus_context.conversation.history import NO_GAP, Gap
-from nexus_context.conversation.message import Message, content_of
+from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
 from nexus_context.tokens import TokenCounter, count_message
 
+TURN_SHARE = 0.5
 SUMMARY_SHARE = 0.25
 SUMMARY_TOKENS = 4_000
 LEAST_SUMMARY = 256
-"""Tokens that a summary may take even where the target leaves no room: less says nothing."""
+"""Tokens that a summary may take even if the target leaves no room: a shorter one says nothing."""
 LEAD_SHARE = 0.1
-"""Share of that which the beginning of a longer conversation may take to be read as well."""
+"""Share of the tokens read that may come from the beginning of a longer conversation."""
+MOST_NAMES = 20_000
+"""Names and values that are looked up in the new history."""
+MOST_COMPARED = 4_000_000_000
+"""Characters that are searched to look them up: the longer the history, the fewer names are looked up."""
+LEAST_NAMES = 1_000
+
+_SOME_DAY = datetime(2000, 1, 1)
+_LONGEST_QUOTE = 40  # characters of a pin that an error quotes
+
+
+# ---------------------------------------------------------------- plan
+
+
+class CompactionRequest(msgspec.Struct, frozen=True):
+    """Why a conversation is compacted, and what the user asks of it.
+
+    `overflow`: a provider refused the request as too long. A pin is a text that must stay verbatim, or the
+    index, in the whole conversation, of a message that must stay. `instructions` override the settings.
+    """
+
+    reason: Reason = "explicit"
+    overflow: bool = False
+    pins: Iterable[str | int] = ()
+    instructions: str | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a compaction would replace. Sizes are in tokens; indexes are of `messages`."""
+    """What a compaction would replace. Sizes are in tokens; indexes are those of `messages`."""
 
     messages: tuple[Message, ...]
-    start: int  # the first message that is kept because it is new
-    pinned: tuple[int, ...]  # messages before `start` that are kept because they are pinned
+    start: int  # the first message that stays because it is new
+    pinned: tuple[int, ...]  # messages before `start` that stay because they are pinned
     reason: Reason
     summary_limit: int  # of the summary's text
     tokens_before: int  # of all messages
-    tokens_kept: int  # of those that are kept
-    threshold: int  # of the history, from which on a compaction is due
+    tokens_kept: int  # of the messages that stay
+    threshold: int  # of the history; from here on a compaction is due
     pins: tuple[str, ...] = ()
     instructions: str | None = None
     model: str | None = None
     lead: int = 0  # of the messages before `start`, those between `lead` and `read_from` are not read
     read_from: int = 0
-    missing: int = 0  # replaced messages that are not even loaded: not among `messages`
+    missing: int = 0  # replaced messages that are not loaded and so not among `messages`
 
     @property
     def replaced_count(self) -> int:
@@ -75,33 +117,30 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def unread(self) -> int:
-        """How many of them nobody reads."""
+        """How many of these messages are not read."""
         return self.replaced_count - len(self.replaced)
 
     @property
     def older(self) -> tuple[Message, ...]:
-        """The messages before those that are kept because they are new, without the unread ones."""
+        """The messages before `start` that are read, pinned ones included."""
         return tuple(self.messages[index] for index in self._older())
 
     @property
     def replaced(self) -> tuple[Message, ...]:
-        """The messages that the summary will stand for, oldest first, without the unread ones."""
-        kept = set(self.pinned)
-        return tuple(self.messages[index] for index in self._older() if index not in kept)
+        """The messages that the summary will stand for and that are read, oldest first."""
+        pinned = set(self.pinned)
+        return tuple(self.messages[index] for index in self._older() if index not in pinned)
 
     @property
     def preserved(self) -> tuple[Message, ...]:
-        """The messages that are kept, oldest first."""
+        """The messages that stay, oldest first."""
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
     def _older(self) -> Iterable[int]:
         return (*range(self.lead), *range(self.read_from, self.start))
 
     def extended(self, messages: Sequence[Message], tokens: int) -> "Plan":
-        """The plan when these messages were added behind those that it was made of: they are kept, too.
-
-        `tokens` are theirs.
-        """
+        """The plan after these messages, of `tokens` tokens, were appended: they stay."""
         return msgspec.structs.replace(
             self,
             messages=(*self.messages, *messages),
@@ -110,18 +149,20 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
     def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
-        """What summarizers are asked. `sent` are the messages as they were last sent, so that a provider
-        finds them in its cache; they are all messages if it is not given, and only those to be replaced if
-        `room`, the tokens that a request may still take, is less than the limit.
+        """What summarizers are asked.
+
+        `sent` are the messages as they were last sent, so that a provider finds them in its cache; by default
+        all messages. If `room`, the tokens that a request may still take, is less than the limit, the request
+        holds only the messages to be replaced.
         """
-        kept = len(self.messages) - self.start
+        preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
-            sent, kept = self.older, 0
-        asked = instruction(
-            limit=self.summary_limit, kept=kept, pins=self.pins, instructions=self.instructions
+            sent, preserved = self.older, 0
+        question = build_instruction(
+            limit=self.summary_limit, preserved=preserved, pins=self.pins, instructions=self.instructions
         )
         return SummaryRequest(
-            messages=(*(self.messages if sent is None else sent), asked),
+            messages=(*(self.messages if sent is None else sent), question),
             replaced=self.replaced,
             limit=self.summary_limit,
             pins=self.pins,
@@ -130,8 +171,177 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
 
+def plan(
+    history: History,
+    counter: TokenCounter,
+    budget: Budget,
+    *,
+    settings: CompactionSettings,
+    request: CompactionRequest = CompactionRequest(),  # noqa: B008  # frozen
+) -> Plan | None:
+    """What a compaction would do; None if there is nothing to replace.
+
+    Messages that are not loaded (`history.gap`) are replaced unread. Raises RequestError for a pin that is
+    neither text nor index, is empty, exceeds the summary, or is not loaded.
+    """
+    messages, sums, gap = history.messages, history.sums(counter), history.gap
+    pins = _checked_pins(request.pins, len(messages) + gap.messages)
+    total = sums[-1] + gap.tokens
+    most, room = _shares(budget, total, settings, request)
+    start = select(history, counter, budget=room)
+    indexes = [_loaded_index(pin, gap) for pin in pins if isinstance(pin, int)]
+    pinned = _pinned_groups(messages, start, indexes)
+    replaced = [each for index, each in enumerate(messages[:start]) if index not in pinned]
+    if not gap.messages and all(map(is_summary, replaced)):
+        return None
+    lead, read_from = _read_range(history, sums, start, max(READ_TOKENS, budget.available))
+    unread = read_from - lead + gap.messages
+    shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
+    limit = max(most - count_message(counter, content_of(shell)), 1)
+    texts = [pin for pin in pins if isinstance(pin, str)]
+    _check_sizes(texts, counter, limit)
+    carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
+    return Plan(
+        messages=tuple(messages),
+        start=start,
+        pinned=tuple(sorted(pinned)),
+        reason=request.reason,
+        summary_limit=limit,
+        tokens_before=total,
+        tokens_kept=sums[-1] - sums[start] + sum(sums[index + 1] - sums[index] for index in pinned),
+        threshold=int(budget.available * settings.threshold) - budget.fixed,
+        pins=tuple(dict.fromkeys([*carried, *texts])),
+        instructions=request.instructions or settings.instructions,
+        model=settings.model,
+        lead=lead,
+        read_from=read_from,
+        missing=gap.messages,
+    )
+
+
+def select(history: History, counter: TokenCounter, *, budget: int) -> int:
+    """The index from which messages stay (rules 1 to 3); 0 if there is nothing to replace.
+
+    The messages that stay may take `budget` tokens. None of those before a gap stays.
+    """
+    messages, sums = history.messages, history.sums(counter)
+    earliest = history.gap.lead if history.gap.messages else 0
+    if not messages:
+        return 0
+    grouping = Grouping(messages[:earliest])
+    if earliest:
+        grouping.skip()
+    for message in messages[earliest:]:
+        grouping.add(message)
+    summary = max((index for index, message in enumerate(messages) if is_summary(message)), default=-1)
+    groups = [start for start in grouping.groups if start > summary and start >= earliest]
+    if not groups:
+        return earliest
+    start = groups[-1]
+    for group in reversed(groups):
+        if sums[-1] - sums[group] > budget and group != groups[-1]:
+            break
+        start = group
+    least = TURN_SHARE * (sums[-1] - sums[start])
+    turn = next((turn for turn in grouping.turns if turn >= start), None)
+    if turn is not None and sums[-1] - sums[turn] >= least:
+        start = turn
+    return 0 if not earliest and all(map(is_summary, messages[:start])) else start
+
+
+def _shares(
+    budget: Budget, total: int, settings: CompactionSettings, request: CompactionRequest
+) -> tuple[int, int]:
+    """Tokens for the summary message and for the messages that stay (rules 5 and 6)."""
+    target = settings.overflow_target if request.overflow else settings.target
+    goal = int(budget.available * target) - budget.fixed
+    summary = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(budget.available * SUMMARY_SHARE), goal // 2))
+    recent = min(int(max(budget.room, 0) * settings.recent_preserve_ratio), max(goal - summary, 0))
+    if request.reason == "explicit" or request.overflow:
+        recent = min(recent, int(total * settings.recent_preserve_ratio))
+    return summary, recent
+
+
+def _pinned_groups(messages: Sequence[Message], start: int, pins: Sequence[int]) -> set[int]:
+    """The indexes before `start` that stay: pinned messages with their groups."""
+    pinned: set[int] = set()
+    starts = [*group_starts(messages), len(messages)] if pins else []
+    for pin in pins:
+        if pin < start and not is_summary(messages[pin]):
+            after = bisect_right(starts, pin)
+            pinned.update(range(starts[after - 1], starts[after]))
+    return pinned
+
+
+def _read_range(history: History, sums: Sequence[int], start: int, most: int) -> tuple[int, int]:
+    """`lead` and `read_from` of a plan (rule 7): read the newest `most` tokens before `start`."""
+    read_from = min(bisect_left(sums, sums[start] - most), max(start - 1, 0))
+    end = history.gap.lead if history.gap.messages else read_from
+    read_from = max(read_from, end)
+    if not history.gap.messages:
+        roles = (at for at in range(end) if history.messages[at].role not in ("user", "system"))
+        end = next(roles, end)
+    return min(bisect_right(sums, most * LEAD_SHARE) - 1, end), read_from
+
+
+# ---------------------------------------------------------------- pins
+
+
+def _checked_pins(pins: Iterable[str | int], count: int) -> tuple[str | int, ...]:
+    """The pins, none of them empty. `count`: messages of the whole conversation."""
+    if isinstance(pins, str):
+        raise _bad_pin("pins is a text; put it in a list.")
+    pins = tuple(pins)
+    for pin in pins:
+        if isinstance(pin, bool) or not isinstance(pin, str | int):
+            raise _bad_pin(f"pin {pin!r} is neither a text nor the index of a message.")
+        if isinstance(pin, str) and not pin.strip():
+            raise _bad_pin(f"pin {pin!r:.40} is empty; it must be a text, or the index of a message.")
+        if isinstance(pin, int) and not 0 <= pin < count:
+            present = f"messages 0 to {count - 1}" if count else "no messages"
+            raise _bad_pin(f"pin {pin}: the conversation has {present}.")
+    return pins
+
+
+def _check_sizes(pins: Sequence[str], counter: TokenCounter, limit: int) -> None:
+    """Refuse a pin that exceeds the summary, and pins that exceed it together."""
+    for pin in pins:
+        tokens = counter.count(with_pins("", [pin]).strip())
+        if tokens > limit:
+            quote = repr(pin if len(pin) <= _LONGEST_QUOTE else f"{pin[:_LONGEST_QUOTE]}…")
+            raise _bad_pin(
+                f"pin {quote} takes {tokens:,} tokens, but the summary may take only {limit:,}. Pin less of "
+                "it, or pin the message that it comes from by its index."
+            )
+    tokens = counter.count(with_pins("", pins).strip())
+    if tokens > limit:
+        raise _bad_pin(
+            f"{len(pins)} pins take {tokens:,} tokens together, but the summary may take only {limit:,}. "
+            "Pin less."
+        )
+
+
+def _bad_pin(message: str) -> RequestError:
+    return RequestError(message, code="bad-pin")
+
+
+def _loaded_index(pin: int, gap: Gap) -> int:
+    """The index among the loaded messages of an index in the whole conversation."""
+    if not gap.messages or pin < gap.lead:
+        return pin
+    if pin < gap.lead + gap.messages:
+        raise RequestError(
+            f"The pinned message {pin} is not loaded. Load the whole conversation first.",
+            code="history-not-loaded",
+        )
+    return pin - gap.messages
+
+
+# ---------------------------------------------------------------- finish
+
+
 class CompactionResult(msgspec.Struct, frozen=True):
-    """A compaction to be applied: the history becomes the summary, then what is preserved."""
+    """A compaction to be applied: the history becomes the summary, then the preserved messages."""
 
     summary_message: Message
     preserved_messages: tuple[Message, ...]
@@ -146,75 +356,12 @@ class CompactionResult(msgspec.Struct, frozen=True):
         return (self.summary_message, *self.preserved_messages)
 
 
-def plan(
-    messages: Sequence[Message],
-    counts: Sequence[int],
-    *,
-    available: int,
-    fixed: int = 0,
-    counter: TokenCounter,
-    settings: CompactionSettings,
-    reason: Reason,
-    overflow: bool = False,
-    pins: Iterable[str | int] = (),
-    instructions: str | None = None,
-    gap: Gap = NO_GAP,
-) -> Plan | None:
-    """What a compaction would do; None when there is nothing to replace.
-
-    `counts` are the tokens of each message; of the `available` tokens `fixed` are taken by what is not
-    history. `overflow`: a provider refused the request as too long. A pin is a text that must stay word
-    for word, or the index of a message that stays whole, in the whole conversation. `instructions` win over
-    the settings'. `gap`: messages that are not loaded; they are replaced, and nobody reads them.
-
-    Raises RequestError for a pin that is neither, that is empty, too large for the summary, or not loaded.
-    """
-    pins = _checked(pins, len(messages) + gap.messages)
-    sums = [0, *accumulate(counts)]
-    total = sums[-1] + gap.tokens
-    goal = int(available * (settings.overflow_target if overflow else settings.target)) - fixed
-    most = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(available * SUMMARY_SHARE), goal // 2))
-    budget = min(int(max(available - fixed, 0) * settings.recent_preserve_ratio), max(goal - most, 0))
-    if reason == "explicit" or overflow:
-        budget = min(budget, int(total * settings.recent_preserve_ratio))
-    start = select(messages, counts, budget=budget, earliest=gap.lead if gap.messages else 0)
-    whole = _pinned(messages, start, [_loaded(pin, gap) for pin in pins if isinstance(pin, int)])
-    texts = [pin for pin in pins if isinstance(pin, str)]
-    replaced = [each for index, each in enumerate(messages[:start]) if index not in whole]
-    if not gap.messages and all(map(is_summary, replaced)):
-        return None
-    lead, read_from = _read(messages, sums, start, gap, max(READ_TOKENS, available))
-    carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
-    unread = read_from - lead + gap.messages
-    shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
-    overhead = count_message(counter, content_of(shell))
-    limit = max(most - overhead, 1)
-    _check_sizes(texts, counter, limit)
-    kept = sums[-1] - sums[start] + sum(counts[index] for index in whole)
-    return Plan(
-        messages=tuple(messages),
-        start=start,
-        pinned=tuple(sorted(whole)),
-        reason=reason,
-        summary_limit=limit,
-        tokens_before=total,
-        tokens_kept=kept,
-        threshold=int(available * settings.threshold) - fixed,
-        pins=tuple(dict.fromkeys([*carried, *texts])),
-        instructions=instructions or settings.instructions,
-        model=settings.model,
-        lead=lead,
-        read_from=read_from,
-        missing=gap.messages,
-    )
-
-
 def finish(
     plan: Plan, written: Written, *, counter: TokenCounter, made_at: datetime, compaction: str | None = None
 ) -> CompactionResult:
-    """The new history with its receipt. `CompactionError` with the code `no-gain` if it is no smaller.
+    """The new history with its receipt. Raises `CompactionError` (`no-gain`) if it is not smaller.
 
-    `made_at` is a local time; `compaction` is its id, by default a new one.
+    `made_at` is a local time; `compaction` is the id, by default a new one.
     """
     text = with_pins(written.text, plan.pins)
     message = create_summary_message(text, made_at, plan.replaced_count, unread=plan.unread)
@@ -233,93 +380,70 @@ def finish(
         tokens_before=plan.tokens_before,
         tokens_after=after,
         created=made_at.isoformat(timespec="seconds"),
-        lost=lost(plan.replaced, (message, *plan.preserved), written.harvest),
+        lost=find_lost(plan.replaced, (message, *plan.preserved), written.facts),
         failures=written.failures,
         unread_messages=plan.unread or msgspec.UNSET,
         model=written.model or msgspec.UNSET,
     )
     return CompactionResult(
-        message, plan.preserved, plan.tokens_before, after, receipt, reached=after < plan.threshold
+        summary_message=message,
+        preserved_messages=plan.preserved,
+        original_token_count=plan.tokens_before,
+        new_token_count=after,
+        receipt=receipt,
+        reached=after < plan.threshold,
     )
 
 
 def new_id() -> str:
-    """An id for a compaction, 12 hexadecimal digits: no two of a session are the same."""
+    """An id for a compaction: 12 random hexadecimal digits."""
     return uuid4().hex[:12]
 
 
-_SOME_DAY = datetime(2000, 1, 1)
-_SHOWN = 40  # characters of a pin that an error shows
+# ---------------------------------------------------------------- receipt
 
 
-def _checked(pins: Iterable[str | int], count: int) -> tuple[str | int, ...]:
-    """The pins, all of which say something. `count`: messages that there are."""
-    if isinstance(pins, str):
-        raise _bad("pins is a text; put it in a list.")
-    pins = tuple(pins)
-    for pin in pins:
-        if isinstance(pin, bool) or not isinstance(pin, str | int):
-            raise _bad(f"pin {pin!r} is neither a text nor the index of a message.")
-        if isinstance(pin, str) and not pin.strip():
-            raise _bad(f"pin {pin!r:.40} is empty; it must be a text, or the index of a message.")
-        if isinstance(pin, int) and not 0 <= pin < count:
-            there = f"messages 0 to {count - 1}" if count else "no messages"
-            raise _bad(f"pin {pin}: the conversation has {there}.")
-    return pins
+def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Facts | None = None) -> Lost:
+    """What occurs in `replaced` and nowhere in `history` (rule 9). `facts`: those of `replaced`, if known."""
+    present = _Present("\n".join(text for message in history for text in _texts_of(message)))
+    if facts is None:
+        facts = extract_facts(replaced)
+    most = MOST_COMPARED // (len(present.text) + 1)
+    index = IdentifierIndex(most=min(MOST_NAMES, max(LEAST_NAMES, most)))
+    index.extend(map(unwrapped, replaced))
+    names = [each for each in index.ranked() if not present.has(each.text)]
+    runs = sorted(facts.activity.runs, key=lambda run: -run.at)
+    failures = sorted(facts.activity.failures, key=lambda failure: (failure.resolved, -failure.at))
+    errors = dict.fromkeys(failure.text.removesuffix(" […]") for failure in failures)
+    missing = {
+        "paths": [each.text for each in names if each.kind == "path"],
+        "commands": [run.command for run in runs if not present.has(run.command)],
+        "identifiers": [each.text for each in names if each.kind not in ("path", "command")],
+        "errors": [error for error in errors if not present.has(error)],
+        "instructions": _missing(facts.of("instructions"), present),
+        "decisions": _missing(facts.of("decisions"), present),
+    }
+    counts = {kind: len(items) for kind, items in missing.items() if items}
+    return Lost(**{kind: tuple(items[:MOST_LISTED]) for kind, items in missing.items()}, counts=counts)
 
 
-def _check_sizes(pins: Sequence[str], counter: TokenCounter, limit: int) -> None:
-    """Refuse a text that the summary cannot hold, and texts that it cannot hold together."""
-    for pin in pins:
-        tokens = counter.count(with_pins("", [pin]).strip())
-        if tokens > limit:
-            shown = repr(pin if len(pin) <= _SHOWN else f"{pin[:_SHOWN]}…")
-            raise _bad(
-                f"pin {shown} takes {tokens:,} tokens, and the summary may take {limit:,}. Pin less of "
-                "it, or the message that it is from, by its index."
-            )
-    tokens = counter.count(with_pins("", pins).strip())
-    if tokens > limit:
-        raise _bad(
-            f"{len(pins)} pins take {tokens:,} tokens together, and the summary may take {limit:,}. Pin less."
-        )
+class _Present(NamedTuple):
+    """All text of the new history."""
+
+    text: str
+
+    def has(self, part: str) -> bool:
+        return part in self.text or part.removesuffix(" …") in self.text
 
 
-def _bad(message: str) -> RequestError:
-    return RequestError(message, code="bad-pin")
+def _texts_of(message: Message) -> Iterator[str]:
+    yield text_of(message)
+    for call in message.tool_calls:
+        arguments = arguments_of(call.arguments)
+        yield from (str(value) for _, value in leaves(arguments) if value is not None)
 
 
-def _loaded(pin: int, gap: Gap) -> int:
-    """The index, among the messages that are loaded, of one in the whole conversation."""
-    if not gap.messages or pin < gap.lead:
-        return pin
-    if pin < gap.lead + gap.messages:
-        raise RequestError(
-            f"The pinned message {pin} is not loaded. Load the whole conversation first.",
-            code="history-not-loaded",
-        )
-    return pin - gap.messages
-
-
-def _pinned(messages: Sequence[Message], start: int, pins: Sequence[int]) -> set[int]:
-    """The indexes before `start` that stay, with their groups."""
-    whole: set[int] = set()
-    starts = [*group_starts(messages), len(messages)] if pins else []
-    for pin in pins:
-        if pin < start and not is_summary(messages[pin]):
-            after = bisect_right(starts, pin)
-            whole.update(range(starts[after - 1], starts[after]))
-    return whole
-
-
-def _read(
-    messages: Sequence[Message], sums: Sequence[int], start: int, gap: Gap, most: int
-) -> tuple[int, int]:
-    """`lead` and `read_from` of a plan: the newest `most` tokens before `start`, and the beginning."""
-    read_from = min(bisect_left(sums, sums[start] - most), max(start - 1, 0))
-    end = gap.lead if gap.messages else read_from
-    read_from = max(read_from, end)
-    if not gap.messages:
-        asked = (at for at in range(end) if messages[at].role not in ("user", "system"))
-        end = next(asked, end)
-    return min(bisect_right(sums, most * LEAD_SHARE) - 1, end), read_from
+def _missing(facts: Sequence[Fact], present: _Present) -> list[str]:
+    """The facts that are lost, the most important first."""
+    ranked = sorted(facts, key=lambda fact: (-fact.weight, -fact.at))
+    return [fact.text for fact in ranked if not present.has(fact.text.removesuffix(" […]"))]

@@ -1,10 +1,10 @@
-"""Sentences that matter: a user's instructions and corrections, an assistant's decisions, work that is open.
+"""Sentences that matter: user instructions and corrections, assistant decisions, open work.
 
-1. A text is cut into sentences at line ends and behind `.`, `!`, `?` and their Chinese forms; code fences
+1. A text is split into sentences at line ends and after `.`, `!`, `?` and their Chinese forms. Code fences
    are left out.
-2. A sentence counts by the words in it: English, Russian and Chinese in full, the plainest words of German,
-   French and Spanish. Where nobody can tell (another script, no known word), a short message counts weakly.
-3. Nothing is rewritten: what counts is kept word for word, but for white space around it.
+2. The words of a sentence decide: English, Russian and Chinese in full, the most common words of German,
+   French and Spanish. In another script or without a known word, a short message counts weakly.
+3. Nothing is rewritten: sentences stay verbatim except for surrounding white space.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_SENTENCE = 600
-"""Characters of the longest sentence that is kept whole; a longer one is cut at a space, and says so."""
+"""Characters of the longest sentence that stays whole; a longer one is cut at a space, with a mark."""
 MOST_READ = 40_000
 """Characters of a message's text that are read, from its beginning."""
 
@@ -27,7 +27,7 @@ class Cue(NamedTuple):
 
 
 def instructions_in(text: str) -> list[Cue]:
-    """What a user's message orders, forbids, wishes or corrects."""
+    """What a user message orders, forbids, wishes or corrects."""
     cues = []
     for number, sentence in enumerate(sentences_of(text)):
         if sentence.endswith((":", "：")) or _NO_ORDER.match(sentence):
@@ -42,7 +42,7 @@ def instructions_in(text: str) -> list[Cue]:
 
 
 def decisions_in(text: str) -> list[Cue]:
-    """What an assistant's message decides, finds out or reports as done; no questions, no announcements."""
+    """What an assistant message decides, finds out or reports as done; no questions, no announcements."""
     cues = []
     for sentence in sentences_of(text):
         if sentence.endswith(("?", "？", ":", "：")) or len(sentence) < 12:
@@ -57,7 +57,7 @@ def decisions_in(text: str) -> list[Cue]:
 
 
 def open_in(text: str) -> list[str]:
-    """What an assistant's message says is still to be done."""
+    """What an assistant message says is still to be done."""
     return [
         sentence
         for sentence in sentences_of(text)
@@ -66,13 +66,13 @@ def open_in(text: str) -> list[str]:
 
 
 def boxes_in(text: str) -> Iterator[tuple[str, bool]]:
-    """The items of check lists, and whether they are checked."""
+    """The items of check lists, and whether each is checked."""
     for match in _BOX.finditer(text[:MOST_READ]):
         yield match["task"].strip(), match["mark"] != " "
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, without code fences, quotes and list marks."""
+    """The sentences of a text, without code fences, quote marks and list marks."""
     text = _FENCE.sub("\n", text[:MOST_READ])
     sentences = []
     for line in text.splitlines():

@@ -1,12 +1,13 @@
-"""What the tools of a conversation did: files touched, commands run and how they ended, errors.
+"""What the tools of a conversation did: files touched, commands run and their outcome, errors.
 
 1. A tool writes a file if its name, or its argument `command`, says so (write, edit, create, replace, …);
-   else it reads it. A patch names its files itself.
-2. Of a command's result the outcome is its exit code, a line that counts (`3 passed`), or its last line.
-3. Errors are the lines of a result that look like one, the last MOST_ERRORS of them; what a tool only read
-   (a file, a listing) is searched for errors only if it is short, for source code is full of such lines.
+   otherwise it reads it. A patch names its files itself.
+2. The outcome of a command is a line that counts (`3 passed`), its last error, or the last line of its
+   result.
+3. Errors are the lines of a result that look like one; the last MOST_ERRORS count. The result of a tool that
+   only reads (a file, a listing) is searched if it is short: source code is full of such lines.
 4. An error is resolved when the same command, or the same tool on the same file, later ends without one.
-   Of other tools nobody can tell.
+   Errors of other tools stay unresolved.
 """
 
 import re
@@ -19,17 +20,17 @@ from nexus_context.conversation.identifiers.mentions import PATH_KEYS, arguments
 from nexus_context.conversation.message import Message, ToolCall, text_of
 
 MOST_ERRORS = 3
-"""Errors of one result that are kept."""
+"""Errors of one result that are reported."""
 LONGEST_LINE = 240
-"""Characters of an error or an outcome that are kept."""
+"""Most characters of an error or an outcome."""
 LONGEST_COMMAND = 200
-"""Characters of a command that are kept."""
+"""Most characters of a command."""
 READ = 12_000
 """Characters of a result that are searched: a third of its beginning, the rest of its end."""
 
 
 class FileUse(msgspec.Struct):
-    """A file, how often it was written and read, and when last."""
+    """A file, how often it was written and read, and when it was last used."""
 
     path: str
     writes: int = 0
@@ -37,8 +38,8 @@ class FileUse(msgspec.Struct):
     at: int = 0
 
 
-class Run(NamedTuple):
-    """A command, how it ended in the last run, how often it ran, and when last."""
+class CommandRun(NamedTuple):
+    """A command, the outcome of its last run, how often it ran, and when it last ran."""
 
     command: str
     outcome: str
@@ -48,7 +49,7 @@ class Run(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An error message, the command or tool it came from, whether it is resolved, when it came last."""
+    """An error message, the command or tool it came from, whether it is resolved, when it last occurred."""
 
     text: str
     where: str
@@ -56,19 +57,19 @@ class Failure(NamedTuple):
     at: int
 
 
-class Work(NamedTuple):
+class ToolActivity(NamedTuple):
     """What tools did, each in the order of its first occurrence."""
 
     files: list[FileUse]
-    runs: list[Run]
+    runs: list[CommandRun]
     failures: list[Failure]
 
 
-def work_of(messages: Sequence[Message]) -> Work:
-    """What the tools of these messages did."""
+def activity_of(messages: Sequence[Message]) -> ToolActivity:
+    """What the tools did in these messages."""
     results = {each.tool_call_id: each for each in messages if each.role == "tool"}
     files: dict[str, FileUse] = {}
-    runs: dict[str, Run] = {}
+    runs: dict[str, CommandRun] = {}
     failures: dict[tuple[str, str], Failure] = {}
     unresolved: dict[str, list[tuple[str, str]]] = {}  # where → keys of its failures
     for at, message in enumerate(messages):
@@ -78,31 +79,34 @@ def work_of(messages: Sequence[Message]) -> Work:
             command = _command(call, arguments)
             answer = results.get(call.id)
             result = "" if answer is None else _read(text_of(answer))
-            looked = _only_looks(call, command)
-            errors = list(_errors(result)) if result and (not looked or len(result) < _SHORT) else []
-            where = command or _place(call, arguments)
+            searched = len(result) < _SHORT or not _only_reads(call, command)
+            errors = list(_errors(result)) if searched else []
+            where = command or _tool_and_file(call, arguments)
             failed = bool(errors) or _exit_code(result) not in (None, 0)
             if command:
                 times = runs[command].times + 1 if command in runs else 1
-                runs[command] = Run(command, _outcome(result, errors), failed, times, at)
+                outcome = _outcome(result, errors)
+                runs[command] = CommandRun(command, outcome, failed=failed, times=times, at=at)
             if answer is not None and not failed and where != call.name:
                 for key in unresolved.pop(where, ()):
                     failures[key] = failures[key]._replace(resolved=True)
             for error in errors:
                 failures[where, error] = Failure(error, where, False, at)
                 unresolved.setdefault(where, []).append((where, error))
-    return Work(list(files.values()), list(runs.values()), list(failures.values()))
+    return ToolActivity(list(files.values()), list(runs.values()), list(failures.values()))
 
 
 def is_minor(command: str) -> bool:
-    """Whether a command only looks at something."""
-    return all(_LOOK.match(part.strip()) for part in re.split(r"&&|;|\|\|?", command) if part.strip())
+    """Whether a command only reads."""
+    return all(
+        _READING_COMMAND.match(part.strip()) for part in re.split(r"&&|;|\|\|?", command) if part.strip()
+    )
 
 
 def _use_files(files: dict[str, FileUse], call: ToolCall, arguments: Any, at: int) -> None:
     paths: dict[str, bool] = {}
-    does = arguments.get("command") if isinstance(arguments, dict) else None
-    name = f"{call.name} {does}" if isinstance(does, str) and len(does) < 32 else call.name
+    action = arguments.get("command") if isinstance(arguments, dict) else None
+    name = f"{call.name} {action}" if isinstance(action, str) and len(action) < 32 else call.name
     writes = bool(_WRITES.search(name)) and not _READS_AFTER_ALL.search(name)
     for key, value in leaves(arguments):
         if not isinstance(value, str):
@@ -121,7 +125,7 @@ def _use_files(files: dict[str, FileUse], call: ToolCall, arguments: Any, at: in
 
 
 def _command(call: ToolCall, arguments: Any) -> str:
-    """The first line of the command that a call runs; empty where it runs none."""
+    """The first line of the command that a call runs; empty without one."""
     if not isinstance(arguments, dict):
         return ""
     for key, value in arguments.items():
@@ -136,14 +140,14 @@ def _command(call: ToolCall, arguments: Any) -> str:
     return ""
 
 
-def _place(call: ToolCall, arguments: Any) -> str:
-    """The tool and the first file that a call names; the tool alone where it names none."""
+def _tool_and_file(call: ToolCall, arguments: Any) -> str:
+    """The tool and the first file that a call names, if any."""
     path = next((value for key, value in leaves(arguments) if key.lower() in PATH_KEYS), None)
     return call.name if path is None else f"{call.name} {path}"
 
 
-def _only_looks(call: ToolCall, command: str) -> bool:
-    return is_minor(command) if command else bool(_LOOKS.search(call.name))
+def _only_reads(call: ToolCall, command: str) -> bool:
+    return is_minor(command) if command else bool(_READING_TOOL.search(call.name))
 
 
 def _read(text: str) -> str:
@@ -154,12 +158,12 @@ def _read(text: str) -> str:
 
 def _errors(result: str) -> Iterator[str]:
     """The last few lines that look like errors, each once."""
-    found: dict[str, None] = {}
+    errors: dict[str, None] = {}
     for match in _ERROR_LINE.finditer(result):
         line = match["line"].strip()
         if not _NO_ERROR.search(line):
-            found[line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"] = None
-    yield from list(found)[-MOST_ERRORS:]
+            errors[line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"] = None
+    yield from list(errors)[-MOST_ERRORS:]
 
 
 def _exit_code(result: str) -> int | None:
@@ -168,7 +172,7 @@ def _exit_code(result: str) -> int | None:
 
 
 def _outcome(result: str, errors: Sequence[str]) -> str:
-    """How a command ended, in its own words; empty where it said nothing."""
+    """How a command ended, in its own words; empty if it printed nothing."""
     counted = [match["line"].strip(" =") for match in _COUNTED.finditer(result)]
     if counted:
         return counted[-1][:LONGEST_LINE]
@@ -184,8 +188,8 @@ _WRITES = re.compile(
     r"(?i)write|edit|creat|replace|patch|update|insert|appl|delet|remove|renam|move|append|modif|save|undo"
 )
 _READS_AFTER_ALL = re.compile(r"(?i)(?:^|\s)(?:view|read|open|cat|list|show|search|grep|glob|find)\b")
-_LOOKS = re.compile(r"(?i)read|view|open|cat|grep|search|glob|list|\bls\b|find|fetch|get|show|look")
-_LOOK = re.compile(
+_READING_TOOL = re.compile(r"(?i)read|view|open|cat|grep|search|glob|list|\bls\b|find|fetch|get|show|look")
+_READING_COMMAND = re.compile(
     r"(?:ls|cat|cd|pwd|head|tail|grep|rg|find|echo|wc|which|tree|less|file|stat|sed -n|nl|sort|uniq|env"
     r"|printenv|date|whoami|git (?:status|log|diff|show|branch|remote|blame)|open|goto|scroll_\w+|search_\w+"
     r"|find_file)\b"

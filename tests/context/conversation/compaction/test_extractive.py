@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from nexus_context.conversation.compaction.errors import CompactionError
-from nexus_context.conversation.compaction.extract_facts import Harvest, Section, harvest
+from nexus_context.conversation.compaction.extract_facts import Facts, Section, extract_facts
 from nexus_context.conversation.compaction.extractive import Extractive, extract, summary
+from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.sentence_patterns import (
     boxes_in,
     decisions_in,
@@ -21,8 +21,8 @@ from nexus_context.conversation.compaction.sentence_patterns import (
     sentences_of,
 )
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, first_summary
-from nexus_context.conversation.compaction.summary import create_summary_message
 from nexus_context.conversation.message import Message, ToolCall
+from nexus_context.conversation.summary import create_summary_message
 from nexus_context.tokens import TiktokenCounter
 from support.chats import chat
 from support.histories import BROKEN, Letters, histories
@@ -123,11 +123,11 @@ Files: tests/net, pyproject.toml\
 
 def check(text: str, section: Section, expected: list[str]) -> None:
     """The items of one section."""
-    assert [item.text for item in harvested(text).items(section)] == expected
+    assert [item.text for item in facts_of(text).of(section)] == expected
 
 
-def harvested(text: str) -> Harvest:
-    return harvest(chat(text))
+def facts_of(text: str) -> Facts:
+    return extract_facts(chat(text))
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_no_room_is_an_error() -> None:
 
 def test_it_is_asked_like_any_other_summarizer() -> None:
     request = SummaryRequest((), tuple(chat(SESSION)), 500)
-    extracted = msgspec.structs.replace(extract(request, COUNTER), harvest=None)
+    extracted = msgspec.structs.replace(extract(request, COUNTER), facts=None)
     assert asyncio.run(first_summary([Extractive(COUNTER)], request)) == extracted
 
 

@@ -11,15 +11,23 @@ from inline_snapshot import snapshot
 
 from nexus_context.conversation.compaction import run
 from nexus_context.conversation.compaction.detection import CompactionSettings, Reason
-from nexus_context.conversation.compaction.errors import CompactionError
 from nexus_context.conversation.compaction.extractive import extract
-from nexus_context.conversation.compaction.run import CompactionResult, Plan, finish, plan
-from nexus_context.conversation.compaction.summarizer import Written, flaw_of
-from nexus_context.conversation.compaction.summary import is_summary, summary_of
+from nexus_context.conversation.compaction.receipt import CompactionError
+from nexus_context.conversation.compaction.run import (
+    CompactionRequest,
+    CompactionResult,
+    Plan,
+    finish,
+    plan,
+    select,
+)
+from nexus_context.conversation.compaction.summarizer import Written
 from nexus_context.conversation.groups import group_starts
-from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.history import History
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.summary import is_summary, summary_of
+from nexus_context.conversation.window import Budget
 from nexus_context.errors import RequestError
-from nexus_context.tokens import count_message
 from support.chats import chat
 from support.histories import SOUND, Letters, histories
 
@@ -38,17 +46,12 @@ def planned(
     overflow: bool = False,
     own: CompactionSettings = CompactionSettings(),  # noqa: B008 (frozen)
 ) -> Plan | None:
-    counts = [count_message(COUNTER, content_of(each), each.tool_calls) for each in messages]
     return plan(
-        messages,
-        counts,
-        available=available,
-        fixed=fixed,
-        counter=COUNTER,
+        History(messages),
+        COUNTER,
+        Budget(available, fixed),
         settings=own,
-        reason=reason,
-        pins=pins,
-        overflow=overflow,
+        request=CompactionRequest(reason, overflow, pins),
     )
 
 
@@ -199,9 +202,9 @@ def test_pins_stay() -> None:
         ("alias", "pins is a text; put it in a list"),
         (
             ("read " * 900,),
-            "pin 'read read read read read read read read …' takes 1,1.. tokens, and the summary",
+            "pin 'read read read read read read read read …' takes 1,1.. tokens, but the summary",
         ),
-        (("read " * 200, "load " * 200), "2 pins take 5.. tokens together, and the summary may take 4"),
+        (("read " * 200, "load " * 200), "2 pins take 5.. tokens together, but the summary may take only 4"),
     ],
 )
 def test_a_pin_that_cannot_stay_is_refused(pins: tuple[str | int, ...], said: str) -> None:
@@ -330,18 +333,67 @@ def test_what_is_said_after_the_plan_stays() -> None:
     assert (result.receipt.summarizer, result.receipt.model) == ("editor", "m1")
 
 
+# ---------------------------------------------------------------- selection
+
+
+def check_selection(text: str, budget: int, expected: str) -> None:
+    """The first message that stays; a message costs a quarter of its letters in tokens, plus 4."""
+    messages = chat(text)
+    start = select(History(messages), COUNTER, budget=budget)
+    first = messages[start] if start else None
+    assert (first and (first.content or first.tool_calls[0].name)) == (expected or None)
+
+
+TURNS = """
+user: one is long enough to be worth something
+assistant: two
+user: three
+bash: ls
+=> four
+assistant: six
+user: seven
+assistant: eight
+"""
+
+
 @pytest.mark.parametrize(
-    ("answer", "flaw"),
+    ("budget", "expected"),
     [
-        ("## Goal\nRename load().", None),
-        ("Here it is:\n\n  **Goal** Rename load().", None),
-        ("", None),
-        ("I cannot help with that.", "the answer is no summary: it has none of the headings"),
-        ("#hash is no heading, * nor is this", "the answer is no summary: it has none of the headings"),
-        ("# Goal\n" + "word " * 8, None),
-        ("# Goal\n" + "word " * 40, "the summary takes 52 tokens, and 10 were asked for"),
+        (0, "eight"),  # the newest group, whatever its size
+        (10, "eight"),
+        (12, "seven"),
+        (20, "seven"),  # `six` fits as well, but no turn begins with it
+        (36, "bash"),
+        (46, "three"),
+        (1000, ""),
     ],
 )
-def test_what_a_model_may_answer(answer: str, flaw: str | None) -> None:
-    found = flaw_of(answer, limit=10, counter=COUNTER)
-    assert found is None if flaw is None else (found or "").startswith(flaw)
+def test_selection(budget: int, expected: str) -> None:
+    check_selection(TURNS, budget, expected)
+
+
+def test_within_one_long_turn_the_cut_is_between_groups() -> None:
+    loop = "user: go\n" + "".join(f"bash: step {n} with some words\n=> done {n}\n" for n in range(20))
+    messages = chat(loop)
+    start = select(History(messages), COUNTER, budget=100)
+    assert 1 < start < len(messages) - 2
+    assert messages[start].tool_calls
+
+
+def test_an_earlier_summary_never_stays() -> None:
+    check_selection("user: [CONTEXT SUMMARY]\n  x\nuser: a\nassistant: b\nuser: c", 1000, "")
+    check_selection("user: [CONTEXT SUMMARY]\n  x\nuser: a\nassistant: b\nuser: c\nassistant: d", 12, "c")
+    check_selection("user: a\nuser: [CONTEXT SUMMARY]\n  x\nuser: c", 1000, "c")
+
+
+def test_an_empty_history_has_nothing_to_replace() -> None:
+    assert select(History(), COUNTER, budget=10) == 0
+
+
+@given(histories(), st.integers(0, 3000))
+def test_selection_keeps_groups_whole(messages: list[Message], budget: int) -> None:
+    start = select(History(messages), COUNTER, budget=budget)
+    groups = group_starts(messages)
+    assert start in (0, *groups)
+    if start:
+        assert COUNTER.count_messages(messages[start:]) <= budget or start == groups[-1]

@@ -1,12 +1,12 @@
-"""A summary as a message: a user's, whose first line is a marker.
+"""A summary as a user message whose first line is a marker.
 
     [CONTEXT SUMMARY]
     when it was made and what it stands for
     ---
     the summary
 
-What must stand in it word for word (pins) stands in a section of its own, each in a fence, so that it can be
-found and carried over when this summary is itself replaced.
+Pins, which must stay verbatim, have a section of their own. Each is in a fence, so that it can be read back
+and carried over when this summary is itself replaced.
 """
 
 import re
@@ -26,15 +26,15 @@ _TICKS = re.compile(r"`{3,}")
 def create_summary_message(
     summary_text: str, made_at: datetime, replaced: int, *, unread: int = 0
 ) -> Message:
-    """The message that stands for `replaced` messages, of which `unread` were not read for the summary.
+    """The message that stands for `replaced` messages, `unread` of which the summarizer did not read.
 
     `made_at` is a local time.
     """
-    left_out = f" {texts.text('summary_unread').format(unread=unread)}" if unread else ""
-    shown = texts.text("summary_message").format(
-        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, unread=left_out, summary=summary_text.strip()
+    note = f" {texts.text('summary_unread').format(unread=unread)}" if unread else ""
+    content = texts.text("summary_message").format(
+        made=f"{made_at:%Y-%m-%d %H:%M}", replaced=replaced, unread=note, summary=summary_text.strip()
     )
-    return Message("user", shown)
+    return Message("user", content)
 
 
 def is_summary(message: Message) -> bool:
@@ -43,32 +43,32 @@ def is_summary(message: Message) -> bool:
 
 
 def summary_of(message: Message) -> str:
-    """The summary in a message of `create_summary_message`, without what introduces it."""
+    """The summary in a message from `create_summary_message`, without the introduction."""
     return text_of(message).partition(RULE)[2]
 
 
 def unwrapped(message: Message) -> Message:
-    """The message; of a summary, only what it says, without what introduces it."""
+    """The message itself; a summary without its introduction."""
     return Message("user", summary_of(message)) if is_summary(message) else message
 
 
 def pins_in(summary: str) -> tuple[str, ...]:
-    """What stands pinned in a summary."""
+    """The pins of a summary."""
     return tuple(match[2] for match in _FENCE.finditer(summary))
 
 
 def with_pins(summary: str, pins: Iterable[str]) -> str:
-    """The summary with every pin in it word for word: those that it lacks are added at its end."""
+    """The summary with every pin verbatim: missing ones are added at the end."""
     missing = [pin for pin in dict.fromkeys(pins) if pin and pin not in summary]
     if not missing:
         return summary
     heading = texts.text("summary_pinned")
-    have = [] if heading in summary else [heading]
-    return "\n\n".join([summary.rstrip(), *have, *map(_fenced, missing)])
+    headings = [] if heading in summary else [heading]
+    return "\n\n".join([summary.rstrip(), *headings, *map(_fenced, missing)])
 
 
 def without_pins(summary: str) -> str:
-    """The summary without its pinned part."""
+    """The summary without the section of pins."""
     heading = texts.text("summary_pinned")
     return _FENCE.sub("", summary).replace(heading, "").strip()
 

@@ -1,0 +1,75 @@
+"""A summary as a message, and its pins."""
+
+from datetime import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.summary import (
+    create_summary_message,
+    is_summary,
+    pins_in,
+    summary_of,
+    with_pins,
+    without_pins,
+)
+
+NOON = datetime(2026, 3, 4, 12, 0)
+
+
+def test_the_message() -> None:
+    message = create_summary_message("All is {well}.\n---\nReally.", NOON, 12)
+    assert (message.role, message.content) == snapshot(
+        (
+            "user",
+            """\
+[CONTEXT SUMMARY]
+This stands for 12 earlier messages of this conversation, which are no longer shown. It was made on 2026-03-04 12:00, when the context had to be shortened. Take it as established: go on from here, and do not ask again for what it says or reopen what it calls decided.
+
+---
+All is {well}.
+---
+Really.\
+""",  # noqa: E501
+        )
+    )
+    assert is_summary(message)
+    assert summary_of(message) == "All is {well}.\n---\nReally."
+
+
+def test_only_a_user_s_message_with_the_marker_is_a_summary() -> None:
+    assert not is_summary(Message("assistant", "[CONTEXT SUMMARY]"))
+    assert not is_summary(Message("user", "What is a [CONTEXT SUMMARY]?"))
+    assert not is_summary(Message("user"))
+
+
+def test_missing_pins_are_added_verbatim() -> None:
+    summary = with_pins("Keep the port 8443.", ["port 8443", "Never push.", "```\ncode\n```", "Never push."])
+    assert summary == snapshot("""\
+Keep the port 8443.
+
+## Pinned: word for word
+
+```pinned
+Never push.
+```
+
+````pinned
+```
+code
+```
+````\
+""")
+    assert pins_in(summary) == ("Never push.", "```\ncode\n```")
+    assert without_pins(summary) == "Keep the port 8443."
+    assert with_pins(summary, ["Never push."]) == summary
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_any_text_can_be_pinned_and_read_back(pins: list[str]) -> None:
+    summary = with_pins("Nothing.", pins)
+    assert all(pin in summary for pin in pins)
+    again = with_pins("Nothing.", pins_in(summary))
+    assert all(pin in again for pin in pins)
