@@ -21,7 +21,7 @@ from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions.ledger_writer import Book, Change, Records
+from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
 from nexus_daemon.workspace.folders import Folder, FolderTable
 from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.git_state import WorkingTrees
@@ -58,7 +58,7 @@ REASONS = (
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
-B = TypeVar("B", Book, Book | None)
+B = TypeVar("B", FolderLedger, FolderLedger | None)
 
 
 class Client(Protocol):
@@ -113,7 +113,7 @@ class Daemon:
         )
         self.git = WorkingTrees(self.executor, load_inputs.environ)
         self.clients: set[Client] = set()
-        self.records = Records(
+        self.ledger_writer = LedgerWriter(
             load_inputs.environ,
             partial(self._in_loop, self._session_changed),
             partial(self._in_loop, self._messaged),
@@ -173,24 +173,24 @@ class Daemon:
             raise cancelled
         return future.result()
 
-    async def book(
+    async def folder_ledger(
         self, snapshot: Snapshot, folder: Folder | None = None, *, since: float | None = None
-    ) -> Book:
+    ) -> FolderLedger:
         """The sessions of a folder, or the ledger as a whole; the first who asks has it opened.
 
-        `since`: when the request came, if that is not now (`Records.submit`). The settings in force then say
-        which ledger; another takes effect when the daemon starts anew.
+        `since`: when the request came, if that is not now (`LedgerWriter.submit`). The settings in force then
+        say which ledger; another takes effect when the daemon starts anew.
         """
-        if folder is not None and folder.book is not None:
-            return folder.book
-        if folder is None and self.records.ledger is not None:
-            return Book(self.records, self.records.ledger, "")
-        book = await self._opened(self.records.open, snapshot, folder, since)
-        return self._taken(book, folder)
+        if folder is not None and folder.ledger is not None:
+            return folder.ledger
+        if folder is None and self.ledger_writer.store is not None:
+            return FolderLedger(self.ledger_writer, self.ledger_writer.store, "")
+        ledger = await self._opened(self.ledger_writer.open, snapshot, folder, since)
+        return self._taken(ledger, folder)
 
     async def _opened(
         self,
-        open_book: Callable[..., B],
+        open_ledger: Callable[..., B],
         snapshot: Snapshot,
         folder: Folder | None,
         since: float | None = None,
@@ -198,26 +198,26 @@ class Daemon:
         self._loop = asyncio.get_running_loop()
         get = snapshot.effective.get
         path = None if folder is None else folder.path
-        job = partial(open_book, path, path=get("/ledger/path"), url=get("/ledger/url"))
-        return await self._result(self.records.submit(job, since=since))
+        job = partial(open_ledger, path, path=get("/ledger/path"), url=get("/ledger/url"))
+        return await self._result(self.ledger_writer.submit(job, since=since))
 
-    def _taken(self, book: Book, folder: Folder | None) -> Book:
-        """The book, as that of its folder from now on."""
+    def _taken(self, ledger: FolderLedger, folder: Folder | None) -> FolderLedger:
+        """The ledger, as that of its folder from now on."""
         if folder is not None:
-            folder.book = book
+            folder.ledger = ledger
             self.follow_choice(folder)
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look())
             self._tell_notice()
-        if folder is not None and "main" in self.records.names(book.workspace):
+        if folder is not None and "main" in self.ledger_writer.names(ledger.workspace):
             self.announce(folder, "session", "main")  # what it costs was told without its messages
-        return book
+        return ledger
 
     def follow_choice(self, folder: Folder) -> None:
         """Count the folder for the model of the conversation that the user looks at, where that is another
         one.
         """
-        options = None if folder.book is None else folder.book.options(folder.focus)
+        options = None if folder.ledger is None else folder.ledger.options(folder.focus)
         choice = None if options is None else options.choice
         if choice != folder.choice:
             folder.choice = choice
@@ -309,7 +309,7 @@ class Daemon:
             await asyncio.wait(self._closing, timeout=CLOSE_S)
         self.executor.shutdown(wait=False, cancel_futures=True)
         self.loads.shutdown(wait=False, cancel_futures=True)
-        ended = self.records.close()
+        ended = self.ledger_writer.close()
         if ended is not None:
             await asyncio.wait([asyncio.wrap_future(ended)], timeout=CLOSE_S)
 
@@ -337,14 +337,14 @@ class Daemon:
 
         async def look() -> None:
             try:
-                book = await self._opened(self.records.find, snapshot, folder)
+                ledger = await self._opened(self.ledger_writer.find, snapshot, folder)
             except RequestError as error:  # whoever asks for a conversation is told
                 logger.warning("%s", error)
             else:
-                if book is not None and folder.book is None:
-                    self._taken(book, folder)
+                if ledger is not None and folder.ledger is None:
+                    self._taken(ledger, folder)
 
-        if folder.book is None:
+        if folder.ledger is None:
             opening = asyncio.get_running_loop().create_task(look())
             self._closing.add(opening)
             opening.add_done_callback(self._closing.discard)
@@ -390,14 +390,14 @@ class Daemon:
         for client in tuple(self.clients):
             locate = Locator(snapshot.layers, client.position_encoding)
             async with folder.conversations.using("main") as conversation:
-                usage = await self.work(_usage_now, snapshot, conversation, folder.book, locate)
+                usage = await self.work(_usage_now, snapshot, conversation, folder.ledger, locate)
             if client in self.clients and not folder.reload.cancelled:
                 params = protocol.ContextDidChange(folder.uri, snapshot.revision, news.reason, usage, session)
                 client.notify("nexus/context/didChange", params)
 
     def _tell_notice(self) -> None:
         """Show every user once what there is to know of the ledger."""
-        ledger = self.records.ledger
+        ledger = self.ledger_writer.store
         notice = None if ledger is None else ledger.notice
         if notice is not None and notice != self._noticed:
             self.show(_notice(notice))
@@ -415,7 +415,7 @@ class Daemon:
                 self._tell_notice()  # a damaged file may have been set aside since
 
     async def _look_at_sessions(self) -> None:
-        await self._result(self.records.submit(self.records.look))
+        await self._result(self.ledger_writer.submit(self.ledger_writer.look))
 
     async def _looked(self, look: Callable[[], Awaitable[None]], said: set[str]) -> str | None:
         """Look, and log what fails unless it was said before; it ends no other look."""
@@ -440,7 +440,7 @@ class Daemon:
     def _session_changed(self, change: Change) -> None:
         """Tell every client of the folder what became of a session, and what the context costs now."""
         for folder in self.folders:
-            if folder.book is None or folder.book.workspace != change.workspace:
+            if folder.ledger is None or folder.ledger.workspace != change.workspace:
                 continue
             for client in self.clients & folder.owners.keys():
                 params = protocol.SessionDidChange(
@@ -458,14 +458,14 @@ class Daemon:
     def _options_changed(self, workspace: str) -> None:
         """Conversations of a workspace are used with other options: count and tell its folders anew."""
         for folder in self.folders:
-            if folder.book is not None and folder.book.workspace == workspace:
+            if folder.ledger is not None and folder.ledger.workspace == workspace:
                 self.follow_choice(folder)
                 self.announce(folder, "model")
 
     def _messaged(self, workspace: str, agent: str) -> None:
         """Tell every client of the folder that a message waits for an agent."""
         for folder in self.folders:
-            if folder.book is not None and folder.book.workspace == workspace:
+            if folder.ledger is not None and folder.ledger.workspace == workspace:
                 params = protocol.AgentDidChange(folder.uri, agent, "message")
                 for client in self.clients & folder.owners.keys():
                     client.notify("nexus/agent/didChange", params)
@@ -523,8 +523,8 @@ def _polled_notice(failure: Failure) -> lsp_types.ShowMessageParams:
 
 
 def _usage_now(
-    snapshot: Snapshot, conversation: "Conversation", book: Book | None, locate: Locator
+    snapshot: Snapshot, conversation: "Conversation", ledger: FolderLedger | None, locate: Locator
 ) -> protocol.TokenUsage:
     from nexus_daemon.api import usage  # the first diagnostics need not wait for it
 
-    return usage.usage_now(snapshot, conversation, book, locate)
+    return usage.usage_now(snapshot, conversation, ledger, locate)

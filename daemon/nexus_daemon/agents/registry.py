@@ -28,7 +28,7 @@ from nexus_daemon import protocol
 from nexus_daemon.agents.previews import Draft, Drafts, Said
 
 if TYPE_CHECKING:
-    from nexus_daemon.sessions.ledger_writer import Book
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import Client, Daemon
     from nexus_daemon.workspace.folders import Folder
 
@@ -71,22 +71,22 @@ async def live(daemon: "Daemon", folder: "Folder") -> "Agents":
 async def opened(daemon: "Daemon", folder: "Folder") -> "Agents":
     """The agents of a folder, for what follows files and ledger itself, as `view_as` does."""
     snapshot = await folder.current()
-    book = await daemon.book(snapshot, folder)
+    ledger = await daemon.folder_ledger(snapshot, folder)
     if folder.agents is None:
-        folder.agents = Agents(daemon, folder, book)
+        folder.agents = Agents(daemon, folder, ledger)
     return folder.agents
 
 
 class Agents:
     """The agents of one folder. Lives on the event loop; only a job in a thread touches the pool.
 
-    `book` is the folder's in the ledger.
+    `ledger` is the folder's.
     """
 
-    def __init__(self, daemon: "Daemon", folder: "Folder", book: "Book") -> None:
+    def __init__(self, daemon: "Daemon", folder: "Folder", ledger: "FolderLedger") -> None:
         self._daemon = daemon
         self._folder = folder
-        self._book = book
+        self._ledger = ledger
         news = self._everything()
         self._pool = AgentPool(
             news.snapshot, self._load_inputs(news), followed=True, turns=self._daemon.turns
@@ -166,7 +166,7 @@ class Agents:
 
     async def follow(self) -> None:
         """Do what other windows did, if the ledger was written since."""
-        version = await self._daemon.work(self._book.ledger.version)
+        version = await self._daemon.work(self._ledger.store.version)
         if version != self._version and not self._folder.reload.cancelled:
             await self.current()
 
@@ -315,12 +315,12 @@ class Agents:
 
     def _follow(self, done: _Done) -> None:
         """Do what other windows did, and what was before the daemon started."""
-        ledger = self._book.ledger
+        ledger = self._ledger.store
         version = ledger.version()
         if version == self._version:
             return
         first = self._version is None
-        rows = ledger.agents(self._book.workspace)
+        rows = ledger.agents(self._ledger.workspace)
         numbers = {row.name: row.number for row in rows}
         for name, number in tuple(self._numbers.items()):
             if name in self._numbers and numbers.get(name) != number:
@@ -347,7 +347,7 @@ class Agents:
         above = None if agent.parent is None or agent.parent.id == MAIN else agent.parent.id
         try:
             wanted = msgspec.to_builtins(msgspec.structs.replace(agent.wanted, folder=self._place(agent)))
-            self._numbers[agent.id] = self._book.start_agent(NewAgent(agent.id, above, wanted, MAX_AGENTS))
+            self._numbers[agent.id] = self._ledger.start_agent(NewAgent(agent.id, above, wanted, MAX_AGENTS))
         except BaseException:
             self._pool.dispose(agent.id)
             raise
@@ -363,7 +363,7 @@ class Agents:
     def _dispose(self, name: str, done: _Done) -> tuple[str, ...]:
         if name not in self._numbers:
             return self._pool.dispose(name)  # which says why not
-        self._book.end_agent(name)
+        self._ledger.end_agent(name)
         before = len(done.disposed)
         self._forget(name, done)
         return tuple(done.disposed[before:])

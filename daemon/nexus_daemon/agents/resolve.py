@@ -23,13 +23,13 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions.scope import Used
+from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
     from nexus_daemon.agents.registry import Agents
     from nexus_daemon.sessions.conversations import Conversation
-    from nexus_daemon.sessions.ledger_writer import Book
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.workspace.client import Client
     from nexus_daemon.workspace.folders import Folder
 
@@ -89,7 +89,7 @@ async def snapshot_of(client: "Client", folder: "Folder", name: str | None) -> S
 @asynccontextmanager
 async def using(
     client: "Client", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
-) -> AsyncIterator[Used]:
+) -> AsyncIterator[SessionScope]:
     """The conversation that a request is about, in the order in which they were asked for.
 
     `agent` is who it is for; without one a conversation of an agent is that agent's. `turn`: for a model.
@@ -98,43 +98,49 @@ async def using(
     since = time.monotonic()
     async with folder.conversations.using(params.session) as conversation:
         snapshot = await folder.current()
-        book = (await client.daemon.book(snapshot, folder, since=since)).asked_by(client, since=since)
+        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).asked_by(
+            client, since=since
+        )
         if agent:
             asked = await find(client, folder, agent)
         else:
             asked = await _owner(client, folder, params.session, turn)
         snapshot = await with_choice(
-            client, snapshot if asked is None else asked.snapshot, conversation, book, asked
+            client, snapshot if asked is None else asked.snapshot, conversation, ledger, asked
         )
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        yield Used(folder, conversation, snapshot, book, locate, asked)
+        yield SessionScope(folder, conversation, snapshot, ledger, locate, asked)
 
 
 async def with_choice(
-    client: "Client", snapshot: Snapshot, conversation: "Conversation", book: "Book", agent: "Agent | None"
+    client: "Client",
+    snapshot: Snapshot,
+    conversation: "Conversation",
+    ledger: "FolderLedger",
+    agent: "Agent | None",
 ) -> Snapshot:
     """The snapshot with the model that the conversation is used with."""
     from nexus_daemon.sessions import next_request
 
-    if next_request.choice_of(conversation, book, agent) in (None, snapshot.choice):
+    if next_request.choice_of(conversation, ledger, agent) in (None, snapshot.choice):
         return snapshot
-    return await client.daemon.work(next_request.snapshot_for, snapshot, conversation, book, agent)
+    return await client.daemon.work(next_request.snapshot_for, snapshot, conversation, ledger, agent)
 
 
 @asynccontextmanager
 async def using_own(
     client: "Client", params: protocol.AskedParams, *, turn: bool = False
-) -> AsyncIterator[Used]:
+) -> AsyncIterator[SessionScope]:
     """As `using`; where the request names no conversation, that of the agent it is for."""
     folder = client.daemon.folders.at(params.workspace_folder)
     known = None if params.agent is None or folder.agents is None else folder.agents.known(params.agent)
     session = params.session or (MAIN if known is None else known.session)
     while True:  # twice at most: who is live is known for sure in the conversation's turn only
         about = protocol.SessionParams(params.workspace_folder, session)
-        async with using(client, about, params.agent, turn=turn) as used:
-            own = MAIN if used.agent is None else used.agent.session
+        async with using(client, about, params.agent, turn=turn) as scope:
+            own = MAIN if scope.agent is None else scope.agent.session
             if session in (params.session, own):
-                yield used
+                yield scope
                 return
         session = own
 
@@ -156,8 +162,8 @@ async def _known(client: "Client", folder: "Folder", name: str) -> "tuple[Agent 
     for _ in range(2):  # the second time for one that starts or ends while it is looked for
         if known is not None:
             break
-        book = await client.daemon.book(await folder.current(), folder)
-        names = await client.daemon.work(book.ledger.agent_names, book.workspace, name)
+        ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+        names = await client.daemon.work(ledger.store.agent_names, ledger.workspace, name)
         if not names.get(name):
             break
         known = (await live(client, folder)).known(name)

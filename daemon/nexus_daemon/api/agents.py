@@ -18,7 +18,7 @@ from nexus_daemon.sessions import turn_memory
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
     from nexus_context.ledger.records import DirectMessage
-    from nexus_daemon.sessions.ledger_writer import Book
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.workspace.client import Client
     from nexus_daemon.workspace.folders import Folder
 
@@ -33,9 +33,9 @@ async def memory_query(client: "Client", params: protocol.MemoryQueryParams) -> 
     Without a `session_id` among the arguments, L2 and L3 are those of `session`; L4 is of all others. A
     session that does not exist has nothing. An argument that does not fit is an error that names it.
     """
-    async with using(client, params) as used:
+    async with using(client, params) as scope:
         text = await client.daemon.work(
-            turn_memory.answer, used.book, used.snapshot, params.session, params.tool, params.arguments
+            turn_memory.answer, scope.ledger, scope.snapshot, params.session, params.tool, params.arguments
         )
     return protocol.MemoryQueryResult(text)
 
@@ -94,12 +94,12 @@ async def agent_message(client: "Client", params: protocol.AgentMessageParams) -
     what is beyond 20 messages. An agent that has ended writes no messages; those for it wait until one of its
     name is started. A name that differs from an agent's in upper and lower case only is refused.
     """
-    book = await _book(client, params)
+    ledger = await _folder_ledger(client, params)
     folder = client.daemon.folders.at(params.workspace_folder)
     await resolve.check_spelling(client, folder, params.target)
     if await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME) is not None:
         (await resolve.live(client, folder)).check_message(params.source, params.target)
-    return protocol.AgentMessageResult(await client.daemon.work(_send, book, params))
+    return protocol.AgentMessageResult(await client.daemon.work(_send, ledger, params))
 
 
 async def agent_messages(
@@ -108,10 +108,10 @@ async def agent_messages(
     """What waits for an agent, at most 200 messages: also what was given out with a turn that nothing was
     appended after. Looking delivers nothing.
     """
-    book = await _book(client, params)
+    ledger = await _folder_ledger(client, params)
     found = await client.daemon.work(
-        book.ledger.inbox,
-        book.workspace,
+        ledger.store.inbox,
+        ledger.workspace,
         params.agent,
         now=time.time(),
         node=params.node,
@@ -124,11 +124,11 @@ async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.
     """What an agent is, and what its next request costs."""
     async with folder.conversations.using(agent.session) as conversation:
         snapshot = agent.snapshot
-        book = await client.daemon.book(snapshot, folder)
-        snapshot = await resolve.with_choice(client, snapshot, conversation, book, agent)
+        ledger = await client.daemon.folder_ledger(snapshot, folder)
+        snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent)
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        used = jobs.Used(folder, conversation, snapshot, book, locate, agent)
-        usage = await client.daemon.work(jobs.usage, used)
+        scope = jobs.SessionScope(folder, conversation, snapshot, ledger, locate, agent)
+        usage = await client.daemon.work(jobs.usage, scope)
     above = agent.parent
     return protocol.AgentInfo(
         agent_id=agent.id,
@@ -143,18 +143,18 @@ async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.
     )
 
 
-async def _book(client: "Client", params: protocol.FolderParams) -> "Book":
+async def _folder_ledger(client: "Client", params: protocol.FolderParams) -> "FolderLedger":
     folder = client.daemon.folders.at(params.workspace_folder)
-    return await client.daemon.book(await folder.current(), folder)
+    return await client.daemon.folder_ledger(await folder.current(), folder)
 
 
-def _send(book: "Book", params: protocol.AgentMessageParams) -> str:
+def _send(ledger: "FolderLedger", params: protocol.AgentMessageParams) -> str:
     """Write the message; returns its id."""
     from nexus_context.memory import node_messages  # rarely needed
 
     try:
         message = node_messages.make(
-            workspace=book.workspace,
+            workspace=ledger.workspace,
             source=params.source,
             target=params.target,
             content=params.content,
@@ -172,7 +172,7 @@ def _send(book: "Book", params: protocol.AgentMessageParams) -> str:
         if not said.startswith("ttl "):
             raise
         raise RequestError(said.replace("ttl", "ttlSeconds", 1), code=error.code) from None
-    book.send(message)
+    ledger.send(message)
     return message.id
 
 

@@ -129,31 +129,31 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     What does not fit is cut from the history for this request. An unknown format, a parameter that does not
     exist or is out of range, and a body that would not fit the model are errors.
     """
-    async with using_own(client, params, turn=True) as used:
-        params = msgspec.structs.replace(params, session=used.conversation.session)
+    async with using_own(client, params, turn=True) as scope:
+        params = msgspec.structs.replace(params, session=scope.conversation.session)
         request = turns.request_of(params)
         passages, git, attachments = await asyncio.gather(
-            _passages(client, used, request),
-            _git(client, used, request),
-            _attachments(client, used, params.attachments, params.files),
+            _passages(client, scope, request),
+            _git(client, scope, request),
+            _attachments(client, scope, params.attachments, params.files),
         )
         steps = turns.assemble(
-            used.snapshot,
-            used.conversation,
-            used.book,
+            scope.snapshot,
+            scope.conversation,
+            scope.ledger,
             params,
-            used.folder.uri,
-            used.locate,
+            scope.folder.uri,
+            scope.locate,
             passages=passages,
             attachments=attachments,
             git=git,
-            agent=used.agent,
+            agent=scope.agent,
         )
         result, compacted = await model_summarizer.finished(
-            client, used, steps, seconds=model_summarizer.IN_A_TURN_S
+            client, scope, steps, seconds=model_summarizer.IN_A_TURN_S
         )
         if compacted:
-            reload_prompt(used.folder, used.snapshot)
+            reload_prompt(scope.folder, scope.snapshot)
     return result
 
 
@@ -164,25 +164,25 @@ async def context_usage(client: "Client", params: protocol.UsageParams) -> proto
     user says and passages that belong to it: tools, time, the state of git, what is remembered and what the
     editor attaches. Its `options` count until the conversation has had a turn; then that turn's hold.
     """
-    async with using_own(client, params) as used:
-        if used.agent is None:
-            await resolve.snapshot_of(client, used.folder, params.agent)  # an unknown agent is an error
+    async with using_own(client, params) as scope:
+        if scope.agent is None:
+            await resolve.snapshot_of(client, scope.folder, params.agent)  # an unknown agent is an error
         if params.next_turn is None:
-            return await client.daemon.work(jobs.usage, used)
+            return await client.daemon.work(jobs.usage, scope)
         turn = protocol.AssembleParams(
             params.workspace_folder,
             message="",
             options=params.next_turn.options,
-            session=used.conversation.session,
+            session=scope.conversation.session,
         )
         request = turns.request_of(turn)
         git, attachments = await asyncio.gather(
-            _git(client, used, request),
-            _attachments(client, used, params.next_turn.attachments, params.next_turn.files),
+            _git(client, scope, request),
+            _attachments(client, scope, params.next_turn.attachments, params.next_turn.files),
         )
-        agent = params.agent or (MAIN if used.agent is None else used.agent.id)
+        agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
         next_turn = jobs.NextTurn(msgspec.structs.replace(request, git=git), attachments, agent)
-        return await client.daemon.work(jobs.next_usage, used, next_turn)
+        return await client.daemon.work(jobs.next_usage, scope, next_turn)
 
 
 async def context_preview(client: "Client", params: protocol.PreviewParams) -> protocol.Preview:
@@ -249,32 +249,34 @@ async def status(client: "Client", _: protocol.NoParams) -> protocol.Status:
     return daemon_status.status(client.daemon)
 
 
-async def _passages(client: "Client", used: jobs.Used, request: assembly.Request) -> "Sequence[Passage]":
+async def _passages(
+    client: "Client", scope: jobs.SessionScope, request: assembly.Request
+) -> "Sequence[Passage]":
     """What the files of the knowledge base say about the message."""
     if request.message is None or not takes_memory(request):
         return ()
-    _, counter = assembly.model_of(used.snapshot, request.options.model)
+    _, counter = assembly.model_of(scope.snapshot, request.options.model)
     with client.daemon.counting():
-        return await used.folder.knowledge.query(text_of(request.message), counter)
+        return await scope.folder.knowledge.query(text_of(request.message), counter)
 
 
-async def _git(client: "Client", used: jobs.Used, request: assembly.Request) -> "GitState | None":
+async def _git(client: "Client", scope: jobs.SessionScope, request: assembly.Request) -> "GitState | None":
     """The state of the folder's working tree, where the turn tells it."""
     told = takes_memory(request) and "git" not in (request.event or {})
-    if not told or not used.snapshot.effective.get("/context/git"):
+    if not told or not scope.snapshot.effective.get("/context/git"):
         return None
-    folder = used.snapshot.folder
+    folder = scope.snapshot.folder
     return await client.daemon.git.state(folder, trusted=client.trusts(folder))
 
 
 async def _attachments(
-    client: "Client", used: jobs.Used, attached: Sequence[protocol.Attachment], files: Sequence[str]
+    client: "Client", scope: jobs.SessionScope, attached: Sequence[protocol.Attachment], files: Sequence[str]
 ) -> Attachments:
     """The instruction files of a turn about these files, and what the editor attached."""
-    if not attached and not used.snapshot.contents.conditional:
+    if not attached and not scope.snapshot.contents.conditional:
         return NO_ATTACHMENTS
     overlays = dict(client.daemon.folders.overlays)
-    return await client.daemon.work(read_attachments, used.snapshot, attached, overlays, files)
+    return await client.daemon.work(read_attachments, scope.snapshot, attached, overlays, files)
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

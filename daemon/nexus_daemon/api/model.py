@@ -30,17 +30,17 @@ async def model_pick(client: "Client", params: protocol.PickParams) -> protocol.
     the model that the settings name. Where the settings leave no model to the editor (`provider.name`), that
     is an error.
     """
-    async with using(client, params) as used:
-        conversation, book = used.conversation, used.book
+    async with using(client, params) as scope:
+        conversation, ledger = scope.conversation, scope.ledger
         options = SessionOptions(
-            _choice(used.snapshot, params), next_request.kept_with(conversation, book, _tools(params))
+            _choice(scope.snapshot, params), next_request.kept_with(conversation, ledger, _tools(params))
         )
         conversation.options = None  # of a turn that was never appended
-        writing = next_request.keep(conversation, book, options)
+        writing = next_request.keep(conversation, ledger, options)
         problem = None if writing is None else await _failure(writing)
-        snapshot = await with_choice(client, used.snapshot, conversation, book, used.agent)
-        usage = await client.daemon.work(jobs.usage, msgspec.structs.replace(used, snapshot=snapshot))
-    persists = problem is None and book.ledger.persists
+        snapshot = await with_choice(client, scope.snapshot, conversation, ledger, scope.agent)
+        usage = await client.daemon.work(jobs.usage, msgspec.structs.replace(scope, snapshot=snapshot))
+    persists = problem is None and ledger.store.persists
     return protocol.PickResult(params.session, usage, persists, problem)
 
 

@@ -22,7 +22,7 @@ from nexus_daemon.sessions.sync import Given
 
 if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit
-    from nexus_daemon.sessions.ledger_writer import Book
+    from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.client import Client
     from nexus_daemon.workspace.folders import Folder
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
     """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
-    async with using(client, params) as used:
-        made = await client.daemon.work(used.book.create, params.session, params.agent)
+    async with using(client, params) as scope:
+        made = await client.daemon.work(scope.ledger.create, params.session, params.agent)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
 async def session_list(client: "Client", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder, those that changed last first, with their totals."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    book = await client.daemon.book(await folder.current(), folder)
-    found = await client.daemon.work(book.ledger.sessions, book.workspace)
+    ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+    found = await client.daemon.work(ledger.store.sessions, ledger.workspace)
     return protocol.ListResult(
         [
             protocol.SessionInfo(
@@ -55,7 +55,7 @@ async def session_list(client: "Client", params: protocol.FolderParams) -> proto
                 model=choice.model,
                 max_context_tokens=choice.max_tokens,
             )
-            for one, choice in ((one, _own_choice(book, one.name)) for one in found)
+            for one, choice in ((one, _own_choice(ledger, one.name)) for one in found)
         ]
     )
 
@@ -67,7 +67,7 @@ async def session_focus(client: "Client", params: protocol.SessionParams) -> pro
     was picked last in the folder. What a conversation costs is always counted for its own.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
-    await client.daemon.book(await folder.current(), folder)
+    await client.daemon.folder_ledger(await folder.current(), folder)
     folder.focus = params.session
     client.daemon.follow_choice(folder)
     choice = folder.choice or ModelChoice()
@@ -97,17 +97,17 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         model=params.model,
         event=params.event,
     )
-    async with using(client, params) as used:
-        answer, measured = await client.daemon.work(jobs.append, used, given)
+    async with using(client, params) as scope:
+        answer, measured = await client.daemon.work(jobs.append, scope, given)
         if measured is not None:
-            told = used.conversation.warning(used.folder.name, measured.usage, measured.wanted)
+            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.wanted)
             if told is not None:
                 client.daemon.show(told)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
-        async with using(client, fork) as used:
-            measured = await client.daemon.work(jobs.measured, used)
-    persists = used.book.ledger.persists
+        async with using(client, fork) as scope:
+            measured = await client.daemon.work(jobs.measured, scope)
+    persists = scope.ledger.store.persists
     return protocol.AppendResult(
         session=answer.session,
         turn=answer.turn,
@@ -123,14 +123,14 @@ async def session_messages(client: "Client", params: protocol.MessagesParams) ->
 
     With `limit` a page of them: the last ones, or those before a position.
     """
-    async with using(client, params) as used:
+    async with using(client, params) as scope:
         if params.limit is None and params.before is None:
-            encoded = await client.daemon.work(jobs.all_messages, used)
+            encoded = await client.daemon.work(jobs.all_messages, scope)
             return protocol.MessagesResult(session=params.session, messages=encoded)
         limit = params.limit
         if limit is not None and limit < 1:
             raise RequestError(f"`limit` is {limit}: it must be at least 1.", code="bad-option")
-        encoded, before = await client.daemon.work(jobs.page, used, limit, params.before)
+        encoded, before = await client.daemon.work(jobs.page, scope, limit, params.before)
     return protocol.MessagesResult(session=params.session, messages=encoded, before=before)
 
 
@@ -150,22 +150,22 @@ async def session_transcript(
             f"`limit` is {params.limit}: it must be from 1 to {transcript.MOST_MESSAGES:,}.",
             code="bad-option",
         )
-    async with using(client, params) as used:
-        return await client.daemon.work(transcript.page, used, params)
+    async with using(client, params) as scope:
+        return await client.daemon.work(transcript.page, scope, params)
 
 
 async def session_fork(client: "Client", params: protocol.ForkParams) -> protocol.SessionPlace:
     """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
-    async with using(client, params) as used:
-        made = await client.daemon.work(used.book.fork, params.session, params.to, params.turn)
+    async with using(client, params) as scope:
+        made = await client.daemon.work(scope.ledger.fork, params.session, params.to, params.turn)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
 async def session_rename(client: "Client", params: protocol.RenameParams) -> protocol.SessionPlace:
     """Give a conversation another name; it goes on as it was."""
-    async with using(client, params) as used:
-        made = await client.daemon.work(used.book.rename, params.session, params.to)
-        used.conversation.forget()
+    async with using(client, params) as scope:
+        made = await client.daemon.work(scope.ledger.rename, params.session, params.to)
+        scope.conversation.forget()
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
@@ -174,8 +174,8 @@ async def session_clear(client: "Client", params: protocol.SessionParams) -> pro
 
     What was said can still be found by a search, until the conversation is deleted.
     """
-    async with using(client, params) as used:
-        spent = await client.daemon.work(jobs.clear, used)
+    async with using(client, params) as scope:
+        spent = await client.daemon.work(jobs.clear, scope)
     return protocol.ClearResult(session=params.session, usage=spent)
 
 
@@ -184,9 +184,9 @@ async def session_delete(client: "Client", params: protocol.SessionParams) -> pr
 
     Turns that a fork shares stay there.
     """
-    async with using(client, params) as used:
-        await client.daemon.work(used.book.delete, params.session)
-        used.conversation.forget()
+    async with using(client, params) as scope:
+        await client.daemon.work(scope.ledger.delete, params.session)
+        scope.conversation.forget()
     return protocol.DeleteResult(session=params.session)
 
 
@@ -202,20 +202,20 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
     newest 500,000 tokens of what is replaced are read, or as many as the window holds; summary and receipt
     (`unreadMessages`) say how many messages lie between them.
     """
-    async with using(client, params) as used:
-        steps = jobs.compact(used, params)
+    async with using(client, params) as scope:
+        steps = jobs.compact(scope, params)
         receipt, spent = await model_summarizer.finished(
-            client, used, steps, seconds=model_summarizer.ASKED_S
+            client, scope, steps, seconds=model_summarizer.ASKED_S
         )
-        reload_prompt(used.folder, used.snapshot)
+        reload_prompt(scope.folder, scope.snapshot)
     made = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
     return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
 
 
 async def session_undo_compaction(client: "Client", params: protocol.UndoParams) -> protocol.UndoResult:
     """Put back the messages that a compaction replaced; what was appended since stays."""
-    async with using(client, params) as used:
-        spent = await client.daemon.work(jobs.undo, used, params.compaction)
+    async with using(client, params) as scope:
+        spent = await client.daemon.work(jobs.undo, scope, params.compaction)
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
@@ -226,16 +226,16 @@ async def session_receipt(client: "Client", params: protocol.ReceiptParams) -> p
     of the conversation is meant.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
-    book = await client.daemon.book(await folder.current(), folder)
-    kept = await client.daemon.work(book.ledger.receipt, book.workspace, params.session, params.compaction)
+    ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+    kept = await client.daemon.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
     receipt = msgspec.convert(kept.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=kept.session, receipt=receipt, in_force=kept.in_force)
 
 
 async def session_export(client: "Client", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, compactions and their receipts too."""
-    async with using(client, params) as used:
-        text = await client.daemon.work(jobs.export, used, params.format)
+    async with using(client, params) as scope:
+        text = await client.daemon.work(jobs.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
 
 
@@ -248,19 +248,19 @@ async def session_search(client: "Client", params: protocol.SearchParams) -> pro
     if params.limit < 1:
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     if params.workspace_folder is None:
-        book, workspace = await daemon.book(await _some_snapshot(daemon)), None
+        ledger, workspace = await daemon.folder_ledger(await _some_snapshot(daemon)), None
     else:
         folder = daemon.folders.at(params.workspace_folder)
-        book = await daemon.book(await folder.current(), folder)
-        workspace = book.workspace
+        ledger = await daemon.folder_ledger(await folder.current(), folder)
+        workspace = ledger.workspace
     found = await daemon.work(
-        book.ledger.search,
+        ledger.store.search,
         params.query,
         workspace=workspace,
         session=params.session,
         limit=params.limit,
     )
-    uris = {one.book.workspace: one.uri for one in daemon.folders if one.book is not None}
+    uris = {one.ledger.workspace: one.uri for one in daemon.folders if one.ledger is not None}
     return protocol.SearchResult([_hit(hit, uris) for hit in found])
 
 
@@ -285,8 +285,8 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
     )
 
 
-def _own_choice(book: "Book", session: str) -> ModelChoice:
-    options = book.own_options(session)
+def _own_choice(ledger: "FolderLedger", session: str) -> ModelChoice:
+    options = ledger.own_options(session)
     return ModelChoice() if options is None else options.choice
 
 

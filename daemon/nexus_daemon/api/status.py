@@ -32,7 +32,7 @@ def status(daemon: Daemon) -> protocol.Status:
 
 
 def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
-    ledger = daemon.records.ledger
+    ledger = daemon.ledger_writer.store
     if ledger is None:
         return None
     return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
@@ -48,7 +48,7 @@ def _folder(daemon: Daemon, folder: Folder) -> protocol.FolderStatus:
         layers=len(snapshot.layers.layers) if snapshot is not None else 0,
         errors=sum(problem.severity == Severity.ERROR for problem in problems),
         warnings=sum(problem.severity == Severity.WARNING for problem in problems),
-        sessions=[] if folder.book is None else daemon.records.names(folder.book.workspace),
+        sessions=[] if folder.ledger is None else daemon.ledger_writer.names(folder.ledger.workspace),
         freshness=results.freshness(daemon.freshness(folder)),
     )
 

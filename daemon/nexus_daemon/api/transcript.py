@@ -26,7 +26,7 @@ from nexus_context.visible import visible, visible_line
 from nexus_daemon import protocol
 from nexus_daemon.sessions import next_request, sync
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.scope import Used
+from nexus_daemon.sessions.scope import SessionScope
 
 MOST_MESSAGES = 1_000
 """Messages of a page."""
@@ -44,14 +44,14 @@ LEAST_MILLISECONDS = 1e11
 """From here on a number is a time in milliseconds, not in seconds."""
 
 
-def page(used: Used, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
+def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
     """The page, for a thread that may block."""
-    used.follow()
-    conversation, snapshot = used.conversation, used.snapshot
-    options = next_request.besides(snapshot, conversation, used.book)
+    scope.follow()
+    conversation, snapshot = scope.conversation, scope.snapshot
+    options = next_request.besides(snapshot, conversation, scope.ledger)
     _, counter = assembly.model_of(snapshot, None)
-    excerpt = used.book.ledger.excerpt(
-        used.book.workspace,
+    excerpt = scope.ledger.store.excerpt(
+        scope.ledger.workspace,
         params.session,
         thread=params.thread,
         first=params.first,
@@ -62,7 +62,7 @@ def page(used: Used, params: protocol.TranscriptParams) -> protocol.TranscriptRe
     if excerpt is None:
         return protocol.TranscriptResult(params.session, "", 0, 0, 0, [], about)
     turns = [_turn(each, conversation, counter) for each in excerpt.page]
-    sent, shortened = _sent(used, options) if excerpt.current else ([], [])
+    sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
     in_force = conversation.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
     return protocol.TranscriptResult(
@@ -81,13 +81,13 @@ def page(used: Used, params: protocol.TranscriptParams) -> protocol.TranscriptRe
     )
 
 
-def _sent(used: Used, options: assembly.Options) -> tuple[list[int], list[int]]:
+def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], list[int]]:
     """The positions of what the next request sends, ascending, and of these the shortened ones."""
-    conversation = used.conversation
+    conversation = scope.conversation
     positions = conversation.positions
     if not positions:
         return [], []
-    view = assembly.view_of(used.snapshot, conversation.manager, options, now=datetime.now().astimezone())
+    view = assembly.view_of(scope.snapshot, conversation.manager, options, now=datetime.now().astimezone())
     sent = sorted(positions[index] for index in view.sent_indexes())
     return sent, sorted(positions[index] for index in view.shortened)
 

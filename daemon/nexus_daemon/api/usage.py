@@ -11,23 +11,23 @@ from nexus_daemon.api import cache_usage, results
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import next_request, sync
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 logger = logging.getLogger(__name__)
 
 
 def usage_now(
-    snapshot: Snapshot, conversation: Conversation, book: Book | None, locate: Locator
+    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, locate: Locator
 ) -> protocol.TokenUsage:
     """Exact where the vocabulary is in memory; else an estimate, labelled: a notification loads none."""
-    snapshot = next_request.snapshot_for(snapshot, conversation, book)
-    if book is not None:
+    snapshot = next_request.snapshot_for(snapshot, conversation, ledger)
+    if ledger is not None:
         tokens = sync.needed(snapshot)
         try:
-            sync.follow(conversation, book, snapshot, tokens=tokens)
+            sync.follow(conversation, ledger, snapshot, tokens=tokens)
         except RequestError as error:  # what is in memory is told
             logger.warning("%s", error)
-    options = next_request.besides(snapshot, conversation, book)
+    options = next_request.besides(snapshot, conversation, ledger)
     limits, _ = assembly.model_of(snapshot, None)
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     request = assembly.Request(options=options)

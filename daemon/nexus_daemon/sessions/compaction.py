@@ -29,7 +29,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter
 from nexus_daemon.sessions import next_request, sync
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # rarely needed
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
@@ -72,7 +72,7 @@ def embedded(steps: Steps[T]) -> T:
 def compact(
     snapshot: Snapshot,
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     *,
     pins: list[str | int] = [],  # noqa: B006 (never changed)
     instructions: str | None = None,
@@ -80,14 +80,14 @@ def compact(
     now: datetime,
 ) -> Steps[Receipt]:
     """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
-    sync.follow(conversation, book, snapshot)
-    options = next_request.besides(snapshot, conversation, book)
+    sync.follow(conversation, ledger, snapshot)
+    options = next_request.besides(snapshot, conversation, ledger)
     fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
     view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
     result = yield from _compacted(
         snapshot,
         conversation,
-        book,
+        ledger,
         fixed.counter,
         Budget(spent.available, sum(row.tokens for row in fixed.before)),
         Sent(fixed.prompt.text, sum(fixed.prompt_tokens), view, spent.limit),
@@ -102,7 +102,11 @@ def compact(
 
 
 def compact_if_it_helps(
-    snapshot: Snapshot, conversation: Conversation, book: Book, context: AssembledContext, now: datetime
+    snapshot: Snapshot,
+    conversation: Conversation,
+    ledger: FolderLedger,
+    context: AssembledContext,
+    now: datetime,
 ) -> Steps[tuple[dict[str, Any], bool]]:
     """What became of it, for `metadata.compaction`, and whether the conversation changed."""
     spent = context.usage
@@ -116,7 +120,7 @@ def compact_if_it_helps(
     sent = Sent(context.prompt.text, sum(context.prefix.prompt_tokens), context.view, spent.limit)
     try:
         result = yield from _compacted(
-            snapshot, conversation, book, counter, budget, sent, reason="token_limit", now=now
+            snapshot, conversation, ledger, counter, budget, sent, reason="token_limit", now=now
         )
     except LedgerError as error:
         if conversation.compaction != before:  # by another window: it is done
@@ -132,7 +136,7 @@ def compact_if_it_helps(
 def _compacted(
     snapshot: Snapshot,
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     counter: TokenCounter,
     budget: Budget,
     sent: Sent,
@@ -145,7 +149,7 @@ def _compacted(
 ) -> Steps["CompactionResult"]:
     """Plan a compaction and carry it out. HeadMovedError where the conversation is another one meanwhile."""
     before = conversation.compaction
-    sync.follow(conversation, book, snapshot)
+    sync.follow(conversation, ledger, snapshot)
     if conversation.compaction != before:  # what is due, and what numbers pin, was said of what it was
         raise HeadMovedError(conversation.session)
     plan = conversation.manager.plan_compaction(
@@ -159,10 +163,10 @@ def _compacted(
     )
     line = _Line.of(conversation)
     written = yield Draft(plan, sent, counter, conversation.compaction)
-    sync.follow(conversation, book, snapshot)
+    sync.follow(conversation, ledger, snapshot)
     plan, positions = line.continued(plan, conversation, counter)
     result = _finished(plan, written, counter, now)
-    _put_in_force(result, plan, positions, conversation, book, snapshot, counter)
+    _put_in_force(result, plan, positions, conversation, ledger, snapshot, counter)
     return result
 
 
@@ -204,7 +208,7 @@ def _put_in_force(
     plan: "Plan",
     positions: Sequence[int],
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     snapshot: Snapshot,
     counter: TokenCounter,
 ) -> None:
@@ -212,12 +216,12 @@ def _put_in_force(
     kept = [positions[index] for index in (*plan.pinned, *range(plan.start, len(plan.messages)))]
     asked = sync.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
     try:
-        done = book.compact(conversation.session, asked)
+        done = ledger.compact(conversation.session, asked)
     except HeadMovedError:
-        sync.follow(conversation, book, snapshot)  # so that the caller sees what it is now
+        sync.follow(conversation, ledger, snapshot)  # so that the caller sees what it is now
         raise
     if done.before != conversation.head:
-        sync.follow(conversation, book, snapshot)  # with what another window appended meanwhile
+        sync.follow(conversation, ledger, snapshot)  # with what another window appended meanwhile
         return
     conversation.manager.apply(result, counter)
     sync.compacted(conversation, done, kept, result.receipt.id)

@@ -60,7 +60,7 @@ class Change(msgspec.Struct, frozen=True):
     by: object = None
 
 
-class Records:
+class LedgerWriter:
     """The ledger of one daemon. `told` is called in the writer's thread; so is `messaged`, with the workspace
     and the agent that a direct message was written for, and `optioned`, with a workspace of which a
     conversation is used with other options.
@@ -76,13 +76,13 @@ class Records:
         messaged: Callable[[str, str], None] = lambda *_: None,
         optioned: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.ledger: Ledger | None = None
+        self.store: Ledger | None = None
         self.options = OptionsCache(optioned)
         self.messaged = messaged
         self._levels: Levels | None = None
         self._environ = environ
         self._told = told
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
         self._heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
         self._quiet: dict[tuple[str, str], int] = {}
@@ -111,7 +111,7 @@ class Records:
 
     def _submit(self, job: Callable[[], T]) -> "Future[T]":
         try:
-            return self._writer.submit(job)
+            return self._thread.submit(job)
         except RuntimeError:
             raise _ended() from None
 
@@ -122,8 +122,8 @@ class Records:
         except CancelledError:
             raise _ended() from None
 
-    def open(self, folder: str | None, *, path: str | None, url: str | None) -> "Book":
-        """The book of a folder; the ledger is opened if it is not. In the writer's thread only."""
+    def open(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger":
+        """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
         from nexus_context.ledger import open_ledger
         from nexus_context.ledger.errors import LedgerError
         from nexus_context.ledger.opening import workspace_of
@@ -134,19 +134,19 @@ class Records:
                 "config.json, or name a file there (ledger.path).",
                 code="ledger-url",
             )
-        if self.ledger is None:
-            self.ledger = open_ledger(path, environ=self._environ)
+        if self.store is None:
+            self.store = open_ledger(path, environ=self._environ)
         workspace = "" if folder is None else workspace_of(folder)
         if folder is not None and workspace not in self._heads:
-            self._heads[workspace] = {one.name: one.head for one in self.ledger.sessions(workspace)}
-            self.options.read(self.ledger, workspace)
-        return Book(self, self.ledger, workspace)
+            self._heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
+            self.options.read(self.store, workspace)
+        return FolderLedger(self, self.store, workspace)
 
-    def find(self, folder: str | None, *, path: str | None, url: str | None) -> "Book | None":
+    def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
         """As `open`; None where there is no ledger yet."""
         from nexus_context.ledger.opening import place
 
-        if self.ledger is None and url is None and not exists(place(path, self._environ)):
+        if self.store is None and url is None and not exists(place(path, self._environ)):
             return None
         return self.open(folder, path=path, url=url)
 
@@ -178,7 +178,7 @@ class Records:
 
         What could not be told, as the ledger could not be read, is told at the next look.
         """
-        ledger = self.ledger
+        ledger = self.store
         if ledger is None:
             return
         self.options.save_again(ledger)
@@ -215,8 +215,8 @@ class Records:
         if before is not None and before.seq and not _is_at(seen, before):
             reason: Reason = "created" if seen is None else "appended"
             former = Change(change.workspace, change.session, reason, before.turn)
-            if self.ledger is not None:
-                self._tell(self.ledger, former)
+            if self.store is not None:
+                self._tell(self.store, former)
         if head is None:
             known.pop(change.session, None)
         else:
@@ -225,9 +225,9 @@ class Records:
 
     def close(self) -> "Future[None] | None":
         """Close the ledger after what is being written; nothing is begun any more. None: it is closed."""
-        ledger, self.ledger = self.ledger, None
+        ledger, self.store = self.store, None
         ended = None if ledger is None else self._submit(ledger.close)
-        self._writer.shutdown(wait=False)
+        self._thread.shutdown(wait=False)
         return ended
 
     def _tell(self, ledger: "Ledger", change: Change) -> None:
@@ -240,133 +240,133 @@ class Records:
         self._told(change if change.reason != "appended" else _exactly(ledger, change))
 
 
-class Book:
+class FolderLedger:
     """The sessions of one folder in the ledger. Everything here may block: for worker threads.
 
-    `by` is who asks for what is written, `since` when (`Records.submit`). All that can go wrong is a
+    `by` is who asks for what is written, `since` when (`LedgerWriter.submit`). All that can go wrong is a
     LedgerError, and nothing is half-written.
     """
 
     def __init__(
         self,
-        records: Records,
-        ledger: "Ledger",
+        writer: LedgerWriter,
+        store: "Ledger",
         workspace: str,
         *,
         by: object = None,
         since: float | None = None,
     ) -> None:
-        self.ledger = ledger
+        self.store = store
         self.workspace = workspace
-        self._records = records
+        self._writer = writer
         self._by = by
         self._since = since
 
-    def asked_by(self, client: object, *, since: float | None = None) -> "Book":
-        return Book(self._records, self.ledger, self.workspace, by=client, since=since)
+    def asked_by(self, client: object, *, since: float | None = None) -> "FolderLedger":
+        return FolderLedger(self._writer, self.store, self.workspace, by=client, since=since)
 
     @property
     def levels(self) -> "Levels":
         """What is remembered of all sessions."""
-        return self._records.levels(self.ledger)
+        return self._writer.levels(self.store)
 
     def options(self, session: str | None) -> "SessionOptions | None":
         """What a conversation is used with, or goes on with where it was not used yet. No disk is read."""
-        return self._records.options.get(self.workspace, session)
+        return self._writer.options.get(self.workspace, session)
 
     def own_options(self, session: str | None) -> "SessionOptions | None":
         """The options of a conversation itself; under None those of the last one that was used."""
-        return self._records.options.own(self.workspace, session)
+        return self._writer.options.own(self.workspace, session)
 
     def keep_options(self, session: str, options: "SessionOptions") -> "Future[None]":
         """Use a conversation with these options from now on. They hold at once; the result is that of
         writing.
         """
-        exists = session in self._records.names(self.workspace)
-        self._records.options.put(self.workspace, session, options, exists=exists)
-        return self._records.submit(lambda: self._records.options.save(self.ledger, self.workspace, session))
+        exists = session in self._writer.names(self.workspace)
+        self._writer.options.put(self.workspace, session, options, exists=exists)
+        return self._writer.submit(lambda: self._writer.options.save(self.store, self.workspace, session))
 
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
-            done = self.ledger.append(self.workspace, session, turn)
+            done = self.store.append(self.workspace, session, turn)
             if turn.options is not None or done.forked:
-                self._records.options.read(self.ledger, self.workspace)
+                self._writer.options.read(self.store, self.workspace)
             if done.forked and not done.repeated:
                 self._wrote(done.session, "forked", done.head, turn=done.turn)
             elif not done.repeated:
-                if not done.before.seq and done.session not in self._records.names(self.workspace):
+                if not done.before.seq and done.session not in self._writer.names(self.workspace):
                     self._wrote(done.session, "created", done.before)
                 self._wrote(done.session, "appended", done.head, before=done.before, turn=done.turn)
             self._look_for_messages()
             return done
 
-        return self._records.write(job, since=self._since)
+        return self._writer.write(job, since=self._since)
 
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
         def job() -> "Appended":
-            done = self.ledger.compact(self.workspace, session, compaction)
+            done = self.store.compact(self.workspace, session, compaction)
             self._wrote(session, "compacted", done.head, before=done.before, turn=done.turn)
             return done
 
-        return self._records.write(job, since=self._since)
+        return self._writer.write(job, since=self._since)
 
     def undo(self, session: str, compaction: str | None) -> "Appended":
         def job() -> "Appended":
-            done = self.ledger.undo(self.workspace, session, compaction)
+            done = self.store.undo(self.workspace, session, compaction)
             self._wrote(session, "undone", done.head, before=done.before, turn=done.turn)
             return done
 
-        return self._records.write(job, since=self._since)
+        return self._writer.write(job, since=self._since)
 
     def create(self, session: str, agent: str | None) -> "Session":
-        return self._made(lambda: self.ledger.create(self.workspace, session, agent=agent), "created")
+        return self._made(lambda: self.store.create(self.workspace, session, agent=agent), "created")
 
     def clear(self, session: str) -> "Session":
-        return self._made(lambda: self.ledger.clear(self.workspace, session), "cleared")
+        return self._made(lambda: self.store.clear(self.workspace, session), "cleared")
 
     def fork(self, session: str, to: str, turn: str | None) -> "Session":
-        return self._made(lambda: self.ledger.fork(self.workspace, session, to, turn=turn), "forked")
+        return self._made(lambda: self.store.fork(self.workspace, session, to, turn=turn), "forked")
 
     def rename(self, session: str, to: str) -> "Session":
-        return self._made(lambda: self.ledger.rename(self.workspace, session, to), "renamed", former=session)
+        return self._made(lambda: self.store.rename(self.workspace, session, to), "renamed", former=session)
 
     def delete(self, session: str) -> None:
         def job() -> None:
-            self.ledger.delete(self.workspace, session)
-            self._records.options.read(self.ledger, self.workspace)
+            self.store.delete(self.workspace, session)
+            self._writer.options.read(self.store, self.workspace)
             self._wrote(session, "deleted", None)
 
-        self._records.write(job, since=self._since)
+        self._writer.write(job, since=self._since)
 
     def send(self, message: "DirectMessage") -> None:
         """Keep a direct message for its agent."""
 
         def job() -> None:
-            self.ledger.send(message)
-            self._records.messaged(message.workspace, message.target)
+            self.store.send(message)
+            self._writer.messaged(message.workspace, message.target)
 
-        self._records.write(job, since=self._since)
+        self._writer.write(job, since=self._since)
 
     def start_agent(self, agent: "NewAgent") -> int:
         """Keep a live agent; its number."""
-        return self._records.write(lambda: self.ledger.start_agent(self.workspace, agent), since=self._since)
+        return self._writer.write(lambda: self.store.start_agent(self.workspace, agent), since=self._since)
 
     def end_agent(self, name: str) -> None:
         """An agent, and all below it, live no more; their conversations stay."""
-        self._records.write(lambda: self.ledger.end_agent(self.workspace, name), since=self._since)
+        self._writer.write(lambda: self.store.end_agent(self.workspace, name), since=self._since)
 
     def delivered(self, ids: Iterable[str]) -> None:
         """These direct messages wait no more."""
 
         def job() -> None:
-            self.ledger.delivered(ids)
+            self.store.delivered(ids)
             self._look_for_messages()
 
-        self._records.write(job, since=self._since)
+        self._writer.write(job, since=self._since)
 
     def waits(self, agent: str) -> bool:
         """Whether a direct message waits for an agent."""
-        return self._records.waits(self.ledger, self.workspace, agent)
+        return self._writer.waits(self.store, self.workspace, agent)
 
     def _look_for_messages(self) -> None:
         """Look whether messages wait for `main`, while nobody waits for a turn."""
@@ -380,11 +380,11 @@ class Book:
     def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
         def job() -> "Session":
             made = make()
-            self._records.options.read(self.ledger, self.workspace)
+            self._writer.options.read(self.store, self.workspace)
             self._wrote(made.name, reason, made.head, former=former)
             return made
 
-        return self._records.write(job, since=self._since)
+        return self._writer.write(job, since=self._since)
 
     def _wrote(
         self,
@@ -397,7 +397,7 @@ class Book:
         former: str | None = None,
     ) -> None:
         change = Change(self.workspace, session, reason, turn, former, self._by)
-        self._records.wrote(change, head, before=before)
+        self._writer.wrote(change, head, before=before)
 
 
 def differences(workspace: str, known: "Mapping[str, Head]", now: "Mapping[str, Session]") -> list[Change]:

@@ -22,7 +22,7 @@ from nexus_context.tokens import count_message
 from nexus_daemon import protocol
 from nexus_daemon.lsp import framing
 from nexus_daemon.sessions.compaction import Draft, Steps, embedded
-from nexus_daemon.sessions.scope import Used
+from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
     from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
@@ -46,12 +46,12 @@ class _Ended(msgspec.Struct, frozen=True):
     value: Any
 
 
-async def finished(client: "Client", used: Used, steps: Steps[T], *, seconds: float) -> T:
+async def finished(client: "Client", scope: SessionScope, steps: Steps[T], *, seconds: float) -> T:
     """What comes of steps of a locked conversation that may need summaries; a model has `seconds` for one."""
     work = client.daemon.work
-    if not (client.has_model and used.snapshot.effective.get("/provider/name") == "editor"):
+    if not (client.has_model and scope.snapshot.effective.get("/provider/name") == "editor"):
         return await work(embedded, steps)
-    conversation = used.conversation
+    conversation = scope.conversation
     step = await work(_advanced, steps, None)
     while isinstance(step, Draft):
         async with AsyncExitStack() as alone:
@@ -59,7 +59,7 @@ async def finished(client: "Client", used: Used, steps: Steps[T], *, seconds: fl
                 await alone.enter_async_context(conversation.summarizing)
                 answer = None
                 if conversation.compaction == step.compaction:
-                    answer = await _written(client, used, step, seconds)
+                    answer = await _written(client, scope, step, seconds)
             step = await work(_advanced, steps, answer)
     value: T = step.value
     return value
@@ -72,10 +72,12 @@ def _advanced(steps: Steps[Any], answer: "Written | CompactionError | None") -> 
         return _Ended(ended.value)
 
 
-async def _written(client: "Client", used: Used, draft: Draft, seconds: float) -> "Written | CompactionError":
+async def _written(
+    client: "Client", scope: SessionScope, draft: Draft, seconds: float
+) -> "Written | CompactionError":
     from nexus_context.conversation.compaction.summarizer import first_summary  # rarely needed
 
-    model, own = _EditorModel(client, used, draft, seconds), _Embedded(client, draft)
+    model, own = _EditorModel(client, scope, draft, seconds), _Embedded(client, draft)
     try:
         written = await first_summary([model, own], draft.plan.request())
     except CompactionError as error:
@@ -88,18 +90,18 @@ class _EditorModel:
 
     name = "editor"
 
-    def __init__(self, client: "Client", used: Used, draft: Draft, seconds: float) -> None:
+    def __init__(self, client: "Client", scope: SessionScope, draft: Draft, seconds: float) -> None:
         self.model: str | None = None
         self._client = client
-        self._used = used
+        self._scope = scope
         self._draft = draft
         self._seconds = seconds
 
     async def summarize(self, request: "SummaryRequest") -> str:
         work = self._client.daemon.work
         params = protocol.ModelCompleteParams(
-            workspace_folder=self._used.folder.uri,
-            session=self._used.conversation.session,
+            workspace_folder=self._scope.folder.uri,
+            session=self._scope.conversation.session,
             purpose="compaction",
             messages=await work(_question, self._draft),
             max_tokens=request.limit,

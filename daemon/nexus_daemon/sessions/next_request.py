@@ -22,7 +22,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.snapshot import Snapshot, for_choice
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # most conversations are of no agent
     from nexus_context.agents import Agent
@@ -40,44 +40,48 @@ class Besides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def choice_of(
-    conversation: Conversation, book: Book | None, agent: "Agent | None" = None
+    conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> ModelChoice | None:
     """The picked model that the conversation is looked at with; None: the snapshot says which.
 
     No disk is read.
     """
-    if book is None:
+    if ledger is None:
         return None
     own_only = agent is not None and _asks_for_model(agent)
-    options = (book.own_options if own_only else book.options)(conversation.session)
+    options = (ledger.own_options if own_only else ledger.options)(conversation.session)
     return None if options is None else options.choice
 
 
 def snapshot_for(
-    snapshot: Snapshot, conversation: Conversation, book: Book | None, agent: "Agent | None" = None
+    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> Snapshot:
     """The snapshot with the model of the conversation. It may have to be rendered: for worker threads."""
-    return _rendered(snapshot, conversation, choice_of(conversation, book, agent))
+    return _rendered(snapshot, conversation, choice_of(conversation, ledger, agent))
 
 
 def snapshot_for_turn(
-    snapshot: Snapshot, conversation: Conversation, book: Book, options: Options, agent: "Agent | None"
+    snapshot: Snapshot,
+    conversation: Conversation,
+    ledger: FolderLedger,
+    options: Options,
+    agent: "Agent | None",
 ) -> Snapshot:
     """A turn is made with these options: what they say of model, window and tools holds from now on.
 
     The snapshot with the model of the turn.
     """
-    picked = _picked(snapshot, conversation, book, options)
+    picked = _picked(snapshot, conversation, ledger, options)
     if picked is None:
-        return snapshot_for(snapshot, conversation, book, agent)
+        return snapshot_for(snapshot, conversation, ledger, agent)
     conversation.options = picked  # the ledger takes them for the conversation's with its next turn
-    keep(conversation, book, picked)
+    keep(conversation, ledger, picked)
     return _rendered(snapshot, conversation, picked.choice)
 
 
-def besides(snapshot: Snapshot, conversation: Conversation, book: Book | None) -> Options:
+def besides(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
     """What is sent with each of the conversation's requests, as the last one had it."""
-    options = None if book is None else book.options(conversation.session)
+    options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):
         return Options()
     try:
@@ -88,7 +92,7 @@ def besides(snapshot: Snapshot, conversation: Conversation, book: Book | None) -
 
 
 def expected(
-    snapshot: Snapshot, conversation: Conversation, book: Book, options: Options
+    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger, options: Options
 ) -> tuple[Snapshot, Options]:
     """What the next turn is made with where a client expects these options, and the snapshot for it.
 
@@ -97,8 +101,8 @@ def expected(
     """
     if not leaves_model_to_editor(snapshot.effective):
         return snapshot, Options(memory_tools=options.memory_tools)
-    if book.options(conversation.session) is not None:
-        return snapshot, besides(snapshot, conversation, book)
+    if ledger.options(conversation.session) is not None:
+        return snapshot, besides(snapshot, conversation, ledger)
     if options.model is None:
         return snapshot, options
     choice = ModelChoice(options.model, options.max_context_tokens)
@@ -106,14 +110,14 @@ def expected(
     return _rendered(snapshot, conversation, choice), without_choice
 
 
-def keep(conversation: Conversation, book: Book, options: SessionOptions) -> "Future[None] | None":
+def keep(conversation: Conversation, ledger: FolderLedger, options: SessionOptions) -> "Future[None] | None":
     """Use the conversation with these options from now on.
 
     The result is that of writing them; None: they are written.
     """
-    if options == book.own_options(conversation.session) == book.own_options(None):
+    if options == ledger.own_options(conversation.session) == ledger.own_options(None):
         return None
-    writing = book.keep_options(conversation.session, options)
+    writing = ledger.keep_options(conversation.session, options)
     writing.add_done_callback(_log_failure)
     return writing
 
@@ -131,9 +135,9 @@ def without_repetition(request: Request, snapshot: Snapshot) -> Request:
     return msgspec.structs.replace(request, options=plain)
 
 
-def kept_with(conversation: Conversation, book: Book, changes: Mapping[str, Any]) -> Any:
+def kept_with(conversation: Conversation, ledger: FolderLedger, changes: Mapping[str, Any]) -> Any:
     """What is sent besides, as it is kept, with some of it (by its names on the wire) replaced."""
-    options = book.options(conversation.session)
+    options = ledger.options(conversation.session)
     before = options.besides if options is not None and isinstance(options.besides, dict) else {}
     return msgspec.to_builtins(msgspec.convert({**before, **changes}, Besides)) or None
 
@@ -149,12 +153,12 @@ def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoic
 
 
 def _picked(
-    snapshot: Snapshot, conversation: Conversation, book: Book, options: Options
+    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger, options: Options
 ) -> SessionOptions | None:
     """What a turn with these options is made with; None: nothing is picked, now or before."""
     if not leaves_model_to_editor(snapshot.effective):
         return None
-    sent, before = _kept(options), book.options(conversation.session)
+    sent, before = _kept(options), ledger.options(conversation.session)
     if options.model is not None:
         return SessionOptions(ModelChoice(options.model, options.max_context_tokens), sent)
     if before is None and sent is None:

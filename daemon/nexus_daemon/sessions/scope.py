@@ -20,7 +20,7 @@ from nexus_daemon.sessions import compaction, next_request, sync, turn_memory
 from nexus_daemon.sessions.attachments import Attachments
 from nexus_daemon.sessions.compaction import Steps
 from nexus_daemon.sessions.conversations import Answer, Conversation, threshold_at
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.sessions.sync import Given
 from nexus_daemon.workspace.folders import Folder
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # most conversations are of no agent
     from nexus_context.agents import Agent
 
 
-class Used(msgspec.Struct, frozen=True):
+class SessionScope(msgspec.Struct, frozen=True):
     """A conversation, locked, and what belongs to it. `agent` is whose snapshot it is; None: the folder's.
 
     The snapshot is that with the model of the conversation (`next_request`).
@@ -37,17 +37,17 @@ class Used(msgspec.Struct, frozen=True):
     folder: Folder
     conversation: Conversation
     snapshot: Snapshot
-    book: Book
+    ledger: FolderLedger
     locate: Locator
     agent: "Agent | None" = None
 
     def follow(self) -> None:
         """Read in what other windows wrote, as far as the next request can send it."""
         tokens = sync.needed(self.snapshot)
-        sync.follow(self.conversation, self.book, self.snapshot, tokens=tokens)
+        sync.follow(self.conversation, self.ledger, self.snapshot, tokens=tokens)
 
     def follow_all(self) -> None:
-        sync.follow(self.conversation, self.book, self.snapshot, tokens=None)
+        sync.follow(self.conversation, self.ledger, self.snapshot, tokens=None)
 
 
 class NextTurn(msgspec.Struct, frozen=True):
@@ -69,105 +69,105 @@ class Measured(msgspec.Struct, frozen=True):
     wanted: float
 
 
-def measured(used: Used) -> Measured:
-    used.follow()
-    return _measured(used)
+def measured(scope: SessionScope) -> Measured:
+    scope.follow()
+    return _measured(scope)
 
 
-def usage(used: Used) -> protocol.TokenUsage:
-    used.follow()
-    spent = _usage(used)
-    return cache_usage.with_cache(spent, used.snapshot, used.conversation, used.locate)
+def usage(scope: SessionScope) -> protocol.TokenUsage:
+    scope.follow()
+    spent = _usage(scope)
+    return cache_usage.with_cache(spent, scope.snapshot, scope.conversation, scope.locate)
 
 
-def next_usage(used: Used, next_turn: NextTurn) -> protocol.TokenUsage:
+def next_usage(scope: SessionScope, next_turn: NextTurn) -> protocol.TokenUsage:
     """What the next request costs with all that is sent beside the user's message."""
-    conversation = used.conversation
+    conversation = scope.conversation
     snapshot, options = next_request.expected(
-        used.snapshot, conversation, used.book, next_turn.request.options
+        scope.snapshot, conversation, scope.ledger, next_turn.request.options
     )
-    sync.follow(conversation, used.book, snapshot, tokens=sync.needed(snapshot))
+    sync.follow(conversation, scope.ledger, snapshot, tokens=sync.needed(snapshot))
     request = msgspec.structs.replace(next_turn.request, options=options)
     remembered_items = turn_memory.gathered(
-        snapshot, conversation, used.book, request, agent=next_turn.agent, passages=()
+        snapshot, conversation, scope.ledger, request, agent=next_turn.agent, passages=()
     ).behind(next_turn.attachments.items)
     items = remembered_items.items
-    locate = turn_memory.with_files(used.locate, items)
+    locate = turn_memory.with_files(scope.locate, items)
     spent, _ = context.measure(snapshot, conversation, locate, request, items)
     return cache_usage.with_cache(spent, snapshot, conversation, locate)
 
 
-def append(used: Used, given: Given) -> tuple[Answer, Measured | None]:
+def append(scope: SessionScope, given: Given) -> tuple[Answer, Measured | None]:
     """What became of the turn, and what the conversation costs now; None where the turn went to a fork."""
-    used.follow()
-    conversation = used.conversation
-    if used.agent is not None and conversation.head is None and conversation.session == used.agent.session:
-        _begin(used, used.agent.id)
+    scope.follow()
+    conversation = scope.conversation
+    if scope.agent is not None and conversation.head is None and conversation.session == scope.agent.session:
+        _begin(scope, scope.agent.id)
     if conversation.warned is None:  # what was reached before the daemon started was told then
-        conversation.warned = threshold_at(_measured(used).wanted)
-    answer = sync.append(conversation, used.book, used.snapshot, given)
-    return answer, _measured(used) if answer.session == conversation.session else None
+        conversation.warned = threshold_at(_measured(scope).wanted)
+    answer = sync.append(conversation, scope.ledger, scope.snapshot, given)
+    return answer, _measured(scope) if answer.session == conversation.session else None
 
 
-def all_messages(used: Used) -> list[msgspec.Raw]:
-    used.follow_all()
-    return used.conversation.manager.encoded_in_pieces()
+def all_messages(scope: SessionScope) -> list[msgspec.Raw]:
+    scope.follow_all()
+    return scope.conversation.manager.encoded_in_pieces()
 
 
-def page(used: Used, limit: int | None, before: int | None) -> tuple[list[msgspec.Raw], int | None]:
+def page(scope: SessionScope, limit: int | None, before: int | None) -> tuple[list[msgspec.Raw], int | None]:
     """The last messages before a position, and the position of the first of them if there are more."""
-    used.follow()
-    first, last = _bounds(used.conversation, limit, before)
-    gap = used.conversation.manager.history.gap
+    scope.follow()
+    first, last = _bounds(scope.conversation, limit, before)
+    gap = scope.conversation.manager.history.gap
     if gap.messages and first <= gap.lead:
-        used.follow_all()
-        first, last = _bounds(used.conversation, limit, before)
-    shown = used.conversation.manager.history.encoded_slice(first, last)
-    return shown, used.conversation.positions[first] if 0 < first < last else None
+        scope.follow_all()
+        first, last = _bounds(scope.conversation, limit, before)
+    shown = scope.conversation.manager.history.encoded_slice(first, last)
+    return shown, scope.conversation.positions[first] if 0 < first < last else None
 
 
-def clear(used: Used) -> protocol.TokenUsage:
-    used.follow()
-    known = used.conversation.head is not None
-    head = used.book.clear(used.conversation.session).head if known else None
-    used.conversation.forget()
-    used.conversation.head = head
-    return _usage(used)
+def clear(scope: SessionScope) -> protocol.TokenUsage:
+    scope.follow()
+    known = scope.conversation.head is not None
+    head = scope.ledger.clear(scope.conversation.session).head if known else None
+    scope.conversation.forget()
+    scope.conversation.head = head
+    return _usage(scope)
 
 
-def compact(used: Used, asked: protocol.CompactParams) -> Steps[tuple[Receipt, protocol.TokenUsage]]:
-    session = used.conversation.session
-    if used.book.ledger.head(used.book.workspace, session) is None:
+def compact(scope: SessionScope, asked: protocol.CompactParams) -> Steps[tuple[Receipt, protocol.TokenUsage]]:
+    session = scope.conversation.session
+    if scope.ledger.store.head(scope.ledger.workspace, session) is None:
         raise RequestError(
-            f"There is no session {session!r} in {used.book.workspace}.", code="unknown-session"
+            f"There is no session {session!r} in {scope.ledger.workspace}.", code="unknown-session"
         )
     if any(isinstance(pin, int) for pin in asked.pins):  # they count messages of the whole conversation
-        used.follow_all()
+        scope.follow_all()
     receipt = yield from compaction.compact(
-        used.snapshot,
-        used.conversation,
-        used.book,
+        scope.snapshot,
+        scope.conversation,
+        scope.ledger,
         pins=asked.pins,
         instructions=asked.instructions,
         overflow=asked.overflow,
         now=datetime.now().astimezone(),
     )
-    return receipt, _usage(used)
+    return receipt, _usage(scope)
 
 
-def undo(used: Used, compaction: str | None) -> protocol.TokenUsage:
-    used.book.undo(used.conversation.session, compaction)
-    return usage(used)
+def undo(scope: SessionScope, compaction: str | None) -> protocol.TokenUsage:
+    scope.ledger.undo(scope.conversation.session, compaction)
+    return usage(scope)
 
 
-def export(used: Used, form: str) -> str:
+def export(scope: SessionScope, form: str) -> str:
     from nexus_context.ledger import jsonl, markdown  # rarely needed
 
     write = {"jsonl": jsonl.lines, "markdown": markdown.pieces}.get(form)
     if write is None:
         raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")
-    session = used.conversation.session
-    return "".join(write(session, used.book.ledger.turns(used.book.workspace, session)))
+    session = scope.conversation.session
+    return "".join(write(session, scope.ledger.store.turns(scope.ledger.workspace, session)))
 
 
 def snapshot_of_nothing(inputs: LoadInputs) -> Snapshot:
@@ -175,25 +175,25 @@ def snapshot_of_nothing(inputs: LoadInputs) -> Snapshot:
     return snapshots.load(inputs.user_home, inputs)
 
 
-def _begin(used: Used, agent: str) -> None:
+def _begin(scope: SessionScope, agent: str) -> None:
     """Begin an agent's conversation in its name, unless another window just did."""
     try:
-        used.book.create(used.conversation.session, agent)
+        scope.ledger.create(scope.conversation.session, agent)
     except LedgerError as error:
         if error.code != "session-exists":
             raise
-    used.follow()
+    scope.follow()
 
 
-def _usage(used: Used) -> protocol.TokenUsage:
-    return _measured(used).usage
+def _usage(scope: SessionScope) -> protocol.TokenUsage:
+    return _measured(scope).usage
 
 
-def _measured(used: Used) -> Measured:
-    conversation = used.conversation
-    options = next_request.besides(used.snapshot, conversation, used.book)
+def _measured(scope: SessionScope) -> Measured:
+    conversation = scope.conversation
+    options = next_request.besides(scope.snapshot, conversation, scope.ledger)
     request = assembly.Request(options=options)
-    spent, wanted = context.measure(used.snapshot, conversation, used.locate, request)
+    spent, wanted = context.measure(scope.snapshot, conversation, scope.locate, request)
     return Measured(len(conversation.manager), spent, wanted)
 
 

@@ -34,7 +34,7 @@ from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_daemon.sessions.conversations import Answer, Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def read_by_compaction(snapshot: Snapshot) -> int:
 
 def follow(
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     snapshot: Snapshot,
     *,
     tokens: int | msgspec.UnsetType | None = msgspec.UNSET,
@@ -105,7 +105,7 @@ def follow(
     """
     if tokens is msgspec.UNSET:
         tokens = read_by_compaction(snapshot)
-    head = book.ledger.head(book.workspace, conversation.session)
+    head = ledger.store.head(ledger.workspace, conversation.session)
     known = conversation.head
     if head is None:
         if known is not None:
@@ -115,20 +115,20 @@ def follow(
         given_out = {} if known is not None else conversation.given_out
         conversation.forget()
         conversation.given_out = given_out
-        _read(conversation, book, snapshot, tokens)
+        _read(conversation, ledger, snapshot, tokens)
         return
     if known != head:
-        news = book.ledger.since(book.workspace, conversation.session, known)
+        news = ledger.store.since(ledger.workspace, conversation.session, known)
         if news is None:
-            _read(conversation, book, snapshot, tokens)
+            _read(conversation, ledger, snapshot, tokens)
             return
         added = [held for held in news if held.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
     if not _is_enough(conversation, tokens):
-        _read(conversation, book, snapshot, tokens)
+        _read(conversation, ledger, snapshot, tokens)
 
 
-def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Given) -> Answer:
+def append(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, given: Given) -> Answer:
     """Write a turn. A repeated key writes nothing; a parent that is not the last turn makes a fork.
 
     The conversation has been followed up to now.
@@ -147,20 +147,20 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
         counter=counter.name,
         opening=opening[0] if opening else None,
         key=given.key,
-        parent=_parent(conversation, book, given.parent),
+        parent=_parent(conversation, ledger, given.parent),
         model=given.model or record.get("model") or None,
         toolset=tuple(record.get("tools", ())),
         permissions=snapshot.effective.get("/permissions/level"),
         event=given.event,
         context=conversation.record,
-        options=_new_options(conversation, book),
+        options=_new_options(conversation, ledger),
     )
-    done = book.append(conversation.session, turn)
+    done = ledger.append(conversation.session, turn)
     answer = Answer(done.session, done.turn, done.forked)
     if not done.forked:  # a fork may be renamed or deleted meanwhile: the ledger knows
         conversation.remember(given.key, answer, len(given.messages))
     if not done.repeated:
-        _hand_over(conversation, book)
+        _hand_over(conversation, ledger)
     if done.repeated or done.forked:
         return answer
     conversation.record = None
@@ -172,23 +172,23 @@ def append(conversation: Conversation, book: Book, snapshot: Snapshot, given: Gi
         )
         _extend(conversation, made, range(done.before.messages, done.head.messages), done.head, counter)
     else:
-        follow(conversation, book, snapshot, tokens=conversation.loaded)
+        follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     return answer
 
 
-def _new_options(conversation: Conversation, book: Book) -> SessionOptions | None:
+def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOptions | None:
     """What the turn was made with, where the ledger does not have it as the conversation's."""
     options = conversation.options
-    return None if options == book.own_options(conversation.session) else options
+    return None if options == ledger.own_options(conversation.session) else options
 
 
-def _hand_over(conversation: Conversation, book: Book) -> None:
+def _hand_over(conversation: Conversation, ledger: FolderLedger) -> None:
     """The conversation went on: the messages of agents that were given out wait no more."""
     ids = [each for sent in conversation.given_out.values() for each in sent]
     conversation.given_out = {}
     if ids:
         try:
-            book.delivered(ids)
+            ledger.delivered(ids)
         except LedgerError as error:  # they come again rather than never
             logger.warning("messages of agents are not marked as delivered: %s", error)
 
@@ -232,10 +232,10 @@ def ranges(positions: Iterable[int]) -> Ranges:
     return tuple(found)
 
 
-def _read(conversation: Conversation, book: Book, snapshot: Snapshot, tokens: int | None) -> None:
+def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or as much of it as is needed."""
     first = conversation.head is None
-    history = _held(conversation, book, costs.model_of(snapshot, None)[1], tokens)
+    history = _held(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()
         return
@@ -250,12 +250,12 @@ def _read(conversation: Conversation, book: Book, snapshot: Snapshot, tokens: in
 
 
 def _held(
-    conversation: Conversation, book: Book, counter: TokenCounter, tokens: int | None
+    conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
 ) -> records.History | None:
     """Let the manager hold the history, or as much of it as is needed; None where there is none."""
     for more in range(TRIES):
         wanted = None if tokens is None else min(tokens << more, max(tokens, MOST_READ))
-        history = book.ledger.history(book.workspace, conversation.session, tokens=wanted)
+        history = ledger.store.history(ledger.workspace, conversation.session, tokens=wanted)
         if history is None:
             break
         conversation.manager.restore(
@@ -321,13 +321,13 @@ def _extend(
 
 
 def _parent(
-    conversation: Conversation, book: Book, parent: str | msgspec.UnsetType | None
+    conversation: Conversation, ledger: FolderLedger, parent: str | msgspec.UnsetType | None
 ) -> str | msgspec.UnsetType | None:
     """The parent; the last turn, where nothing but compactions and undos came since."""
     last = conversation.last_turn
     if not isinstance(parent, str) or parent == last:
         return parent
-    for turn in reversed(list(book.ledger.turns(book.workspace, conversation.session, last=LOOKED_BACK))):
+    for turn in reversed(list(ledger.store.turns(ledger.workspace, conversation.session, last=LOOKED_BACK))):
         if turn.type == "query":
             return last if turn.id == parent else parent
     return parent

@@ -28,7 +28,7 @@ from nexus_context.memory.settings import MemorySettings, settings_of
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # most turns have nothing that is remembered
     from nexus_context.memory.knowledge import Passage
@@ -60,7 +60,7 @@ NOTHING = Found()
 def gathered(
     snapshot: Snapshot,
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     request: Request,
     *,
     agent: str,
@@ -71,17 +71,17 @@ def gathered(
         return NOTHING
     settings = settings_of(snapshot.effective.get("/memory") or {})
     newest = not _shows_newest(conversation, settings.l1_messages)
-    if agent == MAIN and not passages and not newest and not _waits(book, agent):
+    if agent == MAIN and not passages and not newest and not _waits(ledger, agent):
         return NOTHING
     from nexus_context.memory import sources  # what it imports takes 30 ms
 
-    chosen: list[Source] = [_Inbox(book)]
+    chosen: list[Source] = [_Inbox(ledger)]
     if newest:
-        chosen.append(sources.MemorySource(book.levels))
+        chosen.append(sources.MemorySource(ledger.levels))
     if passages:
         chosen.append(sources.KnowledgeSource(lambda _: passages))
     query = sources.Query(
-        workspace=book.workspace,
+        workspace=ledger.workspace,
         now=time.time(),
         session=conversation.session,
         agent=agent,
@@ -104,7 +104,7 @@ def given_out(conversation: Conversation, agent: str, sent: Sequence[str]) -> No
 
 
 def answer(
-    book: Book,
+    ledger: FolderLedger,
     snapshot: Snapshot,
     session: str,
     tool: str,
@@ -117,8 +117,8 @@ def answer(
     return queries.run(
         tool,
         arguments,
-        levels=book.levels,
-        workspace=book.workspace,
+        levels=ledger.levels,
+        workspace=ledger.workspace,
         session=session,
         settings=settings,
     )
@@ -136,24 +136,24 @@ class _Inbox:
 
     name = "messages"
 
-    def __init__(self, book: Book) -> None:
-        self._book = book
+    def __init__(self, ledger: FolderLedger) -> None:
+        self._ledger = ledger
 
     def items(self, query: "Query") -> list[Item]:
         if query.agent is None:
             return []
         from nexus_context.memory import node_messages
 
-        ledger = self._book.ledger
+        ledger = self._ledger.store
         return node_messages.items(
             node_messages.inbox(ledger, query.workspace, query.agent, now=query.now, node=query.node)
         )
 
 
-def _waits(book: Book, agent: str) -> bool:
+def _waits(ledger: FolderLedger, agent: str) -> bool:
     """Whether messages wait for an agent, or that cannot be said: then who asks for them says why."""
     try:
-        return book.waits(agent)
+        return ledger.waits(agent)
     except RequestError:
         return True
 

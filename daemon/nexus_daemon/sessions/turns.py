@@ -35,7 +35,7 @@ from nexus_daemon.sessions.attachments import NONE as NO_ATTACHMENTS
 from nexus_daemon.sessions.attachments import Attachments, report_attachments
 from nexus_daemon.sessions.compaction import Steps, compact_if_it_helps
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
@@ -49,7 +49,7 @@ LARGEST_KEY = 64 * 1024
 def assemble(
     snapshot: Snapshot,
     conversation: Conversation,
-    book: Book,
+    ledger: FolderLedger,
     params: protocol.AssembleParams,
     folder: str,
     locate: Locator,
@@ -67,12 +67,12 @@ def assemble(
     now = datetime.now().astimezone()
     request = request_of(params, git, {} if agent is None else agent.parameters)
     if request.message is not None:
-        snapshot = next_request.snapshot_for_turn(snapshot, conversation, book, request.options, agent)
+        snapshot = next_request.snapshot_for_turn(snapshot, conversation, ledger, request.options, agent)
     request = next_request.without_repetition(request, snapshot)
-    sync.follow(conversation, book, snapshot, tokens=_needed(snapshot, request.options))
+    sync.follow(conversation, ledger, snapshot, tokens=_needed(snapshot, request.options))
     whose = params.agent or (MAIN if agent is None else agent.id)
     gathered = partial(
-        turn_memory.gathered, snapshot, conversation, book, request, agent=whose, passages=passages
+        turn_memory.gathered, snapshot, conversation, ledger, request, agent=whose, passages=passages
     )
     found = gathered().behind(attachments.items)
     context, cached = _assembled(snapshot, conversation, request, found, now)
@@ -81,7 +81,7 @@ def assemble(
     if _is_due(context, conversation, request):
         before = conversation.manager.revision
         known["compaction"], compacted = yield from compact_if_it_helps(
-            snapshot, conversation, book, context, now
+            snapshot, conversation, ledger, context, now
         )
         if conversation.manager.revision != before:
             found = gathered().behind(attachments.items)

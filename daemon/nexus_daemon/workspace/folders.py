@@ -22,7 +22,7 @@ from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon.agents.previews import MOST_DRAFTS, Configured, Draft, begin, configured, draft_of
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions.conversations import Conversations
-from nexus_daemon.sessions.ledger_writer import Book
+from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.reload import Job, Prepare, Reload
 
@@ -53,7 +53,7 @@ class Folder:
         self.name = name
         self.owners: dict[object, bool] = {}
         self.conversations = Conversations()
-        self.book: Book | None = None  # once a session was asked for
+        self.ledger: FolderLedger | None = None  # once a session was asked for
         self.focus: str | None = None
         self.choice: ModelChoice | None = None
         self.agents: Agents | None = None

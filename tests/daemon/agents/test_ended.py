@@ -173,10 +173,10 @@ def test_one_that_cannot_be_brought_back_is_not_the_folders_own(
         from nexus_context.ledger.records import NewAgent
 
         await ask("session/append", messages=SAID)
-        ledger: Any = desk.daemon.records.ledger
+        ledger: Any = desk.daemon.ledger_writer.store
         folder = next(iter(desk.daemon.folders))
-        assert folder.book is not None
-        ledger.start_agent(folder.book.workspace, NewAgent("api", None, {"no": "agent"}))
+        assert folder.ledger is not None
+        ledger.start_agent(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
         code, said = await ask.refused("context/assemble", agent="api", message="x")
         assert (code, said.startswith("Agent 'api' cannot be brought back")) == ("unknown-agent", True)
         assert "is not brought back" in caplog.text
@@ -202,7 +202,7 @@ def test_a_turn_of_the_folders_own_asks_nothing_about_names(
     async def story(desk: Desk, ask: Asking) -> None:
         await ask("agent/spawn", agentId="web", cwd="web")
         await start_and_end(ask)
-        ledger: Any = desk.daemon.records.ledger
+        ledger: Any = desk.daemon.ledger_writer.store
         asked: list[str] = []
         real = ledger.agent_names
 

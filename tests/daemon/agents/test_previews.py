@@ -422,7 +422,7 @@ def test_a_folder_that_is_removed_before_its_agents_are_made(
             asked.set()
             await never.wait()
 
-        monkeypatch.setattr(desk.daemon, "book", silent)
+        monkeypatch.setattr(desk.daemon, "folder_ledger", silent)
         desk.open(ask.talk, ZOE, BROKEN)
         await asyncio.wait_for(asked.wait(), TIMEOUT_S)
         desk.close(ask.talk, ZOE)
@@ -625,8 +625,8 @@ def test_nothing_is_written_for_it(tmp_path: Path) -> None:
         desk.open(ask.talk, ZOE, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         (folder,) = desk.daemon.folders
-        assert folder.book is not None
-        ledger, workspace = folder.book.ledger, folder.book.workspace
+        assert folder.ledger is not None
+        ledger, workspace = folder.ledger.store, folder.ledger.workspace
         version = ledger.version()
         edit(desk, ask.talk, ZOE, 2, MENDED)
         await shows(desk, ask.talk, ZOE, [])

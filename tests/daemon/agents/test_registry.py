@@ -617,7 +617,7 @@ def test_agents_are_followed_while_sessions_cannot_be_looked_at(
 
     async def story(desk: Desk, ask: Asking) -> None:
         other, there = await again(desk)
-        monkeypatch.setattr(other.daemon.records, "look", failing)
+        monkeypatch.setattr(other.daemon.ledger_writer, "look", failing)
         assert await there.ids() == []
         await ask("agent/spawn", agentId="api", cwd="api")
         await eventually(lambda: there.told() == [("api", "spawned")])

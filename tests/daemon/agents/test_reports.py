@@ -140,7 +140,7 @@ def test_where_nothing_waits_a_chat_does_not_look_for_it(
 
     async def story(desk: Desk, ask: Asking) -> None:
         assert await told(ask) == []
-        ledger: Any = desk.daemon.records.ledger
+        ledger: Any = desk.daemon.ledger_writer.store
         looked: list[str] = []
         real, where = ledger.inbox, ["first"]
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_looked_for_is_said_and_the_turn_is_made(
     async def story(desk: Desk, ask: Asking) -> None:
         await report(ask, "1")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.records.ledger, "inbox", fail)
+            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
             made = await ask("context/assemble", message="Go on.")
             assert made["metadata"]["memory"] == {"failures": ["messages: The disk failed."]}
             assert (await ask("session/append", **user("Go on.")))["count"] == 2
@@ -190,7 +190,7 @@ def test_what_was_written_is_acknowledged_whatever_else_fails(
         await ask("session/append", **user("First."))
         await report(ask, "1")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.records.ledger, "inbox", fail)
+            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
             await ask("session/append", **user("Go on."))
         said = [one["content"] for one in (await ask("session/messages"))["messages"]]
         assert said.count("Go on.") == 1

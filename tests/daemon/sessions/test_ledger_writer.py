@@ -8,22 +8,22 @@ import pytest
 from nexus_context.conversation.message import Message
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, Session, Turn
-from nexus_daemon.sessions.ledger_writer import Book, Change, Records, differences
+from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter, differences
 
 
 class Process:
-    """One process with its records and the book of /a; `told` is what it was told since it was last asked."""
+    """A process with its ledger writer and the ledger of /a; `told` returns the changes since the last call."""
 
     def __init__(self, state: Path) -> None:
         self._told: list[Change] = []
-        self.records = Records({"NEXUS_STATE": str(state)}, self._told.append)
-        self.book: Book = self.records.write(lambda: self.records.open("/a", path=None, url=None)).asked_by(
-            "me"
-        )
+        self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(state)}, self._told.append)
+        self.ledger: FolderLedger = self.ledger_writer.write(
+            lambda: self.ledger_writer.open("/a", path=None, url=None)
+        ).asked_by("me")
 
     def told(self) -> list[str]:
         """Each change as text, with who made it where that is known."""
-        self.records.write(self.records.look)
+        self.ledger_writer.write(self.ledger_writer.look)
         shown = [
             " ".join(filter(None, (str(one.by or "other"), one.reason, one.session, one.former)))
             for one in self._told
@@ -35,13 +35,13 @@ class Process:
         turn = NewTurn(messages=(Counted(Message("user", "x"), 1),), counter="c")
         if parent is not None:
             turn = NewTurn(messages=turn.messages, counter="c", parent=parent)
-        return self.book.append(session, turn).turn
+        return self.ledger.append(session, turn).turn
 
     def compact(self) -> None:
-        head = self.book.ledger.head("/a", "main")
+        head = self.ledger.store.head("/a", "main")
         assert head is not None
         summary = Counted(Message("user", "s"), 1)
-        self.book.compact(
+        self.ledger.compact(
             "main",
             NewCompaction(id=f"c{head.seq}", seq=head.seq, summary=summary, counter="c", kept=(), receipt={}),
         )
@@ -52,7 +52,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
     processes = Process(tmp_path), Process(tmp_path)
     yield processes
     for process in processes:
-        ended = process.records.close()
+        ended = process.ledger_writer.close()
         if ended is not None:
             ended.result()
 
@@ -63,27 +63,27 @@ def check(pair: tuple[Process, Process], *changes: str) -> None:
     assert one.told() == [f"me {change}" for change in changes]
     latest = {change.split()[1]: change for change in changes}  # between two looks only what is now is seen
     assert sorted(two.told()) == sorted(f"other {change}" for change in latest.values())
-    assert one.records._heads == two.records._heads
+    assert one.ledger_writer._heads == two.ledger_writer._heads
     assert one.told() == two.told() == []
 
 
 def test_every_change_is_told_to_both(pair: tuple[Process, Process]) -> None:
     one, _ = pair
-    one.book.create("main", None)
+    one.ledger.create("main", None)
     check(pair, "created main")
     first = one.say()
     check(pair, "appended main")
     one.compact()
     check(pair, "compacted main")
-    one.book.undo("main", None)
+    one.ledger.undo("main", None)
     check(pair, "undone main")
-    one.book.fork("main", "side", first)
+    one.ledger.fork("main", "side", first)
     check(pair, "forked side")
-    one.book.rename("side", "aside")
+    one.ledger.rename("side", "aside")
     check(pair, "renamed aside side")
-    one.book.clear("main")
+    one.ledger.clear("main")
     check(pair, "cleared main")
-    one.book.delete("main")
+    one.ledger.delete("main")
     check(pair, "deleted main")
 
 
@@ -118,10 +118,10 @@ def test_what_another_wrote_before_is_told_before(pair: tuple[Process, Process])
 def test_what_fails_is_not_told(pair: tuple[Process, Process]) -> None:
     one, two = pair
     for wrong in (
-        lambda: one.book.delete("x"),
-        lambda: one.book.fork("x", "y", None),
-        lambda: one.book.rename("x", "y"),
-        lambda: one.book.undo("x", None),
+        lambda: one.ledger.delete("x"),
+        lambda: one.ledger.fork("x", "y", None),
+        lambda: one.ledger.rename("x", "y"),
+        lambda: one.ledger.undo("x", None),
     ):
         with pytest.raises(LedgerError, match="no session 'x'"):
             wrong()
@@ -139,9 +139,9 @@ def test_names_are_known_without_reading(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.say("b")
     one.say("a")
-    assert (one.records.names("/a"), two.records.names("/a")) == (["a", "b"], [])
+    assert (one.ledger_writer.names("/a"), two.ledger_writer.names("/a")) == (["a", "b"], [])
     two.told()
-    assert (two.records.names("/a"), two.records.names("/other")) == (["a", "b"], [])
+    assert (two.ledger_writer.names("/a"), two.ledger_writer.names("/other")) == (["a", "b"], [])
 
 
 def test_what_could_not_be_read_is_told_at_the_next_look(
@@ -153,15 +153,15 @@ def test_what_could_not_be_read_is_told_at_the_next_look(
     two.told()
     for name in ("a", "b", "c"):
         one.say(name)
-    assert two.records.ledger is not None
-    read = two.records.ledger.turns
+    assert two.ledger_writer.store is not None
+    read = two.ledger_writer.store.turns
 
     def failing(workspace: str, session: str, **limits: int) -> Iterator[Turn]:
         if session == "b":
             raise LedgerError("The disk failed.", code="ledger-io")
         return read(workspace, session, **limits)
 
-    monkeypatch.setattr(two.records.ledger, "turns", failing)
+    monkeypatch.setattr(two.ledger_writer.store, "turns", failing)
     for _ in range(2):
         with pytest.raises(LedgerError, match="disk failed"):
             two.told()

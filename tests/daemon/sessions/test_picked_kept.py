@@ -345,7 +345,7 @@ def test_an_edit_reads_nothing_of_the_ledger(tmp_path: Path, monkeypatch: pytest
         talk = await desk.client()
         await pick(desk, talk, 2, **PICKED)
         await settled(desk, talk, 1_000, HOUSE)
-        ledger = desk.daemon.records.ledger
+        ledger = desk.daemon.ledger_writer.store
         reads: list[str] = []
         for name in ("options", "sessions", "head", "history"):
             real = getattr(type(ledger), name)

@@ -82,7 +82,7 @@ def test_a_cancelled_append_is_there_whole_or_not_at_all(tmp_path: Path) -> None
             held.set()
             go_on.wait(TIMEOUT_S)
 
-        desk.daemon.records.submit(hold)
+        desk.daemon.ledger_writer.submit(hold)
         assert await asyncio.to_thread(held.wait, TIMEOUT_S)
         append = {"workspaceFolder": desk.uri("/a"), "messages": [user("second")]}
         talk.send(call(2, "nexus/session/append", append))
@@ -105,10 +105,10 @@ def test_nothing_of_a_ledger_is_begun_before_a_session_is_asked_for(tmp_path: Pa
         talk = await desk.client()
         for number, method in enumerate(("context/preview", "context/layers", "config/effective", "status")):
             await desk.ask(talk, number, f"nexus/{method}")
-        assert desk.daemon.records.ledger is None
+        assert desk.daemon.ledger_writer.store is None
         assert not Path(desk.tree.path("/state")).exists()
         await desk.ask(talk, 9, "nexus/context/usage")
-        assert desk.daemon.records.ledger is not None
+        assert desk.daemon.ledger_writer.store is not None
 
     tell_story(tmp_path, story)
 
@@ -153,13 +153,13 @@ def test_nobody_looks_at_the_ledger_while_nobody_listens(
 
     async def story(desk: Desk) -> None:
         looks: list[int] = []
-        look = desk.daemon.records.look
+        look = desk.daemon.ledger_writer.look
 
         def counted() -> None:
             looks.append(1)
             look()
 
-        monkeypatch.setattr(desk.daemon.records, "look", counted)
+        monkeypatch.setattr(desk.daemon.ledger_writer, "look", counted)
         talk = await desk.client()
         await asyncio.sleep(0.05)
         assert looks == []
@@ -264,7 +264,7 @@ def test_an_append_says_that_nothing_is_kept(tmp_path: Path, monkeypatch: pytest
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/list")
-        monkeypatch.setattr(type(desk.daemon.records.ledger), "persists", property(lambda _: False))
+        monkeypatch.setattr(type(desk.daemon.ledger_writer.store), "persists", property(lambda _: False))
         done = await desk.ask(talk, 2, "nexus/session/append", messages=[user("a")])
         assert done["persists"] is False
 

@@ -23,8 +23,8 @@ from nexus_daemon.sessions import compaction, sync, turns
 from nexus_daemon.sessions import scope as jobs
 from nexus_daemon.sessions.compaction import embedded
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import Book, Change, Records
-from nexus_daemon.sessions.scope import Used
+from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
+from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.sync import Given
 from support.fixture import write_fixture
 from support.folders import load_folder
@@ -42,27 +42,29 @@ class Window:
         self.told: list[Change] = []
         self.root = root
         self.snapshot = snapshot
-        self.records = Records({"NEXUS_STATE": str(root / "state")}, self.told.append)
-        self.book: Book = self.records.write(lambda: self.records.open(str(root / "a"), path=None, url=None))
+        self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(root / "state")}, self.told.append)
+        self.ledger: FolderLedger = self.ledger_writer.write(
+            lambda: self.ledger_writer.open(str(root / "a"), path=None, url=None)
+        )
         self.conversation = Conversation("main")
 
     @property
-    def used(self) -> Used:
+    def scope(self) -> SessionScope:
         folder: Any = None  # no job asks for it
         locate = Locator(self.snapshot.layers, "utf-8")
-        return Used(folder, self.conversation, self.snapshot, self.book, locate)
+        return SessionScope(folder, self.conversation, self.snapshot, self.ledger, locate)
 
     def say(self, *contents: str, **more: Any) -> Any:
         messages = [
             Message("assistant" if number % 2 else "user", text) for number, text in enumerate(contents)
         ]
-        return jobs.append(self.used, Given(messages, **more))[0]
+        return jobs.append(self.scope, Given(messages, **more))[0]
 
     def compact(self) -> Any:
-        return embedded(jobs.compact(self.used, protocol.CompactParams("file:///a")))[0]
+        return embedded(jobs.compact(self.scope, protocol.CompactParams("file:///a")))[0]
 
     def held(self) -> list[Any]:
-        sync.follow(self.conversation, self.book, self.snapshot)
+        sync.follow(self.conversation, self.ledger, self.snapshot)
         return [message.content for message in self.conversation.manager.history.messages]
 
     def restarted(self) -> "Window":
@@ -70,7 +72,7 @@ class Window:
         return Window(self.root, self.snapshot)
 
     def close(self) -> None:
-        ended = self.records.close()
+        ended = self.ledger_writer.close()
         if ended is not None:
             ended.result()
 
@@ -131,7 +133,7 @@ def test_a_key_is_answered_with_its_turn_and_nothing_is_written() -> None:
         assert one.say("a", key="k") == two.say("a", key="k") == first
         assert one.say("a", key="l") != first
         assert two.held()[1:] == ["a", "a"]
-        two.used.book.clear("main")
+        two.scope.ledger.clear("main")
         assert one.say("a", key="k") != first  # it went with what was cleared
         assert one.held()[1:] == ["a"]
 
@@ -157,7 +159,7 @@ def test_a_compaction_of_nexus_makes_no_fork() -> None:
         seen = window.say("What was that?", "This.").turn
         window.compact()
         assert window.say("On.", parent=seen).forked is False
-        window.used.book.undo("main", None)
+        window.scope.ledger.undo("main", None)
         assert window.say("On.", parent=window.conversation.last_turn).forked is False
 
 
@@ -179,12 +181,12 @@ def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
         check(two)
         two.say("On.")
         assert one.held() == [*after, "On."]
-        assert jobs.undo(one.used, receipt.id).total == jobs.usage(two.used).total
+        assert jobs.undo(one.scope, receipt.id).total == jobs.usage(two.scope).total
         assert one.held() == two.held() == [*before, "On."]
         assert [window.conversation.kept_whole for window in (one, two)] == [True, True]
         check(two)
         with pytest.raises(LedgerError, match="no compaction"):
-            jobs.undo(two.used, None)
+            jobs.undo(two.scope, None)
         two.compact()
         assert one.held() == two.held()
         assert [window.conversation.kept_whole for window in (one, two)] == [False, False]
@@ -226,7 +228,7 @@ def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytes
         assert held[1:-2] == before[receipt.replaced_messages :]  # nothing but what it summarized is gone
         assert held == two.held()
         check(one)
-        jobs.undo(two.used, receipt.id)
+        jobs.undo(two.scope, receipt.id)
         assert one.held() == [*before, *late]
         check(one)
 
@@ -258,10 +260,10 @@ def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
     monkeypatch.setattr(sync, "READ_TOKENS", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        steps = jobs.compact(two.used, protocol.CompactParams("file:///a"))
+        steps = jobs.compact(two.scope, protocol.CompactParams("file:///a"))
         draft = next(steps)
         assert draft.plan.missing
-        two.used.follow_all()
+        two.scope.follow_all()
         assert not two.conversation.manager.history.gap.messages
         for text in late:
             two.say(text)
@@ -274,8 +276,8 @@ def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
         assert len(two.held()) == 1 + kept
         assert one.held() == two.held()
         check(two)
-        jobs.undo(one.used, receipt.id)
-        one.used.follow_all()
+        jobs.undo(one.scope, receipt.id)
+        one.scope.follow_all()
         assert len(one.conversation.positions) == receipt.replaced_messages + kept
 
 
@@ -317,8 +319,8 @@ def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest
         assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
         assert one.conversation.compaction == two.conversation.compaction is not None
         assert one.held() == two.held()
-        ledger = one.book.ledger
-        types = [turn.type for turn in ledger.turns(one.book.workspace, "main")]
+        ledger = one.ledger.store
+        types = [turn.type for turn in ledger.turns(one.ledger.workspace, "main")]
         assert types.count("compaction") == 1
 
 
@@ -332,13 +334,13 @@ def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch)
 
         with monkeypatch.context() as patch:
             for method in ("append", "compact", "clear"):
-                patch.setattr(window.book.ledger, method, full)
+                patch.setattr(window.ledger.store, method, full)
             with pytest.raises(LedgerError, match="no room"):
                 window.say("lost", key="k")
             with pytest.raises(LedgerError, match="no room"):
                 window.compact()
             with pytest.raises(LedgerError, match="no room"):
-                jobs.clear(window.used)
+                jobs.clear(window.scope)
             assert window.held() == before
             made, compacted = embedded(turns.assemble(*asked(window)))
             assert not compacted
@@ -352,7 +354,7 @@ def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch)
 def asked(window: Window, *, strategy: str | None = None) -> Any:
     options = protocol.AssembleOptions(truncation_strategy=strategy)
     params = protocol.AssembleParams("file:///a", message="Go on.", options=options)
-    return window.snapshot, window.conversation, window.book, params, "file:///a", window.used.locate
+    return window.snapshot, window.conversation, window.ledger, params, "file:///a", window.scope.locate
 
 
 def test_a_turn_has_what_it_was_made_of() -> None:
@@ -361,7 +363,7 @@ def test_a_turn_has_what_it_was_made_of() -> None:
         made, _ = embedded(turns.assemble(*asked(window)))
         window.say("Go on.", "Yes.", event={"id": "e1"})
         window.say("b", model="other")
-        third, second, first = reversed(list(window.book.ledger.turns(window.book.workspace, "main")))
+        third, second, first = reversed(list(window.ledger.store.turns(window.ledger.workspace, "main")))
         assert (first.context, first.model) == (None, None)
         assert (second.context, second.model) == (made.metadata["contextJson"], "gpt-4o")
         assert (second.event, second.permissions) == ({"id": "e1"}, "trusted")
@@ -373,12 +375,12 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
     monkeypatch.setattr(sync, "LEAST_READ", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        usage = jobs.usage(two.used)
+        usage = jobs.usage(two.scope)
         gap = two.conversation.manager.gap
         assert gap[0] > 50
         assert len(two.conversation.manager) == len(one.conversation.manager) == 121
         assert usage.total <= usage.available
-        appended = jobs.append(two.used, Given([Message("user", "more")]))[1]
+        appended = jobs.append(two.scope, Given([Message("user", "more")]))[1]
         assert appended is not None
         assert appended.count == 122
         assert page_of(two, 3) == page_of(one, 3)
@@ -410,10 +412,10 @@ def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
             call = ToolCall(f"c{number}", "run", {})
             if role == "tool":
                 result = Message("tool", "word " * 300, tool_call_id=call.id)
-                jobs.append(writer.used, Given([Message("assistant", None, (call,)), result]))
+                jobs.append(writer.scope, Given([Message("assistant", None, (call,)), result]))
             else:
-                jobs.append(writer.used, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
-        whole.used.follow_all()
+                jobs.append(writer.scope, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
+        whole.scope.follow_all()
         sent = [
             embedded(turns.assemble(*asked(window, strategy="oldest_first")))[0] for window in (part, whole)
         ]
@@ -428,14 +430,14 @@ def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
         for window in (one, two, one):
             window.conversation = Conversation("main")  # has looked before the others wrote
             given_now = Given([Message("user", "x")])
-            sync.append(window.conversation, window.book, window.snapshot, given_now)
+            sync.append(window.conversation, window.ledger, window.snapshot, given_now)
             check(window)
         assert one.held() == two.held()
         assert [str(one).startswith("[Session started") for one in one.held()] == [True, False, False, False]
 
 
 def page_of(window: Window, limit: int, before: int | None = None) -> Any:
-    return jobs.page(window.used, limit, before)
+    return jobs.page(window.scope, limit, before)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -483,8 +485,8 @@ def test_memory_is_what_the_ledger_holds(steps: list[tuple[int, str]]) -> None:
                 )
         for window in opened:
             check(window)
-            window.records.write(window.records.look)
-        assert opened[0].records._heads == opened[1].records._heads
+            window.ledger_writer.write(window.ledger_writer.look)
+        assert opened[0].ledger_writer._heads == opened[1].ledger_writer._heads
 
 
 def act(window: Window, step: str, number: int) -> None:
@@ -495,26 +497,26 @@ def act(window: Window, step: str, number: int) -> None:
     elif step == "compact":
         window.compact()
     elif step == "undo":
-        jobs.undo(window.used, None)
+        jobs.undo(window.scope, None)
     elif step == "clear":
-        jobs.clear(window.used)
+        jobs.clear(window.scope)
     elif step == "delete":
-        window.book.delete("main")
+        window.ledger.delete("main")
         window.conversation.forget()
     elif step == "usage":
-        jobs.usage(window.used)
+        jobs.usage(window.scope)
     else:
-        jobs.all_messages(window.used)
+        jobs.all_messages(window.scope)
 
 
 def test_a_ledger_on_a_server_is_not_possible_yet(tmp_path: Path) -> None:
-    records = Records({"NEXUS_STATE": str(tmp_path)}, print)
+    writer = LedgerWriter({"NEXUS_STATE": str(tmp_path)}, print)
     with pytest.raises(LedgerError, match=r"ledger\.url"):
-        records.write(lambda: records.open("/a", path=None, url="postgresql://x"))
+        writer.write(lambda: writer.open("/a", path=None, url="postgresql://x"))
     assert list(tmp_path.iterdir()) == []
-    own = records.write(lambda: records.open("/a", path=str(tmp_path / "deep" / "own.db"), url=None))
-    assert own.ledger.location == str(tmp_path / "deep" / "own.db")
-    ended = records.close()
+    own = writer.write(lambda: writer.open("/a", path=str(tmp_path / "deep" / "own.db"), url=None))
+    assert own.store.location == str(tmp_path / "deep" / "own.db")
+    ended = writer.close()
     assert ended is not None
     ended.result()
     with pytest.raises(LedgerError, match="is ending"):
@@ -525,5 +527,5 @@ def test_the_open_ledger_is_the_one_that_a_library_opens(tmp_path: Path) -> None
     with windows(1, tmp_path) as (window,):
         window.say("a")
         other = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
-        assert [one.name for one in other.sessions(window.book.workspace)] == ["main"]
+        assert [one.name for one in other.sessions(window.ledger.workspace)] == ["main"]
         other.close()

@@ -249,7 +249,7 @@ def test_looking_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")])
-        ledger: Any = desk.daemon.records.ledger
+        ledger: Any = desk.daemon.ledger_writer.store
         for method in ("turns", "inbox", "find"):
             monkeypatch.setattr(ledger, method, None)
         await check(desk, talk, 2, message="Go on.")
@@ -267,11 +267,11 @@ def test_what_fails_is_said_and_the_turn_is_made(tmp_path: Path, monkeypatch: py
         talk = await desk.client()
         await send(desk, talk, 1, "hello")
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.records.ledger, "inbox", fail)
+            patch.setattr(desk.daemon.ledger_writer.store, "inbox", fail)
             made = await check(desk, talk, 2, agent="worker", message="Go on.")
             assert made["metadata"]["memory"] == {"failures": ["messages: The disk failed."]}
         with monkeypatch.context() as patch:
-            patch.setattr(desk.daemon.records.ledger, "delivered", fail)
+            patch.setattr(desk.daemon.ledger_writer.store, "delivered", fail)
             await check(desk, talk, 3, "message from planner", agent="worker", message="Go on.")
             assert await desk.ask(talk, 5, "nexus/session/append", messages=[user("Go on.")])
         assert await waiting(desk, talk, 4) == ["hello"]  # it comes again rather than never
