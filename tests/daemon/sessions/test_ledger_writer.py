@@ -12,7 +12,7 @@ from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWrit
 
 
 class Process:
-    """A process with its ledger writer and the ledger of /a; `told` returns the changes since the last call."""
+    """One process with its writer and the ledger of /a; `told` returns what changed since the last call."""
 
     def __init__(self, state: Path) -> None:
         self._told: list[Change] = []
