@@ -1,8 +1,9 @@
 /** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
 import * as vscode from "vscode";
 import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { exactly, plural } from "./figures";
+import { about, exactly, plural } from "./figures";
 import { isFolder, MAIN } from "./focus";
+import { nextUsage } from "./nextUsage";
 import type { Receipt, SearchHit, SessionInfo } from "./protocol";
 import { changeText, lossText } from "./receipt";
 import type { Transcripts } from "./transcript";
@@ -174,8 +175,11 @@ async function lastCompaction(tools: Tools, workspaceFolder: string, session: st
 
 async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {
   const params = { workspaceFolder: place.workspaceFolder, session, ...(compaction ? { compaction } : {}) };
-  const { usage } = await tools.request("undoing", "nexus/session/undoCompaction", params);
-  void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${exactly(usage.total)} tokens.`);
+  await tools.request("undoing", "nexus/session/undoCompaction", params);
+  const { workspaceFolder } = place;
+  const usage = await nextUsage(tools.nexus, tools.nextTurn, { workspaceFolder, session });
+  const tokens = `${about(usage)}${exactly(usage.total)} tokens`;
+  void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${tokens}.`);
 }
 
 /** The conversation that is meant: the menu's, else the one that is shown; of an agent that is viewed, its own. */
@@ -221,7 +225,7 @@ function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & 
     description: [
       plural(one.turns, "turn"),
       plural(one.messages, "message"),
-      plural(one.tokens, "token"),
+      `${one.tokens === 0 ? "" : "≈ "}${plural(one.tokens, "token")}`, // as messages were counted when they came
       ...from,
     ].join(" · "),
     ...(one.updated ? { detail: `changed ${new Date(one.updated).toLocaleString()}` } : {}),
