@@ -177,7 +177,7 @@ function freeName(base: string, live: readonly AgentInfo[]): string {
 /** What is wrong with an agent's name. */
 export function wrongAgent(name: string, live: readonly AgentInfo[]): string | undefined {
   if (name === "") return "Type a name.";
-  if (/\p{Cc}/u.test(name)) return "One line of plain text, please.";
+  if (/\p{Cc}/u.test(name)) return "Use one line of plain text.";
   if (live.some((agent) => agent.agentId === name)) return `The agent ${name} is live already.`;
   return undefined;
 }

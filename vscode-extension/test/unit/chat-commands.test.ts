@@ -63,7 +63,7 @@ describe("/compact", () => {
       [
         "Conversation **main**: 21 messages became a summary by extractive, 1,675 → 535 tokens.",
         "",
-        "What stood in the old messages and stands nowhere now:",
+        "What was in the old messages and is nowhere in the conversation now:",
         "",
         "- **1 path**: auth/tokens.py",
       ].join("\n"),

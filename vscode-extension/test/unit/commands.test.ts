@@ -210,12 +210,12 @@ test("a receipt says what is lost, listed or not", () => {
   const text = receiptText("main", RECEIPT, true);
   expect(text).toContain("### Paths (3)\n\n- `a'b.py`\n- … 2 more");
   expect(text).toContain("- state: in force\n");
-  expect(text).toContain("- asked before: editor: no model");
+  expect(text).toContain("- failed before: editor: no model");
   expect(text).not.toContain("Errors");
   const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
-  expect(lossText(whole)).toBe("nothing that counts is lost");
+  expect(lossText(whole)).toBe("nothing that matters is lost");
   expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by editor (gpt-4.1), ");
-  expect(receiptText("main", whole, false)).toContain("Nothing that counts.");
+  expect(receiptText("main", whole, false)).toContain("Nothing that matters.");
 });
 
 test("while an agent is viewed, its conversation is meant; who chooses another one views it no more", async () => {
@@ -256,9 +256,9 @@ test("what the daemon refuses is said; without a server the way is a restart", a
 });
 
 test.each([
-  ["plan", "There is a conversation"],
+  ["plan", "already exists"],
   ["", "Type a name"],
-  ["a\nb", "One line"],
+  ["a\nb", "one line"],
   ["new", undefined],
 ])("the name %j: %s", (name, wrong) => {
   const said = wrongName(name, new Set(["plan"]));
