@@ -112,8 +112,9 @@ test("a file that is not read says why, and its quick fix has it read; one that 
   );
   const one = (name: string) => files.find(({ uri }) => uri.endsWith(name));
   expect([one(always)?.status, one(some)?.status]).toEqual(["loaded", "conditional"]);
-  const tokens = one(some)?.tokens;
-  await showsLenses([`${tokens} tokens · sent with turns about files that match **/*.py`]);
+  const { model } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+  const { total } = await other.request("nexus/tokens/count", { texts: ["Type everything."], model });
+  await showsLenses([`${total} tokens · sent with turns about files that match **/*.py`]);
   await bench.openFile(always);
   await until(
     () => lenses(bench),
