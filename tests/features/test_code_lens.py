@@ -22,6 +22,8 @@ from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
 NOTHING = "not sent: it says nothing, or all of it is in the prompt through another file"
+CURSOR = "not sent: it is an instruction file of Cursor."
+BELOW = "it is for packages/api; an agent or a window of that folder reads it"
 SKILL = "//- /a/.nexus3/skills/dive/SKILL.md\n---\nname: dive\ndescription: Dives.\n---\n# How$0\nDown.\n"
 MODEL = '//- /a/.nexus3/config.json\n{"provider": {"model": "MODEL"}, "context": {"max_tokens": 2000}MORE}\n'
 
@@ -243,6 +245,14 @@ def test_an_imported_file_has_lenses_of_its_own(tmp_path: Path) -> None:
                 )
             ],
         ),
+        (
+            "//- /a/AGENTS.md\nx\n//- /a/.cursorrules\nNo default exports.$0\n",
+            "",
+            [("0:0-0", f"{CURSOR} Move its text to a file that is read, such as AGENTS.md")],
+        ),
+        ("//- /a/packages/api/AGENTS.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
+        ("//- /a/packages/api/.claude/CLAUDE.md\n# API$0\n", "", [("0:0-0", f"not sent: {BELOW}")]),
+        ("//- /a/packages/api/README.md\n# API$0\n", "", []),
         ("//- /a/other.txt\n# Not ours$0\n", "", []),
         ("//- /a/.nexus3/mcp.json\n{}$0\n", "", []),
     ],

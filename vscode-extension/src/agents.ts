@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { about, exactly, percentText } from "./figures";
+import { listAgents, withNextUsage } from "./nextUsage";
 import type { AgentInfo, Role, SpawnParams } from "./protocol";
 
 const LONGEST_MESSAGE = 16_000;
@@ -51,8 +52,10 @@ async function spawnAgent(tools: Tools, subject: Subject): Promise<void> {
     ...(task ? { task } : {}),
     ...(subject.agent ? { parent: subject.agent } : {}),
   };
-  const spawned = await tools.request("spawning an agent", "nexus/agent/spawn", params);
-  const line = `${agentId} is there: ${about(spawned.usage)}${exactly(spawned.usage.total)} tokens, ${percentText(spawned.usage.percent)} of its window.`;
+  const { nexus, nextTurn } = tools;
+  const agent = await tools.request("spawning an agent", "nexus/agent/spawn", params);
+  const { usage } = await withNextUsage(nexus, nextTurn, place.workspaceFolder, agent);
+  const line = `${agentId} is there: ${about(usage)}${exactly(usage.total)} tokens, ${percentText(usage.percent)} of its window.`;
   void vscode.window.showInformationMessage(line, "View as").then((chosen) => {
     if (chosen) lookAs(tools, place, agentId);
   });
@@ -112,8 +115,10 @@ function lookAs(tools: Tools, place: Place, agent: string | undefined): void {
   tools.focus.setAgent(agent);
 }
 
-async function agentsOf(tools: Tools, place: Place): Promise<AgentInfo[]> {
-  return (await tools.request("agents", "nexus/agent/list", { workspaceFolder: place.workspaceFolder })).agents;
+function agentsOf({ nexus, nextTurn }: Tools, place: Place): Promise<AgentInfo[]> {
+  const options = { location: vscode.ProgressLocation.Window, title: "Nexus: agents" };
+  const list = () => listAgents(nexus, nextTurn, place.workspaceFolder);
+  return Promise.resolve(vscode.window.withProgress(options, list));
 }
 
 async function pickAgent(tools: Tools, place: Place, title: string): Promise<string> {
@@ -172,7 +177,7 @@ function freeName(base: string, live: readonly AgentInfo[]): string {
 /** What is wrong with an agent's name. */
 export function wrongAgent(name: string, live: readonly AgentInfo[]): string | undefined {
   if (name === "") return "Type a name.";
-  if (/\p{Cc}/u.test(name)) return "One line of plain text, please.";
+  if (/\p{Cc}/u.test(name)) return "Use one line of plain text.";
   if (live.some((agent) => agent.agentId === name)) return `The agent ${name} is live already.`;
   return undefined;
 }

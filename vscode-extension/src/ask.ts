@@ -1,7 +1,7 @@
 /** What commands need of the editor: who they are about, questions, progress, failures. */
 import * as vscode from "vscode";
 import { nameOf } from "./focus";
-import { type Focus, type Nexus, NexusError } from "./nexus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
 import type { Documents } from "./prompt";
 import type { Requests } from "./protocol";
 import { REMEDIES, type RemedyId } from "./remedies";
@@ -29,6 +29,7 @@ export interface Place {
 export interface Tools {
   readonly nexus: Nexus;
   readonly focus: Focus;
+  readonly nextTurn: NextTurn;
   readonly documents: Pick<Documents, "show">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
   place(subject: Subject): Promise<Place>;
@@ -62,10 +63,11 @@ export function subjectOf(argument: unknown): Subject {
   };
 }
 
-export function makeTools(nexus: Nexus, focus: Focus, documents: Pick<Documents, "show">): Tools {
+export function makeTools(nexus: Nexus, focus: Focus, nextTurn: NextTurn, documents: Pick<Documents, "show">): Tools {
   return {
     nexus,
     focus,
+    nextTurn,
     documents,
     async place(subject) {
       const folder = subject.folder ? vscode.Uri.parse(subject.folder) : (focus.folder ?? (await askFolder()));

@@ -7,7 +7,7 @@ import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools }
 import { exactly, plural } from "./figures";
 import { foldersOnDisk } from "./focus";
 import { modelCommands } from "./model";
-import type { Focus, Nexus } from "./nexus";
+import type { Focus, NextTurn, Nexus } from "./nexus";
 import type { Documents, Kind } from "./prompt";
 import type { TokenCounts } from "./protocol";
 import { pythonPage } from "./remedies";
@@ -31,10 +31,11 @@ export function registerCommands(
   context: vscode.ExtensionContext,
   nexus: Nexus,
   focus: Focus,
+  nextTurn: NextTurn,
   channels: Channels,
   transcripts: Pick<Transcripts, "show">,
 ): vscode.Disposable {
-  const tools = makeTools(nexus, focus, channels.documents);
+  const tools = makeTools(nexus, focus, nextTurn, channels.documents);
   const all: Commands = {
     ...viewCommands(tools),
     ...folderCommands(tools),

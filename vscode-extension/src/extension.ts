@@ -31,7 +31,7 @@ export function activate(context: vscode.ExtensionContext): { readonly nexus: Ne
     stateInContext(nexus),
     transcripts,
     documents,
-    registerCommands(context, nexus, focus, { ...server, documents }, transcripts),
+    registerCommands(context, nexus, focus, nextTurn, { ...server, documents }, transcripts),
     registerStatus(nexus, focus, nextTurn),
     registerPanel(context, nexus, focus, nextTurn, documents),
     registerLenses(nexus, documents, (source) => vscode.commands.executeCommand("nexus.panel.revealFile", source)),

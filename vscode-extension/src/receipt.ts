@@ -33,7 +33,7 @@ export function changeText(receipt: Receipt): string {
 /** `lost: 2 paths, 1 error`. */
 export function lossText(receipt: Receipt): string {
   const lost = KINDS.filter((kind) => lostCount(receipt, kind) > 0).map((kind) => lostText(receipt, kind));
-  return lost.length > 0 ? `lost: ${lost.join(", ")}` : "nothing that counts is lost";
+  return lost.length > 0 ? `lost: ${lost.join(", ")}` : "nothing that matters is lost";
 }
 
 /** The whole receipt as Markdown. */
@@ -44,15 +44,15 @@ export function receiptText(session: string, receipt: Receipt, inForce: boolean)
     "",
     `- id: ${receipt.id}`,
     `- when: ${receipt.created}`,
-    `- state: ${inForce ? "in force" : "taken back: the messages are there again"}`,
+    `- state: ${inForce ? "in force" : "undone: the messages are back"}`,
     `- why: ${receipt.reason}`,
     `- by: ${writerOf(receipt)}`,
     `- messages replaced: ${exactly(receipt.replacedMessages)}`,
     `- tokens: ${exactly(receipt.tokensBefore)} → ${exactly(receipt.tokensAfter)}`,
-    ...receipt.failures.map((failure) => `- asked before: ${failure}`),
+    ...receipt.failures.map((failure) => `- failed before: ${failure}`),
     "",
-    "## Lost: it stands nowhere any more",
-    ...(lost.length > 0 ? lost : ["", "Nothing that counts."]),
+    "## Lost: no longer anywhere in the conversation",
+    ...(lost.length > 0 ? lost : ["", "Nothing that matters."]),
     "",
   ].join("\n");
 }

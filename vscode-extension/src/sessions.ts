@@ -1,8 +1,9 @@
 /** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
 import * as vscode from "vscode";
 import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { exactly, plural } from "./figures";
+import { about, exactly, plural } from "./figures";
 import { isFolder, MAIN } from "./focus";
+import { nextUsage } from "./nextUsage";
 import type { Receipt, SearchHit, SessionInfo } from "./protocol";
 import { changeText, lossText } from "./receipt";
 import type { Transcripts } from "./transcript";
@@ -57,7 +58,7 @@ async function forkSession(tools: Tools, subject: Subject): Promise<void> {
   const [place, session] = await meant(tools, subject);
   const { turn } = subject;
   const shared = turn === undefined ? "all turns" : `the turns up to ${turn.slice(turn.lastIndexOf("-") + 1)}`;
-  const prompt = `It shares ${shared} of "${session}"; nothing is copied, and both go on by themselves.`;
+  const prompt = `It shares ${shared} of "${session}"; nothing is copied, and each goes its own way.`;
   const to = await askName(tools, place, { title: `Fork "${session}"`, prompt, value: `${session} 2` });
   const { workspaceFolder } = place;
   await tools.request("forking", "nexus/session/fork", { workspaceFolder, session, to, ...(turn ? { turn } : {}) });
@@ -74,7 +75,7 @@ async function renameSession(tools: Tools, subject: Subject): Promise<void> {
 
 async function clearSession(tools: Tools, subject: Subject): Promise<void> {
   const [place, session] = await meant(tools, subject);
-  const detail = "It begins anew, without its messages. What was said can still be found by a search.";
+  const detail = "It starts over without its messages. Searches still find what was said.";
   await confirm(`Clear the conversation "${session}"?`, detail, "Clear");
   await tools.request("clearing", "nexus/session/clear", { workspaceFolder: place.workspaceFolder, session });
 }
@@ -82,8 +83,7 @@ async function clearSession(tools: Tools, subject: Subject): Promise<void> {
 async function deleteSession(tools: Tools, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
   const session = subject.session ?? (await pickSession(tools, place, "Delete Conversation"));
-  const detail =
-    "It is removed from the disk and from what is searched, for good. Turns that a fork shares stay there.";
+  const detail = "This removes it from the disk and from searches for good. A fork keeps the turns that it shares.";
   await confirm(`Delete the conversation "${session}"?`, detail, "Delete");
   await tools.request("deleting", "nexus/session/delete", { workspaceFolder: place.workspaceFolder, session });
   if (isFocused(tools, place, session)) tools.focus.setSession(MAIN);
@@ -121,7 +121,9 @@ async function searchSessions(tools: Tools, transcripts: Pick<Transcripts, "show
   const params = { workspaceFolder: place.workspaceFolder, query, limit: MOST_HITS };
   const { hits } = await tools.request("searching", "nexus/session/search", params);
   if (hits.length === 0) {
-    await vscode.window.showInformationMessage(`No message of this folder's conversations has all of: ${query}`);
+    await vscode.window.showInformationMessage(
+      `No message in this folder's conversations contains all of these words: ${query}`,
+    );
     return;
   }
   const { hit } = await pick(hits.map(hitItem), `${plural(hits.length, "message")} for ${query}`, "Which message?");
@@ -174,8 +176,11 @@ async function lastCompaction(tools: Tools, workspaceFolder: string, session: st
 
 async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {
   const params = { workspaceFolder: place.workspaceFolder, session, ...(compaction ? { compaction } : {}) };
-  const { usage } = await tools.request("undoing", "nexus/session/undoCompaction", params);
-  void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${exactly(usage.total)} tokens.`);
+  await tools.request("undoing", "nexus/session/undoCompaction", params);
+  const { workspaceFolder } = place;
+  const usage = await nextUsage(tools.nexus, tools.nextTurn, { workspaceFolder, session });
+  const tokens = `${about(usage)}${exactly(usage.total)} tokens`;
+  void vscode.window.showInformationMessage(`The messages of "${session}" are back: ${tokens}.`);
 }
 
 /** The conversation that is meant: the menu's, else the one that is shown; of an agent that is viewed, its own. */
@@ -221,7 +226,7 @@ function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & 
     description: [
       plural(one.turns, "turn"),
       plural(one.messages, "message"),
-      plural(one.tokens, "token"),
+      `${one.tokens === 0 ? "" : "≈ "}${plural(one.tokens, "token")}`, // as messages were counted when they came
       ...from,
     ].join(" · "),
     ...(one.updated ? { detail: `changed ${new Date(one.updated).toLocaleString()}` } : {}),
@@ -249,7 +254,7 @@ async function askName(
 /** What is wrong with a conversation's name, as the daemon would say it later. */
 export function wrongName(name: string, taken: ReadonlySet<string>, own?: string): string | undefined {
   if (name === "") return "Type a name.";
-  if (/\p{Cc}/u.test(name)) return "One line of plain text, please.";
-  if (taken.has(name) && name !== own) return `There is a conversation "${name}" already.`;
+  if (/\p{Cc}/u.test(name)) return "Use one line of plain text.";
+  if (taken.has(name) && name !== own) return `A conversation named "${name}" already exists.`;
   return undefined;
 }

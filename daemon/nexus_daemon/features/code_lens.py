@@ -13,12 +13,14 @@
 Counting a long text the first time takes long: for worker threads.
 """
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context import assembly
 from nexus_context.budget import usage
 from nexus_context.errors import Span
 from nexus_context.layers.model import LayerFile
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES
 from nexus_context.prompt.file_parts import Placed, alone, counted_shares, placed
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
@@ -155,8 +157,22 @@ def _why_not(snapshot: "Snapshot", path: str) -> str | None:
     status = next((file.status for file in files if file.path == path and file.kind not in SETTINGS), None)
     if status == "loaded":
         return "it says nothing, or all of it is in the prompt through another file"
-    skipped = next((one.reason for one in snapshot.layers.not_read if one.path == path), None)
-    return NOT_SENT.get(status or "", skipped)
+    reason = next((one.reason for one in snapshot.layers.not_read if one.path == path), None)
+    if status in NOT_SENT or reason is None:
+        return NOT_SENT.get(status or "") or _whose(snapshot, path)
+    return f"it {reason}"
+
+
+def _whose(snapshot: "Snapshot", path: str) -> str | None:
+    """Where an instruction file below the folder is read; None for any other file."""
+    directory, name = os.path.split(path)
+    if os.path.basename(directory) in ASSISTANT_DIRECTORIES:
+        directory = os.path.dirname(directory)
+    names = snapshot.layers.effective.get("/context/instruction_files") or ()
+    below = os.path.relpath(directory, snapshot.folder)
+    if name not in names or below == os.curdir or below.split(os.sep, 1)[0] == os.pardir:
+        return None
+    return f"it is for {below}; an agent or a window of that folder reads it"
 
 
 def shown(tokens: int, counter: TokenCounter) -> str:

@@ -1,7 +1,8 @@
 /** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
 import * as vscode from "vscode";
-import type { Focus, Nexus } from "../nexus";
-import type { AgentInfo, InFolder } from "../protocol";
+import { listAgents, withNextUsage } from "../nextUsage";
+import type { Focus, NextTurn, Nexus } from "../nexus";
+import type { AgentInfo, InFolder, TokenUsage } from "../protocol";
 import type { Told } from "./follow";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
@@ -12,6 +13,7 @@ import { receiptAction, undoAction } from "./turn";
 export interface Chat {
   nexus: Nexus;
   focus: Focus;
+  nextTurn: NextTurn;
   threads: Threads;
 }
 
@@ -124,13 +126,14 @@ function listFiles(stream: vscode.ChatResponseStream, title: string, uris: reado
 // ---------------------------------------------------------------- agents
 
 async function agent(chat: Chat, call: Call): Promise<Told | Task> {
-  const { nexus, focus, threads } = chat;
+  const { nexus, focus, nextTurn, threads } = chat;
   const { request, context: history, stream, token } = call;
   const mark = threads.markIn(history);
   const folder = threads.folderOf(mark);
+  const cancellable: Pick<Nexus, "request"> = { request: (method, params) => nexus.request(method, params, token) };
   const [, word = "", task = ""] = /^(\S*)\s*([\s\S]*)$/u.exec(request.prompt.trim()) ?? [];
-  const { agents } = await nexus.request("nexus/agent/list", { workspaceFolder: folder }, token);
   if (word === "") {
+    const agents = await listAgents(cancellable, nextTurn, folder);
     showAgents(call, folder, agents, focus.folder?.toString() === folder ? focus.agent : undefined);
     return toldOf(mark);
   }
@@ -140,6 +143,7 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
     stream.markdown("From here on you talk to the folder's own agent. Send it messages without a command.");
     return toldOf(mark);
   }
+  const { agents } = await cancellable.request("nexus/agent/list", { workspaceFolder: folder });
   const id = agents.some((one) => one.agentId === word) ? word : agentName(word);
   const live = agents.find((one) => one.agentId === id);
   const session = live?.session ?? (await spawned(chat, { workspaceFolder: folder }, { id, word }, task, token));
@@ -151,7 +155,7 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   }
   focusOn(focus, folder);
   focus.setAgent(id);
-  showViewed(stream, folder, id, live);
+  showViewed(stream, folder, id, live && (await withNextUsage(cancellable, nextTurn, folder, live)).usage);
   return { ...toldOf(mark), agent: id };
 }
 
@@ -172,8 +176,8 @@ function showAgents({ stream }: Call, folder: string, agents: readonly AgentInfo
   }
 }
 
-function showViewed(stream: vscode.ChatResponseStream, folder: string, id: string, live: AgentInfo | undefined): void {
-  const cost = live === undefined ? "" : ` (${tokens(live.usage.total, live.usage.counter.exact)} tokens)`;
+function showViewed(stream: vscode.ChatResponseStream, folder: string, id: string, usage?: TokenUsage): void {
+  const cost = usage === undefined ? "" : ` (${tokens(usage.total, usage.counter.exact)} tokens)`;
   stream.markdown(`From here on you talk to **${plain(id)}**: panel and chat show what it sees${cost}.`);
   stream.button({ title: "Back to the Folder's Own Agent", command: "nexus.chat.viewAs", arguments: [folder] });
 }

@@ -55,7 +55,6 @@ export function registerChat(
 }
 
 interface Talk extends Chat {
-  nextTurn: NextTurn;
   recorder: Recorder;
   models: Models;
   /** Notices that a cancelled answer could not show, by the id of its chat thread. */

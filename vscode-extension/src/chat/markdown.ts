@@ -103,7 +103,7 @@ export function receiptText(receipt: Receipt, session: string): string {
   const lost =
     gone.length === 0
       ? ["Every path, command, name, error, instruction and decision is still there."]
-      : ["What stood in the old messages and stands nowhere now:", "", ...gone];
+      : ["What was in the old messages and is nowhere in the conversation now:", "", ...gone];
   const failed = receipt.failures.map((failure) => `- Asked before, without success: ${plain(failure)}`);
   return [
     `Conversation **${plain(session)}**: ${plain(changeText(receipt))}.`,

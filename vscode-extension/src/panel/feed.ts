@@ -9,6 +9,7 @@
 import type * as vscode from "vscode";
 import { type Asked, asked } from "../asked";
 import { isFolder, MAIN } from "../focus";
+import { listAgents } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type {
   AgentDidChange,
@@ -69,7 +70,9 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
 
   const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
   const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
-  const parts = { usage: costs.cost, ...makeParts(nexus, focus, tell) } satisfies { [P in Part]: Asked<Parts[P]> };
+  const parts = { usage: costs.cost, ...makeParts(nexus, focus, nextTurn, tell) } satisfies {
+    [P in Part]: Asked<Parts[P]>;
+  };
   const every = Object.values(parts) as Asked<unknown>[];
   const poke = (...names: Part[]) => {
     for (const name of names) parts[name].poke();
@@ -143,6 +146,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     nexus.onDidChangeContext(contextChanged),
     nexus.onDidChangeSession(sessionChanged),
     nexus.onDidChangeAgent(agentChanged),
+    nextTurn.onDidChange(() => poke("agents")),
     focus.onDidChange(focusChanged),
   ];
 
@@ -170,7 +174,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   };
 }
 
-function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void) {
+function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: Part) => void) {
   function part<P extends Part>(name: P, ask: (place: Place, request: Request) => Promise<Parts[P]>) {
     const run = async (signal: AbortSignal) => {
       const place = placeOf(focus);
@@ -184,7 +188,7 @@ function makeParts(nexus: Nexus, focus: Focus, tell: (part: Part) => void) {
     preview: part("preview", (place, request) => request("nexus/context/preview", inFolder(place))),
     config: part("config", (place, request) => request("nexus/config/effective", inFolder(place))),
     sessions: part("sessions", async (place, request) => (await request("nexus/session/list", folder(place))).sessions),
-    agents: part("agents", async (place, request) => (await request("nexus/agent/list", folder(place))).agents),
+    agents: part("agents", (place, request) => listAgents({ request }, nextTurn, place.folder.uri)),
   };
 }
 

@@ -6,7 +6,7 @@
  */
 import type { SessionInfo } from "../protocol";
 import type { Node } from "./node";
-import { count, plain, plural, when } from "./wording";
+import { count, plain, plural, tokensOf, when } from "./wording";
 
 /** Conversations that show at first, and that each "show more" adds. */
 export const PAGE = 100;
@@ -42,10 +42,11 @@ export function sessionNodes(given: SessionsGiven): Node[] {
 
 function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
   const isCurrent = one.session === given.current;
+  const isExact = one.tokens === 0; // messages were counted when they came, maybe for another model
   const changed = when(one.updated, given.now);
   const parts = [
     ...(isCurrent ? ["current"] : []),
-    plural(one.tokens, "token"),
+    tokensOf(one.tokens, isExact),
     plural(one.messages, "message"),
     ...(changed ? [changed] : []),
   ];
@@ -53,10 +54,11 @@ function sessionNode(one: SessionInfo, given: SessionsGiven): Node {
     id: `session:${one.session}`,
     label: one.session,
     description: parts.join(" · "),
-    figure: count(one.tokens),
+    figure: `${isExact ? "" : "≈ "}${count(one.tokens)}`,
     tooltip: [
       `**${plain(one.session)}**${isCurrent ? " (current)" : ""}`,
-      `${plural(one.messages, "message")} in ${plural(one.turns, "turn")}, ${plural(one.tokens, "token")}, compacted ones among them`,
+      `${plural(one.messages, "message")} in ${plural(one.turns, "turn")}, compacted ones among them`,
+      `${tokensOf(one.tokens, isExact)}, as messages were counted when they came`,
       ...(one.forkedFrom === undefined ? [] : [`forked from ${plain(one.forkedFrom)}`]),
       ...(one.agent === undefined ? [] : [`of the agent ${plain(one.agent)}`]),
       `begun ${plain(longTime(one.created))}, changed ${plain(longTime(one.updated))}`,

@@ -3,13 +3,15 @@
  *
  * 1. A document follows the ledger: a new turn shows within a moment, and who looks at the end goes on looking at it.
  * 2. What changes while nobody looks at a document is asked for when somebody does.
- * 3. A conversation that is renamed keeps its document; its name is then another one than the URI's.
+ * 3. After a reload of the window a document is read again. One that cannot be read is an error, never a text.
+ * 4. A conversation that is renamed keeps its document; its name is then another one than the URI's.
  */
 import * as vscode from "vscode";
 import { isFolder } from "../focus";
-import { type Nexus, NexusError } from "../nexus";
+import type { Nexus } from "../nexus";
 import type { InFolder, SessionDidChange } from "../protocol";
-import { type About, aboutOf, uriOf } from "./about";
+import { ReadOnlyFiles } from "../readOnlyFiles";
+import { type About, aboutOf, SCHEME, uriOf } from "./about";
 import { type Pages, pages } from "./pages";
 import { matchOf, placeOf, type TranscriptText, transcriptText } from "./text";
 
@@ -32,10 +34,13 @@ export interface OpenTranscript {
 }
 
 export class TranscriptDocuments implements vscode.Disposable {
+  /** The text of an open document is another one. */
   readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly #open = new Map<string, OpenTranscript>();
   readonly #due = new Set<OpenTranscript>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+
+  readonly #files = new ReadOnlyFiles(SCHEME, (uri) => this.#textOf(uri));
 
   constructor(readonly nexus: Nexus) {}
 
@@ -48,17 +53,12 @@ export class TranscriptDocuments implements vscode.Disposable {
     this.#open.delete(document.uri.toString());
   }
 
-  /** The text of a document; of one that cannot be read, why. */
-  async provide(uri: vscode.Uri): Promise<string> {
+  /** The text of a document. Rejects with NexusError where the daemon cannot give it. */
+  async #textOf(uri: vscode.Uri): Promise<string> {
     const transcript = this.#opened(uri);
-    if (!transcript) return "";
-    try {
-      transcript.text ??= transcriptText(await transcript.pages.load());
-      return transcript.text.text;
-    } catch (error) {
-      if (error instanceof NexusError) return `${error.message}\n`;
-      throw error;
-    }
+    if (!transcript) throw new Error("Nexus does not know this document: another version of the extension made it.");
+    transcript.text ??= transcriptText(await transcript.pages.load());
+    return transcript.text.text;
   }
 
   /** Opens a conversation at its end, or at a message. */
@@ -118,6 +118,7 @@ export class TranscriptDocuments implements vscode.Disposable {
   dispose(): void {
     clearTimeout(this.#timer);
     this.changed.dispose();
+    this.#files.dispose();
   }
 
   #refreshDue(): void {
@@ -158,11 +159,11 @@ export class TranscriptDocuments implements vscode.Disposable {
     if (text.text === transcript.text?.text) return;
     transcript.text = text;
     const document = documentOf(transcript.uri);
-    if (!document) return;
     const atEnd = editorsOf(transcript.uri).filter(isAtEnd);
-    const whenShown = becomes(document, text.text);
-    this.changed.fire(transcript.uri);
+    const whenShown = document && becomes(document, text.text);
+    this.#files.changed([transcript.uri]);
     await whenShown;
+    this.changed.fire(transcript.uri);
     for (const editor of atEnd) revealEnd(editor);
   }
 }

@@ -15,10 +15,6 @@ export function registerTranscripts(nexus: Nexus): Transcripts {
   const { commands, languages, window, workspace } = vscode;
   const registered = vscode.Disposable.from(
     documents,
-    workspace.registerTextDocumentContentProvider(SCHEME, {
-      onDidChange: documents.changed.event,
-      provideTextDocumentContent: (uri) => documents.provide(uri),
-    }),
     workspace.onDidCloseTextDocument((document) => documents.close(document)),
     window.onDidChangeVisibleTextEditors(() => documents.schedule()),
     nexus.onDidChangeSession((change) => documents.sessionChanged(change)),

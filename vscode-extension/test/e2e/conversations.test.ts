@@ -81,7 +81,7 @@ test("a compaction says its very figures and what is lost, in the notice and in 
   await bench.command("Nexus: Undo Compaction");
   const undone = await bench.notice("are back");
   expect(await showsConversation("keys")).toBe(before);
-  const { total } = await other.request("nexus/context/usage", { ...here(), session: "keys" });
+  const { total } = await other.request("nexus/context/usage", { ...here(), session: "keys", nextTurn: NEXT_TURN });
   expect(undone.text).toBe(`The messages of "keys" are back: ${whole(total)} tokens.`);
 });
 

@@ -3,8 +3,10 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Layers } from "../../src/protocol.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
+import { lenses, quickFix } from "./harness/editor.ts";
 import { daemons, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
 import { copyExample } from "./harness/world.ts";
@@ -83,6 +85,54 @@ test("figures and lenses of before stay, greyed, until the next server answers",
     .waitFor({ state: "hidden" });
   expect([await figures(), await titles(), await bench.ready()]).toEqual([before, LENSES, status]);
 });
+
+test("a file that is not read says why, and its quick fix has it read; one that is for some files says for which", async () => {
+  const [always, some] = [".github/copilot-instructions.md", ".github/instructions/python.instructions.md"];
+  mkdirSync(path.join(folder, ".github/instructions"), { recursive: true });
+  writeFileSync(path.join(folder, always), "Prefer tabs.\n");
+  writeFileSync(path.join(folder, some), "---\napplyTo: '**/*.py'\n---\nType everything.\n");
+  const why = (entry: string) =>
+    `not sent: it is an instruction file of GitHub Copilot. Add "${entry}" to "instruction_files" in "context" to read it, too`;
+  const fix = (entry: string) => `Read this file: add "${entry}" to "instruction_files"`;
+  for (const [file, entry] of [
+    [always, always],
+    [some, ".github/instructions/*.instructions.md"],
+  ] as const) {
+    await bench.openFile(file);
+    await showsLenses([why(entry)]);
+    await bench.cursorTo("start");
+    expect((await quickFix(bench, fix(entry)))[0]).toBe(fix(entry));
+    await bench.lens(/^\d+ tokens · /).waitFor();
+  }
+  await bench.command("File: Save All Files");
+  const files = await until(
+    async () =>
+      (await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) })).layers.flatMap(filesOf),
+    (all) => [always, some].every((name) => all.some(({ uri }) => uri.endsWith(name))),
+  );
+  const one = (name: string) => files.find(({ uri }) => uri.endsWith(name));
+  expect([one(always)?.status, one(some)?.status]).toEqual(["loaded", "conditional"]);
+  const { model } = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder) });
+  const { total } = await other.request("nexus/tokens/count", { texts: ["Type everything."], model });
+  await showsLenses([`${total} tokens · sent with turns about files that match **/*.py`]);
+  await bench.openFile(always);
+  await until(
+    () => lenses(bench),
+    ([lens = ""]) => lens.startsWith(`${one(always)?.tokens} tokens · `) && lens.endsWith(" · sent with every request"),
+  );
+});
+
+function filesOf(layer: Layers["layers"][number]): Layers["layers"][number]["files"] {
+  return layer.files;
+}
+
+/** Waits until the active editor has these lenses and no others. */
+async function showsLenses(expected: string[]): Promise<void> {
+  await until(
+    () => lenses(bench),
+    (all) => all.join("\n") === expected.join("\n"),
+  );
+}
 
 /** The words of the lenses below the first line. */
 async function titles(): Promise<string[]> {

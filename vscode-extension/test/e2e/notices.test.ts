@@ -53,7 +53,7 @@ test("a compaction before a turn is said behind the answer, with the way back an
   expect(notice).toMatch(
     new RegExp(
       `^Compacted first: ${replacedMessages} messages became a summary by editor \\(parrot\\), ` +
-        `${whole(tokensBefore)} → ${whole(tokensAfter)} tokens; (lost: .*|nothing that counts is lost)\\.$`,
+        `${whole(tokensBefore)} → ${whole(tokensAfter)} tokens; (lost: .*|nothing that matters is lost)\\.$`,
     ),
   );
   expect(await buttons("two")).toEqual(["Undo Compaction", "Show Receipt", "Open Context Panel"]);
@@ -72,7 +72,7 @@ test("the receipt is a document that nobody can change", async () => {
 
 test("an undone compaction is so in its open receipt", async () => {
   await bench.command("Nexus: Undo Compaction");
-  await showsReceipt("taken back: the messages are there again");
+  await showsReceipt("undone: the messages are back");
 });
 
 test("a turn that fails says what it has done to the conversation, too", async () => {
@@ -157,7 +157,7 @@ test("a reload brings the receipt back, and no document without a name", async (
   await bench.reload();
   await bench.ready();
   await receiptTab().click();
-  await showsReceipt("taken back: the messages are there again");
+  await showsReceipt("undone: the messages are back");
   expect(await bench.page.locator(".part.editor .tab", { hasText: "Untitled" }).count()).toBe(0);
 });
 

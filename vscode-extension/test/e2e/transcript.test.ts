@@ -162,6 +162,18 @@ test("what a compaction replaced is marked, and a fork begins at its turn", asyn
   expect(sessions.find((one) => one.session === "early")).toMatchObject({ turns: 1, messages: 3 });
 });
 
+test("a reload of the window brings the conversation back, which goes on", async () => {
+  await bench.row("Conversations", "plan").click();
+  await until(tab, (title) => title === "plan (conversation)");
+  const before = await until(shown, (lines) => lines.includes("  On its hook."));
+  await bench.reload();
+  await bench.ready();
+  await until(tab, (title) => title === "plan (conversation)");
+  await until(shown, (lines) => lines.join("\n") === before.join("\n"));
+  await say("plan", "Is it still there?", "It hangs where it hung.");
+  await until(shown, (lines) => lines.includes("  It hangs where it hung."));
+});
+
 function in_(session: string): { workspaceFolder: string; session: string } {
   return { workspaceFolder: uriOf(folder), session };
 }

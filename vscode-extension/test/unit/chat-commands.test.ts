@@ -63,7 +63,7 @@ describe("/compact", () => {
       [
         "Conversation **main**: 21 messages became a summary by extractive, 1,675 → 535 tokens.",
         "",
-        "What stood in the old messages and stands nowhere now:",
+        "What was in the old messages and is nowhere in the conversation now:",
         "",
         "- **1 path**: auth/tokens.py",
       ].join("\n"),
@@ -130,7 +130,7 @@ describe("/agent", () => {
     expect((await desk.thread().ask("", { command: "agent" })).text).toMatch(/^No agent is live/);
     desk.daemon.agents = [auth];
     const answer = await desk.thread().ask("", { command: "agent" });
-    expect(answer.text).toContain("| auth | worker | /ws/auth | Mend \\| it | main | 1,200 |");
+    expect(answer.text).toContain("| auth | worker | /ws/auth | Mend \\| it | main | 1,250 |");
     await desk.press(answer.buttons[0]);
     expect(desk.focus.agent).toBe("auth");
   });
@@ -139,7 +139,9 @@ describe("/agent", () => {
     desk.daemon.agents = [auth];
     const answer = await desk.thread().ask("auth", { command: "agent" });
     expect(desk.focus.agent).toBe("auth");
-    expect(answer.text).toContain("From here on you talk to **auth**");
+    expect(answer.text).toContain(
+      "From here on you talk to **auth**: panel and chat show what it sees (1,250 tokens).",
+    );
     await desk.press(answer.buttons[0]);
     expect(desk.focus.agent).toBeUndefined();
     expect(desk.daemon.paramsOf("nexus/agent/spawn")).toEqual([]);

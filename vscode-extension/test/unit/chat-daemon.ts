@@ -151,6 +151,8 @@ export class FakeDaemon implements Nexus {
         return { text: `found by ${String(params.tool)}` };
       case "nexus/config/effective":
         return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
+      case "nexus/context/usage":
+        return { total: 1250, counter: { name: "o200k_base", exact: true } };
       case "nexus/agent/list":
         return { agents: this.agents };
       case "nexus/agent/spawn":

@@ -9,10 +9,11 @@ import { type Focus, NexusError } from "../../src/nexus";
 import type { Receipt } from "../../src/protocol";
 import { changeText, lossText, receiptText } from "../../src/receipt";
 import { wrongName } from "../../src/sessions";
-import { type FakeNexus, fakeNexus, usageOf } from "./nexus";
+import { type FakeNexus, fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 
 const FOLDER = "file:///w/a";
+const NEXT_TURN = { options: { memoryTools: true } };
 const RECEIPT: Receipt = {
   id: "3f2a",
   reason: "explicit",
@@ -73,7 +74,8 @@ beforeEach(() => {
       return "created";
     },
   };
-  registerCommands({} as vscode.ExtensionContext, nexus, focus, channels, {
+  const nextTurn = Object.assign(fakeNextTurn(), { given: NEXT_TURN });
+  registerCommands({} as vscode.ExtensionContext, nexus, focus, nextTurn, channels, {
     show: async (...what) => {
       transcripts.push(what);
     },
@@ -156,7 +158,7 @@ test("the picker offers main too, though nothing was said in it yet", async () =
   await run("nexus.switchSession");
   expect(mock.picks[0]).toMatchObject([
     { label: "$(check) main" },
-    { label: "plan", description: "2 turns · 5 messages · 79 tokens" },
+    { label: "plan", description: "2 turns · 5 messages · ≈ 79 tokens" },
   ]);
   expect(focus.session).toBe("plan");
 });
@@ -164,16 +166,18 @@ test("the picker offers main too, though nothing was said in it yet", async () =
 test("a compaction shows its receipt, and its undo takes back that one", async () => {
   nexus.answers["nexus/session/compact"] = { compaction: "3f2a", receipt: RECEIPT, usage: usageOf([]) };
   nexus.answers["nexus/session/undoCompaction"] = { session: "main", usage: usageOf([{ tokens: 2_225 }]) };
+  const counter = { name: "estimate", exact: false };
+  nexus.answers["nexus/context/usage"] = usageOf([{ tokens: 2_325 }], { counter });
   mock.answers.push("Undo");
   await run("nexus.compact");
   await vi.waitFor(() => expect(mock.messages).toHaveLength(2));
   expect(mock.messages.map((one) => one.text)).toEqual([
     '"main": 21 messages became a summary by extractive, 1,675 → 535 tokens; lost: 3 paths.',
-    'The messages of "main" are back: 2,225 tokens.',
+    'The messages of "main" are back: ≈ 2,325 tokens.',
   ]);
-  expect(lastAsked()).toEqual([
-    "nexus/session/undoCompaction",
-    { workspaceFolder: FOLDER, session: "main", compaction: "3f2a" },
+  expect(nexus.asked.slice(-2)).toEqual([
+    ["nexus/session/undoCompaction", { workspaceFolder: FOLDER, session: "main", compaction: "3f2a" }],
+    ["nexus/context/usage", { workspaceFolder: FOLDER, session: "main", nextTurn: NEXT_TURN }],
   ]);
 });
 
@@ -206,12 +210,12 @@ test("a receipt says what is lost, listed or not", () => {
   const text = receiptText("main", RECEIPT, true);
   expect(text).toContain("### Paths (3)\n\n- `a'b.py`\n- … 2 more");
   expect(text).toContain("- state: in force\n");
-  expect(text).toContain("- asked before: editor: no model");
+  expect(text).toContain("- failed before: editor: no model");
   expect(text).not.toContain("Errors");
   const whole = { ...RECEIPT, lost: { ...RECEIPT.lost, counts: {}, paths: [] } };
-  expect(lossText(whole)).toBe("nothing that counts is lost");
+  expect(lossText(whole)).toBe("nothing that matters is lost");
   expect(changeText({ ...whole, summarizer: "editor", model: "gpt-4.1" })).toContain("by editor (gpt-4.1), ");
-  expect(receiptText("main", whole, false)).toContain("Nothing that counts.");
+  expect(receiptText("main", whole, false)).toContain("Nothing that matters.");
 });
 
 test("while an agent is viewed, its conversation is meant; who chooses another one views it no more", async () => {
@@ -222,7 +226,8 @@ test("while an agent is viewed, its conversation is meant; who chooses another o
   await run("nexus.compact");
   expect(lastAsked()).toEqual(["nexus/session/compact", { workspaceFolder: FOLDER, session: "agent:reviewer" }]);
   await run("nexus.undoCompaction");
-  expect(lastAsked()).toEqual(["nexus/session/undoCompaction", { workspaceFolder: FOLDER, session: "agent:reviewer" }]);
+  const undone = { workspaceFolder: FOLDER, session: "agent:reviewer" };
+  expect(nexus.asked.at(-2)).toEqual(["nexus/session/undoCompaction", undone]);
   await run("nexus.compact", { session: "plan" });
   expect(lastAsked()).toEqual(["nexus/session/compact", { workspaceFolder: FOLDER, session: "plan" }]);
   await run("nexus.switchSession", { folder: FOLDER, session: "plan" });
@@ -251,9 +256,9 @@ test("what the daemon refuses is said; without a server the way is a restart", a
 });
 
 test.each([
-  ["plan", "There is a conversation"],
+  ["plan", "already exists"],
   ["", "Type a name"],
-  ["a\nb", "One line"],
+  ["a\nb", "one line"],
   ["new", undefined],
 ])("the name %j: %s", (name, wrong) => {
   const said = wrongName(name, new Set(["plan"]));
@@ -266,15 +271,22 @@ test("an agent is spawned where the user says, as a child of the menu's agent", 
     agents: [{ agentId: "api", cwd: "/w/a/api", role: "", depth: 0, session: "s", usage: usageOf([]) }],
   };
   nexus.answers["nexus/agent/spawn"] = { agentId: "api-2", session: "s2", usage: usageOf([{ tokens: 500 }]) };
+  nexus.answers["nexus/context/usage"] = usageOf([{ tokens: 600 }]);
   mock.answers.push([vscode.Uri.file("/w/a/api")], "api-2", { label: "manager" }, "", "View as");
   await run("nexus.spawnAgent", { agent: "api" });
   await vi.waitFor(() => expect(focus.agent).toBe("api-2"));
-  expect(lastAsked()).toEqual([
-    "nexus/agent/spawn",
-    { workspaceFolder: FOLDER, agentId: "api-2", cwd: "file:///w/a/api", role: "manager", parent: "api" },
+  expect(nexus.asked.slice(-2)).toEqual([
+    [
+      "nexus/agent/spawn",
+      { workspaceFolder: FOLDER, agentId: "api-2", cwd: "file:///w/a/api", role: "manager", parent: "api" },
+    ],
+    ["nexus/context/usage", { workspaceFolder: FOLDER, agent: "api-2", nextTurn: NEXT_TURN }],
   ]);
+  expect(lastMessage()).toBe("api-2 is there: 600 tokens, 0.3 % of its window.");
+  nexus.answers["nexus/context/usage"] = new NexusError("It has ended.", "unknown-agent");
   mock.answers.push((item: { label: string }) => item.label === "You");
   await run("nexus.viewAs");
+  expect(mock.picks.at(-1)).toMatchObject([{ label: "You" }, { label: "api", description: "0 tokens" }]);
   expect(focus.agent).toBeUndefined();
 });
 

@@ -135,9 +135,9 @@ test("a receipt comes from the ledger by its id, and says when it was taken back
       "- messages replaced: 21",
       "- tokens: 1,675 → 535",
       "",
-      "## Lost: it stands nowhere any more",
+      "## Lost: no longer anywhere in the conversation",
       "",
-      "Nothing that counts.",
+      "Nothing that matters.",
       "",
     ].join("\n");
   nexus.answers["nexus/session/receipt"] = { session: "plan", receipt, inForce: true };
@@ -150,5 +150,5 @@ test("a receipt comes from the ledger by its id, and says when it was taken back
   nexus.sessions.fire({ workspaceFolder: FOLDER, session: "plan", reason: "undone", by: "self" });
   await vi.advanceTimersByTimeAsync(100);
   expect(changed).toEqual(["/a/compaction receipt (main).md"]);
-  await check(RECEIPT, lines("taken back: the messages are there again"));
+  await check(RECEIPT, lines("undone: the messages are back"));
 });

@@ -250,6 +250,27 @@ describe("the feed", () => {
     expect(known.compaction).toBeUndefined();
   });
 
+  it("lists agents with what their next message costs, anew where that changes", async () => {
+    const { known, nexus, nextTurn } = begin();
+    const { request } = nexus;
+    const agents = [{ agentId: "reviewer", usage: usageOf([]) }];
+    const totals: Record<string, number> = { files: 40, none: 30 };
+    vi.spyOn(nexus, "request").mockImplementation(async (method, params) => {
+      if (method === "nexus/agent/list") return { agents } as never;
+      const { agent, nextTurn: next } = params as Requests["nexus/context/usage"]["params"];
+      if (method !== "nexus/context/usage" || agent !== "reviewer") return request(method, params);
+      const tokens = totals[next?.attachments?.length ? "files" : "none"] ?? 0;
+      return usageOf([{ category: "system", label: "x", tokens, exact: true }]) as never;
+    });
+    known.look("agents", true);
+    await settle();
+    expect(known.get("agents").value?.map(({ usage }) => usage.total)).toEqual([30]);
+    nextTurn.given = { attachments: [{ uri: `${FOLDER}/CLAUDE.md` }] };
+    nextTurn.changes.fire();
+    await settle();
+    expect(known.get("agents").value?.map(({ usage }) => usage.total)).toEqual([40]);
+  });
+
   it("remembers the last compaction of a viewed agent's own conversation", async () => {
     const { known, events, nexus, focus } = begin();
     const { request } = nexus;

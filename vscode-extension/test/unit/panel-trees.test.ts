@@ -302,7 +302,8 @@ describe("sessions", () => {
       ["session:plan", "session.current", "pass-filled"],
       ["session:main", "session.other", "comment"],
     ]);
-    expect(nodes[1]?.spoken).toMatch(/^plan, current, 79 tokens, 5 messages, \d\d:00$/);
+    expect(nodes[1]?.spoken).toMatch(/^plan, current, ≈ 79 tokens, 5 messages, \d\d:00$/);
+    expect(nodes[1]?.figure).toBe("≈ 79");
     expect(nodes[0]?.subject).toEqual({ folder: FOLDER, session: "plan B" });
   });
 
@@ -311,6 +312,8 @@ describe("sessions", () => {
     const nodes = sessionNodes({ sessions, folder: FOLDER, current: "s240", shown: PAGE, now });
     expect(nodes.length).toBe(PAGE + 2);
     expect(nodes[0]).toMatchObject({ label: "s240", context: "session.current" });
+    const empty = sessionNodes({ sessions: [{ ...one(1), tokens: 0 }], folder: FOLDER, current: "", shown: PAGE, now });
+    expect(empty[0]?.figure).toBe("0");
     expect(nodes.at(-1)).toMatchObject({ label: "Show 100 more", description: "101 of 250" });
     expect(sessionNodes({ sessions, folder: FOLDER, current: "s240", shown: 300, now }).length).toBe(250);
   });
