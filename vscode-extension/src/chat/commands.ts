@@ -1,7 +1,7 @@
 /** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
 import * as vscode from "vscode";
 import type { Focus, Nexus } from "../nexus";
-import type { AgentInfo, InFolder } from "../protocol";
+import type { AgentInfo, FolderParams } from "../protocol";
 import type { Told } from "./follow";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
@@ -204,7 +204,7 @@ async function directoryIn(folder: string, name: string): Promise<string> {
 /** Start an agent: as the settings describe it where they name it, else in the directory of its name, else in the folder. */
 async function spawned(
   { nexus }: Chat,
-  folder: InFolder,
+  folder: FolderParams,
   { id: agentId, word }: { id: string; word: string },
   task: string,
   token: vscode.CancellationToken,

@@ -8,7 +8,7 @@
 import * as vscode from "vscode";
 import { isFolder } from "../focus";
 import { type Nexus, NexusError } from "../nexus";
-import type { InFolder, SessionDidChange } from "../protocol";
+import type { FolderParams, SessionDidChange } from "../protocol";
 import { type About, aboutOf, uriOf } from "./about";
 import { type Pages, pages } from "./pages";
 import { matchOf, placeOf, type TranscriptText, transcriptText } from "./text";
@@ -102,7 +102,7 @@ export class TranscriptDocuments implements vscode.Disposable {
     });
   }
 
-  contextChanged(change: InFolder): void {
+  contextChanged(change: FolderParams): void {
     this.refresh((transcript) => isIn(transcript, change));
   }
 
@@ -176,7 +176,7 @@ function selectionOf(text: TranscriptText, { position, snippet }: Target): vscod
   return new vscode.Range(place.line, 0, place.line, 0);
 }
 
-function isIn({ about }: OpenTranscript, change: InFolder): boolean {
+function isIn({ about }: OpenTranscript, change: FolderParams): boolean {
   return isFolder(change.workspaceFolder, vscode.Uri.parse(about.folder));
 }
 
