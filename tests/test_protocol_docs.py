@@ -1,9 +1,10 @@
-"""docs/protocol.md is what the package `protocol`, the handlers and a real daemon say."""
+"""docs/protocol.md and the TypeScript types say what `protocol`, the handlers and a real daemon say."""
 
 import ast
 import inspect
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -11,9 +12,12 @@ import pytest
 from nexus_daemon import protocol, server
 from nexus_daemon.api import handlers
 from nexus_daemon.lsp.server import NexusServer
+from nexus_daemon.protocol.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
-from support.protocol_page import CODES, MOST_LINES, NOTIFICATIONS, PAGE, page
-from support.protocol_source import fields, strict, structs_in
+from support.protocol_metadata import Metadata
+from support.protocol_page import CODES, MOST_LINES, PAGE, page
+from support.protocol_source import fields, meaning, strict, structs_in, values_of
+from support.protocol_typescript import TYPES, typescript
 
 EXAMPLES = load()
 METHODS = list(protocol.METHODS)
@@ -28,14 +32,20 @@ PARAMS = [
 ]
 RESULTS = [
     *((result, example["result"]) for (_, result), example in RECORDED),
-    *((NOTIFICATIONS[method], params) for method, params in EXAMPLES["notifications"].items()),
+    *((protocol.NOTIFICATIONS[method], params) for method, params in EXAMPLES["notifications"].items()),
     *((protocol.QUESTIONS[method][0], one["params"]) for method, one in EXAMPLES["questions"].items()),
     *((protocol.QUESTIONS[method][1], one["result"]) for method, one in EXAMPLES["questions"].items()),
     (protocol.CountResult, EXAMPLES["command"]["result"]),
+    (Metadata, EXAMPLES["requests"]["nexus/context/assemble"]["result"]["metadata"]),
 ]
 SPOKEN = {
     kind
-    for types in (*protocol.METHODS.values(), *protocol.QUESTIONS.values(), tuple(NOTIFICATIONS.values()))
+    for types in (
+        (Metadata,),
+        *protocol.METHODS.values(),
+        *protocol.QUESTIONS.values(),
+        tuple(protocol.NOTIFICATIONS.values()),
+    )
     for one in types
     for kind in structs_in(one)
 }
@@ -65,7 +75,7 @@ def test_a_field_that_no_struct_has_is_refused() -> None:
 
 def test_every_method_has_an_example_and_nothing_else_has() -> None:
     assert sorted(EXAMPLES["requests"]) == sorted(METHODS)
-    assert sorted(EXAMPLES["notifications"]) == sorted(NOTIFICATIONS)
+    assert sorted(EXAMPLES["notifications"]) == sorted(protocol.NOTIFICATIONS)
     assert sorted(EXAMPLES["questions"]) == sorted(protocol.QUESTIONS)
 
 
@@ -79,6 +89,27 @@ def test_a_daemon_answers_as_recorded(tmp_path: Path) -> None:
 
 def test_the_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(EXAMPLES), REMEDY
+
+
+def test_the_types_of_the_extension_are_fresh() -> None:
+    assert TYPES.read_text(encoding="utf-8") == typescript(), REMEDY
+
+
+def test_the_comment_of_a_field_names_its_values() -> None:
+    mismatches = []
+    for kind in SPOKEN:
+        for field in msgspec.structs.fields(kind):
+            types = [one for one in (field.type, *get_args(field.type)) if values_of(one) is not None]
+            for one_of in map(values_of, types):
+                words = re.findall(r"`([^`]+)`", meaning(kind, field.name))
+                values = [value for value in one_of.values if isinstance(value, str)] if one_of else []
+                mismatches += [(kind.__name__, field.name, value) for value in {*values} - {*words}]
+    assert mismatches == []
+
+
+def test_neovim_names_the_number_of_the_protocol() -> None:
+    config = (REPOSITORY / "editors" / "neovim" / "lsp" / "nexus.lua").read_text(encoding="utf-8")
+    assert f"experimental = {{ nexus = {{ protocol = {PROTOCOL} }} }}" in config
 
 
 def test_examples_on_the_page_are_short() -> None:

@@ -13,7 +13,8 @@ from nexus_context.errors import Span
 from nexus_daemon import protocol
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp import convert, lsp_types
-from nexus_daemon.lsp.early_initialize import Offer
+from nexus_daemon.lsp.capabilities import Offer
+from nexus_daemon.protocol.version import describe_mismatch
 from nexus_daemon.version import __version__
 from nexus_daemon.workspace.client import Client, View
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from nexus_daemon.state import Daemon
 
 Handler = Callable[[Any], Any]
+_WARNING = 2  # of `MessageType`
 
 FEATURES: dict[str, Any] = {
     "initialize": None,
+    "initialized": None,
     "shutdown": None,
     "workspace/didChangeWorkspaceFolders": None,
     "workspace/didChangeWatchedFiles": None,
@@ -60,6 +63,14 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
     def initialize(params: lsp_types.InitializeParams) -> None:
         client.introduced(params)
 
+    def initialized(_: lsp_types.InitializedParams) -> None:
+        params = client.server.client
+        assert params is not None  # noqa: S101 - no notification comes before `initialize`
+        editor = "this editor" if params.client_info is None else params.client_info.name
+        message = describe_mismatch(params.capability("experimental.nexus.protocol"), editor)
+        if message is not None:
+            client.notify("window/showMessage", lsp_types.ShowMessageParams(_WARNING, message))
+
     def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:
             client.add_folder(folder)
@@ -74,6 +85,7 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
 
     return {
         "initialize": initialize,
+        "initialized": initialized,
         "workspace/didChangeWorkspaceFolders": folders_changed,
         "workspace/didChangeWatchedFiles": watched,
         "shutdown": shutdown,

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from nexus_daemon.version import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).parent / "neovim"
 AUTH = "backend/auth-service"
@@ -107,6 +109,14 @@ def is_running(pid: int) -> bool:
 def test_daemon_ends_with_its_editor(how: str, tmp_path: Path) -> None:
     assert check("leave.lua", tmp_path, NEXUS_TEST_LEAVE=how) == {"clients": 1}
     assert wait_until_ended(tmp_path) == 1
+
+
+def test_another_protocol_number_is_shown_with_what_to_update(tmp_path: Path) -> None:
+    message = (
+        f"Update Nexus: version {__version__} speaks protocol 1, "
+        "and the Nexus extension of Neovim speaks protocol 2."
+    )
+    assert check("protocol.lua", tmp_path) == {"messages": f"LSP[nexus][Warning] {message}"}
 
 
 def test_session(tmp_path: Path) -> None:

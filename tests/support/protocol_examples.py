@@ -16,6 +16,7 @@ from typing import Any
 
 import nexus_context
 from nexus_daemon.lsp.convert import path_to_uri
+from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.version import __version__
 from support.client import Client, ReplyError
 
@@ -131,7 +132,7 @@ class _Recorder:
             "processId": None,
             "capabilities": {
                 "general": {"positionEncodings": ["utf-8", "utf-16"]},
-                "experimental": {"nexus": {"modelComplete": True}},
+                "experimental": {"nexus": {"protocol": PROTOCOL, "modelComplete": True}},
             },
             "workspaceFolders": [
                 {"uri": self.service, "name": "auth-service"},

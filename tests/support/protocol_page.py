@@ -19,19 +19,15 @@ from nexus_daemon.api import handlers
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
 from nexus_daemon.lsp.outbox import MOST
+from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.server import handler_name
 from support import protocol_examples
 from support.protocol_examples import Examples, Json
-from support.protocol_metadata import INTRODUCTION as METADATA_INTRODUCTION
-from support.protocol_metadata import METADATA
+from support.protocol_metadata import Metadata
 from support.protocol_source import Field, StructType, fields, structs_in
+from support.protocol_typescript import TYPES, typescript
 
 PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
-NOTIFICATIONS: dict[str, StructType] = {
-    "nexus/context/didChange": protocol.ContextDidChange,
-    "nexus/session/didChange": protocol.SessionDidChange,
-    "nexus/agent/didChange": protocol.AgentDidChange,
-}
 LIMITS = Limits()
 MOST_LINES = 48
 WIDTH = 108
@@ -142,7 +138,10 @@ def page(examples: Examples) -> str:
         ASKED,
         *(_question(method, examples["questions"][method], shared) for method in protocol.QUESTIONS),
         NOTIFIED,
-        *(_notification(method, examples["notifications"][method], shared) for method in NOTIFICATIONS),
+        *(
+            _notification(method, examples["notifications"][method], shared)
+            for method in protocol.NOTIFICATIONS
+        ),
         *_errors(examples["errors"]),
         SHAPES,
         *(_shape(kind) for kind in shared),
@@ -158,7 +157,7 @@ def shared_shapes() -> list[StructType]:
         for kind in {*structs_in(params)[1:], *structs_in(result)[1:]}:
             uses[kind] = uses.get(kind, 0) + 1
         uses[result] = uses.get(result, 0) + 1
-    for told in (*NOTIFICATIONS.values(), *itertools.chain(*protocol.QUESTIONS.values())):
+    for told in (*protocol.NOTIFICATIONS.values(), *itertools.chain(*protocol.QUESTIONS.values())):
         for kind in structs_in(told)[1:]:
             uses[kind] = uses.get(kind, 0) + 1
     order = [*structs_in(Message), *vars(protocol).values()]
@@ -204,7 +203,8 @@ def _request(method: str, example: Json, shared: list[StructType]) -> str:
     parts += ["Example:\n", _block(("params", example["params"]), ("result", example["result"]))]
     inputs = structs_in(params)
     parts += [_shape(kind, level=4, given=kind in inputs) for kind in own]
-    parts += [METADATA_INTRODUCTION, _told(METADATA)] if result is protocol.Assembled else []
+    if result is protocol.AssembledContext:
+        parts += [_shape(kind, level=4) for kind in structs_in(Metadata) if kind not in shared]
     return "\n".join(parts)
 
 
@@ -224,7 +224,7 @@ def _question(method: str, example: Json, shared: list[StructType]) -> str:
 
 
 def _notification(method: str, params: Json, shared: list[StructType]) -> str:
-    kind = NOTIFICATIONS[method]
+    kind = protocol.NOTIFICATIONS[method]
     own = [one for one in _inner(kind) if one not in shared]
     parts = [
         f"### {method}\n",
@@ -458,17 +458,32 @@ SHAPES = """\
 
 What several requests speak of.
 """
-VERSIONS = """\
+VERSIONS = f"""\
 ## Versions
 
-Fields may be added to parameters and results, and values to lists such as `reason` or `status`; none is
-renamed or gets another meaning. A client ignores fields that it does not know. `serverInfo.version` is the
-daemon's version.
+The protocol has a number, now {PROTOCOL}. A client and a daemon with equal numbers fit, whatever their
+versions.
+
+- **The number stays** when something is only added: a method, a notification, an optional parameter, a field
+  of a result, a value of a list such as `reason` or `status`. A client ignores fields and values that it does
+  not know.
+- **The number grows by one** when a client of the number before would fail or misread an answer: a method,
+  field or value is removed, renamed or changes its meaning, or a parameter becomes required.
+- The daemon names its number in the result of `initialize`, as `capabilities.experimental.nexus.protocol`,
+  and in `nexus/status`, as `protocol`. `serverInfo.version` is the version of Nexus.
+- A client may name its number in `initialize`, as `capabilities.experimental.nexus.protocol`. When the
+  numbers differ, the daemon warns once with `window/showMessage` and names what to update. It still answers
+  requests.
+- A client should compare the numbers, too; a daemon that names none speaks protocol 1. The VS Code extension
+  refuses a daemon of another number and names what to update.
+
+The TypeScript types of the VS Code extension are generated from the same source as this page:
+[vscode-extension/src/protocol/index.ts](../vscode-extension/src/protocol/index.ts).
 """
 
 
 def main() -> None:
-    """Record the examples again and write both files."""
+    """Record the examples again and write the page and the TypeScript types."""
     # as long as the home that it is renamed to, and as many tokens: the figures of the examples are true
     home = Path(tempfile.gettempdir()) / "anas"
     try:
@@ -477,6 +492,7 @@ def main() -> None:
         shutil.rmtree(home, ignore_errors=True)
     protocol_examples.save(examples)
     PAGE.write_text(page(examples), encoding="utf-8", newline="\n")
+    TYPES.write_text(typescript(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

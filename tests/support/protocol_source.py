@@ -1,8 +1,8 @@
 """What the package `protocol` says about itself: fields with types, defaults and meanings.
 
 1. A field's meaning is the comment behind it, or the comment lines above it where the line is too short.
-2. Types are said in words of JSON. `Raw` is JSON made earlier: the field's other form says its type.
-3. `strict` gives a twin of a struct that refuses unknown fields, also inside: what decodes into it is no lie.
+2. Types are named in words of JSON. `Raw` is JSON encoded earlier: the field's other form names its type.
+3. `strict` returns a twin of a struct that refuses unknown fields and values outside a `OneOf`, at any depth.
 """
 
 import ast
@@ -10,9 +10,11 @@ import inspect
 import tokenize
 import types
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
+
+from nexus_daemon.protocol.shapes import OneOf
 
 StructType = type[msgspec.Struct]
 
@@ -29,7 +31,7 @@ class Field(msgspec.Struct, frozen=True):
 def fields(kind: StructType) -> list[Field]:
     """The fields of a struct, inherited ones first."""
     return [
-        Field(field.encode_name, words(field.type), _default(field), _meaning(kind, field.name))
+        Field(field.encode_name, words(field.type), _default(field), meaning(kind, field.name))
         for field in msgspec.structs.fields(kind)
     ]
 
@@ -71,6 +73,8 @@ def words(kind: Any) -> str:
     if is_struct(kind):
         return f"[{kind.__name__}](#{kind.__name__.lower()})"
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return words(parts[0])
     if origin is Literal:
         return " or ".join(f'`"{part}"`' for part in parts)
     if origin in (Union, types.UnionType):
@@ -83,13 +87,20 @@ def words(kind: Any) -> str:
     raise TypeError(f"protocol.md has no words for {kind}")
 
 
+def values_of(kind: Any) -> OneOf | None:
+    """The values that an annotated type names."""
+    return get_args(kind)[1] if get_origin(kind) is Annotated else None
+
+
 def strict(kind: Any) -> Any:
     """The same type, with structs that refuse unknown fields."""
     if is_struct(kind):
         return _strict_struct(kind)
+    if (one_of := values_of(kind)) is not None:
+        return Literal[one_of.values]
     origin, parts = get_origin(kind), [strict(part) for part in get_args(kind) if not _is_raw(part)]
     if origin in (Union, types.UnionType):
-        return Union[tuple(parts)]  # noqa: UP007 - made at run time
+        return Union[tuple(parts)]  # noqa: UP007 - built at run time
     if origin in (list, dict):
         return origin[tuple(parts)]
     if origin is tuple:
@@ -133,7 +144,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
     return "{}" if isinstance(value, msgspec.Struct) else msgspec.json.encode(value).decode()
 
 
-def _meaning(kind: StructType, name: str) -> str:
+def meaning(kind: StructType, name: str) -> str:
+    """The comment of a field, in its struct or the struct that it is inherited from."""
     owner = next(one for one in kind.__mro__ if name in inspect.get_annotations(one))
     return _comments(inspect.getsourcefile(owner) or "").get(f"{owner.__name__}.{name}", "")
 

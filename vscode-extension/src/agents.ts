@@ -3,12 +3,12 @@ import * as vscode from "vscode";
 import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { about, exactly, percentText } from "./figures";
 import { listAgents, withNextUsage } from "./nextUsage";
-import type { AgentInfo, Role, SpawnParams } from "./protocol";
+import type { AgentInfo, SpawnParams } from "./protocol";
 
 const LONGEST_MESSAGE = 16_000;
 const USER = "user";
 
-const ROLES: (vscode.QuickPickItem & { label: Role })[] = [
+const ROLES: (vscode.QuickPickItem & { label: AgentInfo["role"] })[] = [
   { label: "worker", description: "does one task, with the tools for it" },
   { label: "manager", description: "hands tasks to agents of its own" },
   { label: "unified", description: "both" },

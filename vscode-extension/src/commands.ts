@@ -9,7 +9,7 @@ import { foldersOnDisk } from "./focus";
 import { modelCommands } from "./model";
 import type { Focus, NextTurn, Nexus } from "./nexus";
 import type { Documents, Kind } from "./prompt";
-import type { TokenCounts } from "./protocol";
+import type { CountResult } from "./protocol";
 import { pythonPage } from "./remedies";
 import { sessionCommands } from "./sessions";
 import type { Transcripts } from "./transcript";
@@ -149,7 +149,7 @@ async function openGlobalConfig(): Promise<void> {
   await vscode.window.showTextDocument(file);
 }
 
-async function countSelection(tools: Tools, argument: unknown): Promise<TokenCounts | undefined> {
+async function countSelection(tools: Tools, argument: unknown): Promise<CountResult | undefined> {
   const editor = vscode.window.activeTextEditor;
   const chosen = argument instanceof vscode.Uri ? argument : undefined;
   if (!chosen && !editor) {

@@ -1,5 +1,5 @@
 /** The settings in force as a text that says of each value who set it. Pure. */
-import type { EffectiveConfig, Json, Provenance } from "./protocol";
+import type { EffectiveResult, Json, Provenance } from "./protocol";
 
 export interface EffectiveText {
   readonly text: string;
@@ -8,7 +8,7 @@ export interface EffectiveText {
 }
 
 /** JSON with comments. `place` shows a file for people. */
-export function effectiveText(effective: EffectiveConfig, place: (uri: string) => string): EffectiveText {
+export function effectiveText(effective: EffectiveResult, place: (uri: string) => string): EffectiveText {
   const lines: string[] = [];
   const setBy = new Map<number, readonly Provenance[]>();
 

@@ -1,5 +1,7 @@
 /** Numbers for people, the same everywhere. They come from the daemon; nothing is added up here but rows of a category. */
-import type { Category, TokenUsage } from "./protocol";
+import type { TokenUsage, UsageRow } from "./protocol";
+
+export type Category = UsageRow["category"];
 
 /** The categories in the order in which they are sent. */
 export const TITLES: Readonly<Record<Category, string>> = {

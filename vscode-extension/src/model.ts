@@ -10,7 +10,7 @@ import * as vscode from "vscode";
 import { pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
 import { abilitiesOf, windowOf } from "./chat/lm";
 import { exactly } from "./figures";
-import type { EffectiveConfig } from "./protocol";
+import type { EffectiveResult } from "./protocol";
 import { meant } from "./sessions";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
@@ -65,7 +65,7 @@ function modelItem(
   };
 }
 
-function settingsItem(config: EffectiveConfig): vscode.QuickPickItem & { choice: Choice; name: string } {
+function settingsItem(config: EffectiveResult): vscode.QuickPickItem & { choice: Choice; name: string } {
   const name = winner(config, MODEL, PICKED);
   return {
     label: "$(settings-gear) Model of the settings",
@@ -76,7 +76,7 @@ function settingsItem(config: EffectiveConfig): vscode.QuickPickItem & { choice:
 }
 
 /** The text of a setting in force, apart from what a layer says. */
-function winner(config: EffectiveConfig, pointer: string, without?: string): string {
+function winner(config: EffectiveResult, pointer: string, without?: string): string {
   const chain = (config.provenance[pointer] ?? []).filter((entry) => entry.layer !== without && entry.ignored !== true);
   const value = chain.at(-1)?.value;
   return typeof value === "string" ? value : "";

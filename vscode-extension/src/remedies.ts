@@ -32,6 +32,7 @@ export type ObstacleKind =
   | "bad-setting"
   | "no-server"
   | "install-failed"
+  | "other-protocol"
   | "start-failed";
 
 export interface Obstacle {
@@ -47,6 +48,7 @@ export const OBSTACLE_TITLES: Readonly<Record<ObstacleKind, { readonly title: st
   "bad-setting": { title: "A setting of Nexus does not fit", brief: "wrong setting" },
   "no-server": { title: "The server of Nexus is missing", brief: "no server" },
   "install-failed": { title: "The server could not be installed", brief: "not installed" },
+  "other-protocol": { title: "Nexus and its server do not fit", brief: "update needed" },
   "start-failed": { title: "Nexus could not start", brief: "not started" },
 };
 

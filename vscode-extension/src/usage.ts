@@ -11,7 +11,7 @@ import * as vscode from "vscode";
 import { type Asked, asked } from "./asked";
 import { isFolder, nameOf } from "./focus";
 import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { InFolder, TokenUsage } from "./protocol";
+import type { FolderParams, TokenUsage } from "./protocol";
 
 /** Whose figures they are. */
 export interface Place {
@@ -44,7 +44,7 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tel
       throw error;
     }
   }, tell);
-  const here = (change: InFolder) => isFolder(change.workspaceFolder, focus.folder);
+  const here = (change: FolderParams) => isFolder(change.workspaceFolder, focus.folder);
   let key = keyOf(placeOf(focus));
 
   const listening = [
@@ -88,7 +88,7 @@ export function keyOf(place: Place | undefined): string {
 }
 
 /** An agent has a conversation of its own: the daemon knows which. */
-function scope({ folder, session, agent }: Place): InFolder & { agent?: string; session?: string } {
+function scope({ folder, session, agent }: Place): FolderParams & { agent?: string; session?: string } {
   return { workspaceFolder: folder.uri, ...(agent === undefined ? { session } : { agent }) };
 }
 

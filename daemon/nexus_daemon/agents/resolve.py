@@ -129,7 +129,7 @@ async def with_choice(
 
 @asynccontextmanager
 async def using_own(
-    client: "Client", params: protocol.AskedParams, *, turn: bool = False
+    client: "Client", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
     """As `using`; where the request names no conversation, that of the agent it is for."""
     folder = client.daemon.folders.at(params.workspace_folder)

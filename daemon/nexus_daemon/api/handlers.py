@@ -101,7 +101,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-async def context_assemble(client: "Client", params: protocol.AssembleParams) -> protocol.Assembled:
+async def context_assemble(client: "Client", params: protocol.AssembleParams) -> protocol.AssembledContext:
     """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
 
     The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
@@ -204,7 +204,7 @@ async def context_preview(client: "Client", params: protocol.PreviewParams) -> p
     return await client.daemon.work(context.preview, seen, _locator(client, seen))
 
 
-async def context_layers(client: "Client", params: protocol.SeenParams) -> protocol.LayersResult:
+async def context_layers(client: "Client", params: protocol.AgentViewParams) -> protocol.LayersResult:
     """The layers of a folder, or of an agent's directory, their files, what was left out and why, and every
     problem.
     """
@@ -213,7 +213,7 @@ async def context_layers(client: "Client", params: protocol.SeenParams) -> proto
     return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
 
 
-async def config_effective(client: "Client", params: protocol.SeenParams) -> protocol.EffectiveResult:
+async def config_effective(client: "Client", params: protocol.AgentViewParams) -> protocol.EffectiveResult:
     """The settings in force, the layers that set each of them, and the MCP servers.
 
     An agent's are those of its directory, with what it was granted in place of what that says.
@@ -284,7 +284,7 @@ def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:
 
 
 async def _of_snapshot(
-    client: "Client", params: protocol.SeenParams, job: Callable[[Snapshot, convert.Locator], T]
+    client: "Client", params: protocol.AgentViewParams, job: Callable[[Snapshot, convert.Locator], T]
 ) -> T:
     folder = client.daemon.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)

@@ -78,14 +78,14 @@ def assembled(
     metadata: dict[str, Any],
     parent_turn: str | None,
     positions: Sequence[int] = (),
-) -> protocol.Assembled:
+) -> protocol.AssembledContext:
     """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here.
 
     `positions` are those of the conversation's messages.
     """
     event = (params.event or {}).get("id")
     standing = snapshot.contents.standing
-    return protocol.Assembled(
+    return protocol.AssembledContext(
         revision=snapshot.revision,
         workspace_folder=folder,
         session=context.session,

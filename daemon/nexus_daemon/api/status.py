@@ -8,6 +8,7 @@ from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol
 from nexus_daemon.api import results
+from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.state import Daemon
 from nexus_daemon.version import __version__
 from nexus_daemon.workspace.folders import Folder
@@ -18,6 +19,7 @@ def status(daemon: Daemon) -> protocol.Status:
     sessions = sum(len(folder.sessions) for folder in folders)
     return protocol.Status(
         version=__version__,
+        protocol=PROTOCOL,
         folders=folders,
         sessions=sessions,
         connections=len(daemon.clients),

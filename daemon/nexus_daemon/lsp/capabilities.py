@@ -1,13 +1,16 @@
-"""What the server tells a client that it can do: worked out from pygls's feature table.
+"""The result of `initialize`: server capabilities derived from a table of features.
 
 A feature's options are a dict, or the options class of lsprotocol.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from nexus_daemon.lsp.convert import DEFAULT_ENCODING, ENCODINGS
 from nexus_daemon.lsp.lsp_types import InitializeParams
+from nexus_daemon.protocol.version import PROTOCOL
 
 # feature → (key of ServerCapabilities, value without options)
 _PROVIDERS: dict[str, tuple[str, Any]] = {
@@ -54,72 +57,91 @@ _FILE_OPERATIONS = {
 _INCREMENTAL = 2
 
 
-def unstructure(options: Any) -> Any:
-    """Options as JSON values; lsprotocol is looked at only for options that are made of its classes."""
-    if isinstance(options, dict | bool):
-        return options
-    from nexus_daemon.lsp import standard
+class Offer(msgspec.Struct, frozen=True):
+    """A server's name, version, features (method → options or None) and commands."""
 
-    return standard.unstructure(options)
+    name: str
+    version: str
+    features: Mapping[str, Any]
+    commands: tuple[str, ...]
+
+
+def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
+    """Return the result of `initialize` as JSON values."""
+    return {
+        "capabilities": server_capabilities(offer, client),
+        "serverInfo": {"name": offer.name, "version": offer.version},
+    }
 
 
 def choose_encoding(client: InitializeParams) -> str:
-    """Return the first position encoding on the client's list that we know; utf-16 without such a list."""
+    """Return the first position encoding of the client's list that Nexus supports, else utf-16."""
     offered = client.capability("general.positionEncodings")
     if not isinstance(offered, list):
         return DEFAULT_ENCODING
     return next((encoding for encoding in offered if encoding in ENCODINGS), DEFAULT_ENCODING)
 
 
-def server_capabilities(
-    features: Iterable[str],
-    options: Mapping[str, Any],
-    commands: Iterable[str],
-    *,
-    client: InitializeParams,
-    encoding: str,
-) -> dict[str, Any]:
+def server_capabilities(offer: Offer, client: InitializeParams) -> dict[str, Any]:
     """Return `ServerCapabilities` as JSON values."""
-    names = set(features)
-    found: dict[str, Any] = {"positionEncoding": encoding, "textDocumentSync": _sync(names, options)}
-    for feature, (key, plain) in _PROVIDERS.items():
-        if feature in names:
-            found[key] = unstructure(options.get(feature, plain))
+    features = offer.features
+    capabilities: dict[str, Any] = {
+        "positionEncoding": choose_encoding(client),
+        "textDocumentSync": _document_sync(features),
+    }
+    for feature, (key, default) in _PROVIDERS.items():
+        if feature in features:
+            capabilities[key] = _options(features, feature, default)
     for feature, key in _RESOLVERS.items():
-        if feature in names and key in found:
-            given = found[key] if isinstance(found[key], dict) else {}
-            found[key] = {**given, "resolveProvider": True}
-    if "textDocument/prepareRename" in names and client.capability("textDocument.rename.prepareSupport"):
-        found["renameProvider"] = {"prepareProvider": True}
-    if "workspace/diagnostic" in names and "diagnosticProvider" in found:
-        found["diagnosticProvider"] = {**found["diagnosticProvider"], "workspaceDiagnostics": True}
-    found["executeCommandProvider"] = {"commands": sorted(commands)}
-    found["workspace"] = _workspace(names, options)
-    return found
+        if feature in features and key in capabilities:
+            options = capabilities[key] if isinstance(capabilities[key], dict) else {}
+            capabilities[key] = {**options, "resolveProvider": True}
+    if "textDocument/prepareRename" in features and client.capability("textDocument.rename.prepareSupport"):
+        capabilities["renameProvider"] = {"prepareProvider": True}
+    if "workspace/diagnostic" in features and "diagnosticProvider" in capabilities:
+        capabilities["diagnosticProvider"] = {
+            **capabilities["diagnosticProvider"],
+            "workspaceDiagnostics": True,
+        }
+    capabilities["executeCommandProvider"] = {"commands": sorted(offer.commands)}
+    capabilities["workspace"] = _workspace(features)
+    capabilities["experimental"] = {"nexus": {"protocol": PROTOCOL}}
+    return capabilities
 
 
-def _sync(names: set[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def _document_sync(features: Mapping[str, Any]) -> dict[str, Any]:
     sync: dict[str, Any] = {"openClose": True, "change": _INCREMENTAL}
-    if "textDocument/didSave" in names:
-        sync["save"] = unstructure(options.get("textDocument/didSave", {"includeText": False}))
-    if "textDocument/willSave" in names:
+    if "textDocument/didSave" in features:
+        sync["save"] = _options(features, "textDocument/didSave", {"includeText": False})
+    if "textDocument/willSave" in features:
         sync["willSave"] = True
-    if "textDocument/willSaveWaitUntil" in names:
+    if "textDocument/willSaveWaitUntil" in features:
         sync["willSaveWaitUntil"] = True
     return sync
 
 
-def _workspace(names: set[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"workspaceFolders": {"supported": True, "changeNotifications": True}}
+def _workspace(features: Mapping[str, Any]) -> dict[str, Any]:
+    workspace: dict[str, Any] = {"workspaceFolders": {"supported": True, "changeNotifications": True}}
     operations = {
-        key: unstructure(options[feature])
+        key: _options(features, feature, None)
         for feature, key in _FILE_OPERATIONS.items()
-        if feature in names and feature in options
+        if features.get(feature) is not None
     }
     if operations:
-        found["fileOperations"] = operations
-    if "workspace/textDocumentContent" in names:
-        found["textDocumentContent"] = unstructure(
-            options.get("workspace/textDocumentContent", {"schemes": []})
-        )
-    return found
+        workspace["fileOperations"] = operations
+    if "workspace/textDocumentContent" in features:
+        content = _options(features, "workspace/textDocumentContent", {"schemes": []})
+        workspace["textDocumentContent"] = content
+    return workspace
+
+
+def _options(features: Mapping[str, Any], feature: str, default: Any) -> Any:
+    """Return a feature's options as JSON values; lsprotocol is imported only for objects of its classes."""
+    options = features[feature]
+    if options is None:
+        return default
+    if isinstance(options, dict | bool):
+        return options
+    from nexus_daemon.lsp import standard
+
+    return standard.unstructure(options)

@@ -26,7 +26,7 @@ from pygls.feature_manager import is_thread_function
 from pygls.protocol import LanguageServerProtocol
 
 from nexus_daemon.lsp import failures, framing, lsp_types, standard
-from nexus_daemon.lsp.capabilities import choose_encoding, server_capabilities
+from nexus_daemon.lsp.capabilities import Offer, choose_encoding, initialize_result
 from nexus_daemon.lsp.envelope import Error, Params, Result, is_urgent, params_of, read_envelope
 from nexus_daemon.lsp.failures import DisconnectedError, RpcError
 from nexus_daemon.lsp.outbox import Outbox
@@ -325,17 +325,9 @@ class NexusProtocol(LanguageServerProtocol):
         except msgspec.DecodeError as error:
             raise RpcError(failures.INVALID_PARAMS, f"initialize: {error}") from error
         self.adopt(params)
-        capabilities = server_capabilities(
-            self.fm.features,
-            self.fm.feature_options,
-            self.fm.commands,
-            client=params,
-            encoding=server.position_encoding,
-        )
-        return {
-            "capabilities": {**capabilities, **server.extra_capabilities},
-            "serverInfo": {"name": server.name, "version": server.version},
-        }
+        features = {**dict.fromkeys(self.fm.features), **self.fm.feature_options}
+        offer = Offer(server.name, server.version, features, commands=tuple(self.fm.commands))
+        return initialize_result(offer, params)
 
     def adopt(self, params: lsp_types.InitializeParams) -> None:
         """The client has introduced itself; its reply is written elsewhere."""

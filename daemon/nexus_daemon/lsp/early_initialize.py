@@ -7,26 +7,17 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from nexus_daemon.lsp import framing, lsp_types
-from nexus_daemon.lsp.capabilities import choose_encoding, server_capabilities
+from nexus_daemon.lsp.capabilities import Offer, initialize_result
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.dispatch import NexusProtocol
     from nexus_daemon.lsp.link import StreamLink
-
-
-class Offer(msgspec.Struct, frozen=True):
-    """What a server tells about itself: its features with their options, and its commands."""
-
-    name: str
-    version: str
-    features: Mapping[str, Any]
-    commands: tuple[str, ...]
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -54,7 +45,8 @@ class Greeting:
         if hello is None:
             return self.become().receive(body)
         message_id, self._client = hello
-        self._link.send(framing.encode(Reply("2.0", message_id, introduction(self._offer, self._client))))
+        result = initialize_result(self._offer, self._client)
+        self._link.send(framing.encode(Reply("2.0", message_id, result)))
         asyncio.get_running_loop().call_soon(self._become_unless_ended)
         return True
 
@@ -81,18 +73,6 @@ class Greeting:
     def close(self, waiting: Iterable[framing.Body] = ()) -> None:  # noqa: ARG002 - none wait yet
         """Nothing is open yet, and nothing need begin."""
         self.state = "ended"
-
-
-def introduction(offer: Offer, client: lsp_types.InitializeParams) -> dict[str, Any]:
-    """The result of `initialize`."""
-    capabilities = server_capabilities(
-        offer.features,
-        {feature: options for feature, options in offer.features.items() if options is not None},
-        offer.commands,
-        client=client,
-        encoding=choose_encoding(client),
-    )
-    return {"capabilities": capabilities, "serverInfo": {"name": offer.name, "version": offer.version}}
 
 
 def _hello(body: framing.Body) -> tuple[framing.Id, lsp_types.InitializeParams] | None:

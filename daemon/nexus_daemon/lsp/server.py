@@ -18,7 +18,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 class NexusServer(LanguageServer):
     """One client's server.
 
-    `client` is None until `initialize`; `extra_capabilities` goes into its reply as it is;
+    `client` is None until `initialize`;
     `describe_problem` makes the JSON of each problem in the data of a failed request; `ended` is called
     once, when the connection is over.
     """
@@ -30,7 +30,6 @@ class NexusServer(LanguageServer):
         self.client: InitializeParams | None = None
         self.position_encoding: str = DEFAULT_ENCODING
         self.documents = OpenDocuments()
-        self.extra_capabilities: dict[str, Any] = {}
         self.describe_problem: Callable[[Problem], Any] = describe_problem
         self.ended: Callable[[], None] = _nothing
 

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from nexus_daemon.lsp import framing
-from nexus_daemon.lsp.early_initialize import Greeting, Offer
+from nexus_daemon.lsp.capabilities import Offer
+from nexus_daemon.lsp.early_initialize import Greeting
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
 

@@ -17,22 +17,22 @@ from nexus_daemon.protocol.agents import (
 )
 from nexus_daemon.protocol.config import EffectiveResult, McpServer, Provenance
 from nexus_daemon.protocol.context import (
-    AskedParams,
-    Assembled,
+    AgentViewParams,
+    AssembledContext,
     AssembleOptions,
     AssembleParams,
     Attachment,
     ContextDidChange,
+    ConversationParams,
     Fragment,
     ImportedFile,
     Layer,
     LayerFile,
     LayersResult,
-    NextTurn,
+    NextTurnParams,
     ParameterValue,
     Preview,
     PreviewParams,
-    SeenParams,
     SkippedLayer,
     UsageParams,
 )
@@ -78,6 +78,7 @@ from nexus_daemon.protocol.session import (
 from nexus_daemon.protocol.shapes import (
     CacheBreak,
     CacheReport,
+    CategoryTokens,
     Counter,
     Fix,
     FixEdit,
@@ -93,7 +94,6 @@ from nexus_daemon.protocol.shapes import (
     TokenUsage,
     UsagePart,
     UsageRow,
-    Used,
     Wire,
 )
 from nexus_daemon.protocol.tokens import CountParams, CountResult
@@ -108,6 +108,7 @@ from nexus_daemon.protocol.workspace import FolderStatus, InitResult, LedgerStat
 
 __all__ = [
     "METHODS",
+    "NOTIFICATIONS",
     "QUESTIONS",
     "AgentDetails",
     "AgentDidChange",
@@ -120,19 +121,21 @@ __all__ = [
     "AgentMessagesParams",
     "AgentMessagesResult",
     "AgentParams",
+    "AgentViewParams",
     "AppendParams",
     "AppendResult",
-    "AskedParams",
     "AssembleOptions",
     "AssembleParams",
-    "Assembled",
+    "AssembledContext",
     "Attachment",
     "CacheBreak",
     "CacheReport",
+    "CategoryTokens",
     "ClearResult",
     "CompactParams",
     "CompactResult",
     "ContextDidChange",
+    "ConversationParams",
     "CountParams",
     "CountResult",
     "Counter",
@@ -165,7 +168,7 @@ __all__ = [
     "MessagesResult",
     "ModelCompleteParams",
     "ModelCompleteResult",
-    "NextTurn",
+    "NextTurnParams",
     "NoParams",
     "ParameterValue",
     "PickParams",
@@ -183,7 +186,6 @@ __all__ = [
     "SearchHit",
     "SearchParams",
     "SearchResult",
-    "SeenParams",
     "SessionDidChange",
     "SessionInfo",
     "SessionParams",
@@ -204,17 +206,16 @@ __all__ = [
     "UsageParams",
     "UsagePart",
     "UsageRow",
-    "Used",
     "ViewAs",
     "Wire",
 ]
 
 METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
-    "nexus/context/assemble": (AssembleParams, Assembled),
+    "nexus/context/assemble": (AssembleParams, AssembledContext),
     "nexus/context/preview": (PreviewParams, Preview),
     "nexus/context/usage": (UsageParams, TokenUsage),
-    "nexus/context/layers": (SeenParams, LayersResult),
-    "nexus/config/effective": (SeenParams, EffectiveResult),
+    "nexus/context/layers": (AgentViewParams, LayersResult),
+    "nexus/config/effective": (AgentViewParams, EffectiveResult),
     "nexus/session/create": (CreateParams, SessionPlace),
     "nexus/session/list": (FolderParams, ListResult),
     "nexus/session/append": (AppendParams, AppendResult),
@@ -248,3 +249,10 @@ QUESTIONS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/model/complete": (ModelCompleteParams, ModelCompleteResult),
 }
 """Every request of the daemon to its client: its parameters and its result."""
+
+NOTIFICATIONS: dict[str, type[Wire]] = {
+    "nexus/context/didChange": ContextDidChange,
+    "nexus/session/didChange": SessionDidChange,
+    "nexus/agent/didChange": AgentDidChange,
+}
+"""Every notification of the daemon: its parameters."""

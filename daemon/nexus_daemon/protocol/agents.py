@@ -1,8 +1,10 @@
 """`nexus/agent/*`: the agents of a folder, from their start to their end."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from nexus_daemon.protocol.shapes import FolderParams, Sparse, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import FolderParams, OneOf, Sparse, TokenUsage, Wire
+
+Role = Annotated[str, OneOf("manager", "worker", "unified")]
 
 
 class SpawnParams(FolderParams, frozen=True, kw_only=True):
@@ -11,7 +13,7 @@ class SpawnParams(FolderParams, frozen=True, kw_only=True):
     agent_id: str  # its name, which no other live agent of the folder has
     # the directory it works in: a path, absolute or from the workspace folder on, or the URI of one
     cwd: str | None = None
-    role: str | None = None  # `manager`, `worker` (default) or `unified`
+    role: Role | None = None  # `manager`, `worker` (default) or `unified`
     task: str | None = None  # what it is to do
     parent: str | None = None  # the agent that it is below; none: the folder's own, `main`
     system_prompt: str | None = None  # in place of what its directory and its parents say
@@ -26,7 +28,7 @@ class ViewAs(Wire, frozen=True, kw_only=True):
     """An agent that is not started: the parameters of `nexus/agent/spawn`, all of them optional."""
 
     cwd: str | None = None  # the directory it would work in, as a path or a URI
-    role: str | None = None  # `manager`, `worker` (default) or `unified`
+    role: Role | None = None  # `manager`, `worker` (default) or `unified`
     task: str | None = None  # what it would do
     # the agent that it would be below, a live one or one of the settings; none: as for a spawn
     parent: str | None = None
@@ -50,7 +52,7 @@ class AgentInfo(Sparse, frozen=True, kw_only=True):
     agent_id: str  # its name
     parent: str | None = None  # the agent above it; absent: the folder's own
     cwd: str  # path of the directory that it works in
-    role: str  # `manager`, `worker` or `unified`
+    role: Role  # `manager`, `worker` or `unified`
     task: str | None = None  # what it is to do
     depth: int  # how many agents are above it, the folder's own among them
     session: str  # its conversation
@@ -94,4 +96,4 @@ class AgentDidChange(Wire, frozen=True):
     agent_id: str  # the agent
     # `spawned`, `disposed`, `changed` (it sees something else, or its `notice` is another) or `message` (one
     # waits for it)
-    reason: str
+    reason: Annotated[str, OneOf("spawned", "disposed", "changed", "message", open=True)]

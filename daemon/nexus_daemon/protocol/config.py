@@ -1,8 +1,8 @@
 """`nexus/config/*`: the settings in force and where each comes from."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from nexus_daemon.protocol.shapes import Range, Sparse, Wire
+from nexus_daemon.protocol.shapes import OneOf, Range, Sparse, Wire
 
 
 class Provenance(Sparse, frozen=True):
@@ -22,7 +22,7 @@ class McpServer(Sparse, frozen=True):
     """One MCP server that a file names. No server is started."""
 
     name: str  # the server's name
-    type: str  # `stdio`, `http` or `sse`
+    type: Annotated[str, OneOf("stdio", "http", "sse")]  # `stdio`, `http` or `sse`
     origin: str  # the layer of its file; `project` for `.mcp.json`, `vscode` for `.vscode/mcp.json`
     uri: str  # that file
     range: Range  # its entry in the file

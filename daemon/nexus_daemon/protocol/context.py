@@ -1,16 +1,17 @@
 """`nexus/context/*`: what a model is sent, what it costs and where it comes from."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.agents import ViewAs
+from nexus_daemon.protocol.agents import Role, ViewAs
 from nexus_daemon.protocol.shapes import (
     Counter,
     FolderParams,
     Freshness,
     Location,
+    OneOf,
     Problem,
     Range,
     Sparse,
@@ -20,19 +21,19 @@ from nexus_daemon.protocol.shapes import (
 )
 
 
-class SeenParams(FolderParams, frozen=True):
+class AgentViewParams(FolderParams, frozen=True):
     """A folder, as it is or as one of its agents sees it."""
 
     agent: str | None = None  # a live agent; none: the folder's own, `main`
 
 
-class PreviewParams(SeenParams, frozen=True):
+class PreviewParams(AgentViewParams, frozen=True):
     """A folder, as it is or as an agent sees it that is live, or that could be started."""
 
     view_as: ViewAs | None = None  # instead of `agent`: what this one would see; it is not started
 
 
-class AskedParams(FolderParams, frozen=True):
+class ConversationParams(FolderParams, frozen=True):
     """A folder, one of its agents and a conversation."""
 
     session: str | None = None  # name of a conversation; none: the agent's own, `main` without an agent
@@ -70,7 +71,7 @@ class Attachment(Wire, frozen=True):
     text: str | None = None
 
 
-class NextTurn(Wire, frozen=True):
+class NextTurnParams(Wire, frozen=True):
     """What a client knows of its next turn before the user has said anything."""
 
     options: AssembleOptions | None = None  # as those of `nexus/context/assemble`
@@ -78,13 +79,13 @@ class NextTurn(Wire, frozen=True):
     files: list[str] = []  # URIs of the files that it will be about
 
 
-class UsageParams(AskedParams, frozen=True):
+class UsageParams(ConversationParams, frozen=True):
     """A folder, one of its agents, a conversation, and what its next turn will be."""
 
-    next_turn: NextTurn | None = None  # none: the usage without what only a turn is sent with
+    next_turn: NextTurnParams | None = None  # none: the usage without what only a turn is sent with
 
 
-class AssembleParams(AskedParams, frozen=True):
+class AssembleParams(ConversationParams, frozen=True):
     """A folder, who is asked and the turn to assemble.
 
     The messages that wait for the agent are delivered with the turn; those for `main` where none is named,
@@ -98,7 +99,8 @@ class AssembleParams(AskedParams, frozen=True):
     # what the user says: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
     event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
-    format: str = "neutral"  # `neutral`, or with a body to send: `openai`, `anthropic`
+    # `neutral`, or with a body to send: `openai`, `anthropic`
+    format: Annotated[str, OneOf("neutral", "openai", "anthropic")] = "neutral"
     options: AssembleOptions | None = None  # what is different for this one request
     # instruction files that the editor attaches by itself. Those that the prompt has are left out; the others
     # stand before the message, once in each request, and are never part of the conversation
@@ -115,7 +117,7 @@ class ParameterValue(Wire, frozen=True):
     origin: str  # `request`, the layer that sets it, or `built-in`
 
 
-class Assembled(Sparse, frozen=True):
+class AssembledContext(Sparse, frozen=True):
     """One turn as a model is sent it."""
 
     revision: int  # revision of the folder's snapshot; it grows with every change
@@ -134,7 +136,7 @@ class Assembled(Sparse, frozen=True):
     # skills of the user's own name tools that need no question
     permissions: dict[str, Any]
     toolset: str  # `all`, or `narrowed` where a tool was left out
-    role: str  # the agent's: `manager`, `worker` or `unified`
+    role: Role  # the agent's: `manager`, `worker` or `unified`
     workspace_path: str  # path of the folder, or of the directory that the agent works in
     # sums by category, what providers can cache, what was left out and why, whether to compact: see
     # [Metadata](#metadata)
@@ -187,7 +189,20 @@ class LayerFile(Sparse, frozen=True):
     uri: str  # the file, also where it is missing
     # `loaded`, `missing`, `stale`, `invalid`, `unreadable`, `too-large`, `shadowed` (a nearer layer has one),
     # `excluded` (by the settings), `conditional` (sent with turns about files that `appliesTo` stands for)
-    status: str
+    status: Annotated[
+        str,
+        OneOf(
+            "loaded",
+            "missing",
+            "stale",
+            "invalid",
+            "unreadable",
+            "too-large",
+            "shadowed",
+            "excluded",
+            "conditional",
+        ),
+    ]
     tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
     # the files that it imports, each followed by what it imports itself
     imports: list[ImportedFile] | None = None
@@ -229,7 +244,22 @@ class ContextDidChange(Sparse, frozen=True):
     revision: int  # revision of its snapshot now
     # `folder` (was added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`,
     # `layers` (init), `session`, `compaction` or `tokens` (what was estimated is exact now)
-    reason: str
+    reason: Annotated[
+        str,
+        OneOf(
+            "folder",
+            "config",
+            "model",
+            "mcp",
+            "instructions",
+            "disk",
+            "layers",
+            "session",
+            "compaction",
+            "tokens",
+            open=True,
+        ),
+    ]
     usage: TokenUsage  # what the session `main` costs now, whichever has changed
     # the session that has changed, for `session` and `compaction`; absent where several have
     session: str | None = None

@@ -1,9 +1,11 @@
 """`nexus/model/*`: which model the user picked, and what the daemon asks of the client's model."""
 
+from typing import Annotated
+
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import SessionParams, Sparse, TokenUsage
+from nexus_daemon.protocol.shapes import OneOf, SessionParams, Sparse, TokenUsage
 
 
 class PickParams(SessionParams, frozen=True):
@@ -29,7 +31,7 @@ class ModelCompleteParams(Sparse, frozen=True):
 
     workspace_folder: str  # URI of the folder
     session: str  # the conversation
-    purpose: str  # what for: `compaction`
+    purpose: Annotated[str, OneOf("compaction", open=True)]  # what for: `compaction`
     # what to send, oldest first: the system prompt, the conversation as it was last sent, and last, as a
     # user's message, the instruction; the system prompt is left out where it does not fit
     messages: list[Message] | list[msgspec.Raw]

@@ -1,11 +1,11 @@
 """`nexus/session/*`: conversations, as the ledger keeps them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.shapes import SessionParams, Sparse, TokenUsage, Wire
+from nexus_daemon.protocol.shapes import OneOf, SessionParams, Sparse, TokenUsage, Wire
 
 
 class CreateParams(SessionParams, frozen=True):
@@ -117,7 +117,8 @@ class DeleteResult(Wire, frozen=True):
 class ExportParams(SessionParams, frozen=True):
     """A conversation to write down."""
 
-    format: str = "jsonl"  # `jsonl`, which can be imported again, or `markdown`, to be read
+    # `jsonl`, which can be imported again, or `markdown`, to be read
+    format: Annotated[str, OneOf("jsonl", "markdown")] = "jsonl"
 
 
 class ExportResult(Wire, frozen=True):
@@ -192,7 +193,7 @@ class Receipt(Wire, frozen=True):
     """What a compaction did."""
 
     id: str  # the compaction, for `nexus/session/undoCompaction`
-    reason: str  # `explicit` or `token_limit`
+    reason: Annotated[str, OneOf("explicit", "token_limit", open=True)]  # `explicit` or `token_limit`
     # who wrote the summary: `editor`, the client's model, or `extractive`, which needs no model
     summarizer: str
     replaced_messages: int  # messages that the summary stands for
@@ -247,7 +248,21 @@ class SessionDidChange(Sparse, frozen=True):
     workspace_folder: str  # URI of the folder
     session: str  # the conversation
     # `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (is a new one)
-    reason: str
-    by: str  # `self`: this client asked for it; `other`: another client, or another process
+    reason: Annotated[
+        str,
+        OneOf(
+            "created",
+            "appended",
+            "compacted",
+            "undone",
+            "cleared",
+            "renamed",
+            "deleted",
+            "forked",
+            open=True,
+        ),
+    ]
+    # `self`: this client asked for it; `other`: another client, or another process
+    by: Annotated[str, OneOf("self", "other")]
     turn: str | None = None  # the turn that was written, or the last one that there is
     former: str | None = None  # the name before, of a renamed one

@@ -1,6 +1,19 @@
 """What several methods speak of: places, folders, problems, token usage."""
 
+from typing import Annotated
+
 import msgspec
+
+
+class OneOf:
+    """The values of a field, for documentation and generated types; nothing is refused because of them.
+
+    `open`: values may be added without another protocol number.
+    """
+
+    def __init__(self, *values: str | int, open: bool = False) -> None:  # noqa: A002 - as in `open set`
+        self.values = values
+        self.open = open
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,7 +63,7 @@ class Freshness(Sparse, frozen=True):
     # `watched`: the system reports them. `polled`: the daemon looks at the files again and again, because the
     # system does not report all changes of some. `unknown`: changes may be unnoticed, as until the watch of a
     # folder that was just added stands, or while a file system hangs
-    state: str
+    state: Annotated[str, OneOf("watched", "polled", "unknown")]
     since: str | None = None  # of `unknown`: since when, in UTC
     every_seconds: float | None = None  # of `polled`: the pause between two looks
     reasons: list[str] = []  # why the files are not watched, where that is known
@@ -75,7 +88,7 @@ class Problem(Sparse, frozen=True):
 
     uri: str  # the file that has it
     range: Range  # where in the file
-    severity: int  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
+    severity: Annotated[int, OneOf(1, 2, 3, 4)]  # 1 error, 2 warning, 3 information, 4 hint, as in LSP
     code: str  # stable name: `json.…`, `config.…`, `mcp.…`, `layer.…`, `prompt.…`, `skill.…`, or `internal`
     message: str  # what is wrong and what to do
     fix: Fix | None = None  # edits that mend it, where there is one sure way
@@ -91,7 +104,8 @@ class Counter(Wire, frozen=True):
 class UsageRow(Sparse, frozen=True):
     """One thing that tokens are spent on."""
 
-    category: str  # `system`, `tools`, `history`, `memory` or `event`
+    # `system`, `tools`, `history`, `memory` or `event`
+    category: Annotated[str, OneOf("system", "tools", "history", "memory", "event")]
     label: str  # what it is, for people
     tokens: int  # its tokens
     exact: bool  # false: an estimate
@@ -106,7 +120,7 @@ class UsagePart(Wire, frozen=True):
     # layers and agents, and what a request adds; `skills`: the list of skills and the text of active ones;
     # `tools`: MCP servers and tools where the prompt lists them (their definitions are rows of the category
     # `tools`); `nexus`: Nexus's own text, such as the environment, headings, paths and the defaults it ships
-    part: str
+    part: Annotated[str, OneOf("instructions", "skills", "tools", "nexus")]
     tokens: int  # its tokens
     exact: bool  # false: an estimate
 
@@ -114,7 +128,8 @@ class UsagePart(Wire, frozen=True):
 class CacheBreak(Sparse, frozen=True):
     """The first thing that is not as it was in the request before: from there on all has to be read again."""
 
-    category: str  # `tools`, `system` (the prompt), `history`, or `model`
+    # `tools`, `system` (the prompt), `history`, or `model`
+    category: Annotated[str, OneOf("tools", "system", "history", "model")]
     label: str  # what it is, for people
     tokens: int  # that have to be read again
     cost_usd: float | None = None  # the price of that in US dollars, where the model's prices are known
@@ -149,14 +164,14 @@ class TokenUsage(Sparse, frozen=True):
     wanted_percent: float | None = None  # as `percent`, had nothing been cut
     removed_messages: int | None = None  # that are not sent any more, where there are any
     # why it is time to compact, where it is: `token_limit`, `message_count` or `tool_count`
-    compaction_reason: str | None = None
+    compaction_reason: Annotated[str, OneOf("token_limit", "message_count", "tool_count")] | None = None
     # what the conversation's next request could reuse of its last one, were it made now with the same
     # options: what an edit breaks, before it is paid for. In `nexus/context/usage` and
     # `nexus/context/didChange`, once this daemon has made a request
     cache: CacheReport | None = None
 
 
-class Used(Wire, frozen=True):
+class CategoryTokens(Wire, frozen=True):
     """Tokens by category."""
 
     system: int  # the system prompt
@@ -174,5 +189,5 @@ class TokenBudget(Wire, frozen=True):
     reserve_response: int  # tokens kept free for the answer
     reserve_tools: int  # tokens kept free for tool results
     available: int  # what is left for the context
-    used: Used  # what it takes
+    used: CategoryTokens  # what it takes
     remaining: int  # available - used.total

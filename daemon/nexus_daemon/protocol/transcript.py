@@ -1,7 +1,9 @@
 """`nexus/session/transcript`: a conversation as people read it, page by page."""
 
+from typing import Annotated
+
 from nexus_daemon.protocol.session import Receipt
-from nexus_daemon.protocol.shapes import Counter, SessionParams, Sparse
+from nexus_daemon.protocol.shapes import Counter, OneOf, SessionParams, Sparse
 
 
 class TranscriptParams(SessionParams, frozen=True):
@@ -27,7 +29,8 @@ class TranscriptMessage(Sparse, frozen=True):
     """A message to be read: control characters are visible, secrets are covered by as many `*`."""
 
     position: int  # number of the message, from 0
-    role: str  # `system`, `user`, `assistant` or `tool`
+    # `system`, `user`, `assistant` or `tool`
+    role: Annotated[str, OneOf("system", "user", "assistant", "tool")]
     text: str  # its text parts; of a very long one the beginning and the end
     tokens: int  # its tokens, by the `counter` of the page
     exact: bool = True  # false: an estimate
@@ -44,7 +47,8 @@ class TranscriptTurn(Sparse, frozen=True):
 
     turn: str  # its id, for `nexus/session/fork`
     seq: int  # its number, from 1
-    type: str  # `query`, `compaction` (its one message is the summary) or `undo` (has no message)
+    # `query`, `compaction` (its one message is the summary) or `undo` (has no message)
+    type: Annotated[str, OneOf("query", "compaction", "undo")]
     created: str  # when, in ISO 8601
     first: int  # number of its first message, whether within the page or not
     count: int  # how many messages it has

@@ -42,6 +42,7 @@ class Status(Wire, frozen=True):
     """What the daemon holds."""
 
     version: str  # version of Nexus
+    protocol: int  # number of the protocol, see [Versions](#versions)
     folders: list[FolderStatus]  # every folder that is served
     sessions: int  # number of conversations in all folders
     connections: int  # number of clients

@@ -58,7 +58,7 @@ def assemble(
     attachments: Attachments = NO_ATTACHMENTS,
     git: "GitState | None" = None,
     agent: "Agent | None" = None,
-) -> Steps[tuple[protocol.Assembled, bool]]:
+) -> Steps[tuple[protocol.AssembledContext, bool]]:
     """The result, and whether the conversation was compacted for it. `passages` belong to the message.
 
     `git` is the state of the snapshot's folder. In steps, as a compaction needs a summary (`compacting`).

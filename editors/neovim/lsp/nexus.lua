@@ -16,6 +16,8 @@ return {
       on_dir(nexus.root(path))
     end
   end,
+  -- The number of the protocol that this plugin speaks: the daemon says what to update if it speaks another.
+  capabilities = { experimental = { nexus = { protocol = 1 } } },
   reuse_client = nexus.reuse_client,
   on_init = nexus.on_init,
   commands = {

@@ -16,9 +16,13 @@ from support.talk import HELLO, Message, Talk, call, tell
 
 NOT_INITIALIZED, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS = -32002, -32600, -32601, -32602
 BUILTIN_REQUESTS = {"workspace/executeCommand": lsp_types.ExecuteCommandParams}
-BUILTIN_NOTIFICATIONS = ("$/cancelRequest", "$/setTrace", "initialized", "exit")
+BUILTIN_NOTIFICATIONS = ("$/cancelRequest", "$/setTrace", "exit")
 REQUESTS = [
-    *(method for method in FEATURES if not method.startswith(("textDocument/did", "workspace/did"))),
+    *(
+        method
+        for method in FEATURES
+        if not method.startswith(("initialized", "textDocument/did", "workspace/did"))
+    ),
     *BUILTIN_REQUESTS,
     *protocol.METHODS,
 ]

@@ -33,7 +33,6 @@ def test_capabilities() -> None:
         for name, options in names.items():
             server.feature(name, options)(lambda params: None)
         server.custom("nexus/a/b", msgspec.Raw)(lambda params: None)
-        server.extra_capabilities = {"experimental": {"nexus": True}}
 
     async def run() -> Message:
         talk = Talk(register)
@@ -61,7 +60,7 @@ def test_capabilities() -> None:
                     "workspaceFolders": {"supported": True, "changeNotifications": True},
                     "textDocumentContent": {"schemes": ["nexus-context"]},
                 },
-                "experimental": {"nexus": True},
+                "experimental": {"nexus": {"protocol": 1}},
             },
             "serverInfo": {"name": "test", "version": "1"},
         }

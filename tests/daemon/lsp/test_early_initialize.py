@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.early_initialize import Greeting, introduction
+from nexus_daemon.lsp.capabilities import initialize_result
+from nexus_daemon.lsp.early_initialize import Greeting
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.server import OFFER, build
 from support.client import Client, frame
@@ -40,7 +41,7 @@ def test_the_early_reply_is_what_the_feature_table_says(capabilities: dict[str, 
         talk.send(call(1, "initialize", params))
         return talk.writer.messages()[0]["result"]["capabilities"]
 
-    early = introduction(OFFER, lsp_types.InitializeParams(capabilities=capabilities))
+    early = initialize_result(OFFER, lsp_types.InitializeParams(capabilities=capabilities))
     assert early["capabilities"] == asyncio.run(run())
 
 

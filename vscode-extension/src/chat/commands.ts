@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { listAgents, withNextUsage } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import type { AgentInfo, InFolder, TokenUsage } from "../protocol";
+import type { AgentInfo, FolderParams, TokenUsage } from "../protocol";
 import type { Told } from "./follow";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
@@ -208,7 +208,7 @@ async function directoryIn(folder: string, name: string): Promise<string> {
 /** Start an agent: as the settings describe it where they name it, else in the directory of its name, else in the folder. */
 async function spawned(
   { nexus }: Chat,
-  folder: InFolder,
+  folder: FolderParams,
   { id: agentId, word }: { id: string; word: string },
   task: string,
   token: vscode.CancellationToken,

@@ -8,7 +8,7 @@
  */
 
 import type { Nexus } from "../nexus";
-import type { Appended, Requests } from "../protocol";
+import type { AppendResult, Requests } from "../protocol";
 import { codeOf } from "./failures";
 
 type Turn = Requests["nexus/session/append"]["params"] & { idempotencyKey: string };
@@ -46,7 +46,7 @@ export class Recorder {
   ) {}
 
   /** Write a turn. Rejects with the last failure; the turn then waits under its key. */
-  async write(turn: Turn): Promise<Appended> {
+  async write(turn: Turn): Promise<AppendResult> {
     try {
       const appended = await this.attempt(turn);
       this.kept.delete(turn.idempotencyKey);
@@ -58,7 +58,7 @@ export class Recorder {
   }
 
   /** Write a turn that waits, because the user asks. Undefined where it does not wait any more. */
-  async writeKept(key: string): Promise<Appended | undefined> {
+  async writeKept(key: string): Promise<AppendResult | undefined> {
     const turn = this.kept.get(key);
     return turn === undefined ? undefined : this.write(turn);
   }
@@ -72,7 +72,7 @@ export class Recorder {
     }
   }
 
-  private async attempt(turn: Turn): Promise<Appended> {
+  private async attempt(turn: Turn): Promise<AppendResult> {
     for (let tried = 1; ; tried++) {
       try {
         return await this.nexus.request("nexus/session/append", turn);

@@ -14,7 +14,7 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { NextTurn, Nexus } from "../nexus";
-import type { Appended, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
+import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { type Answer, answerOf, type Tool } from "./ask";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
@@ -47,7 +47,7 @@ export interface Turn {
 
 export interface Taken {
   /** What was written; undefined where the model said nothing, or the ledger could not be written. */
-  appended: Appended | undefined;
+  appended: AppendResult | undefined;
   failure: Failure | undefined;
   partial: boolean;
   /** How full the model's window would be with the whole conversation, in percent. */
@@ -151,7 +151,7 @@ async function written(
   attached: Attached,
   context: AssembledContext,
   answer: Answer,
-): Promise<Appended | undefined> {
+): Promise<AppendResult | undefined> {
   if (answer.messages.length === 0) {
     return undefined;
   }
@@ -187,7 +187,7 @@ function urisOf({ used }: Attached): string[] {
   return used.map((one) => (one instanceof vscode.Uri ? one : one.uri).toString());
 }
 
-function noteAppended(notices: Notices, appended: Appended, session: string): void {
+function noteAppended(notices: Notices, appended: AppendResult, session: string): void {
   if (appended.forked === true) {
     const names = `**${plain(appended.session)}**, a fork of **${plain(session)}**`;
     notices.addChange([`The conversation went on elsewhere meanwhile: this turn is in ${names}.`]);

@@ -15,9 +15,9 @@ import type {
   AgentDidChange,
   AgentInfo,
   ContextDidChange,
-  EffectiveConfig,
-  InFolder,
-  Layers,
+  EffectiveResult,
+  FolderParams,
+  LayersResult,
   Preview,
   Requests,
   SessionDidChange,
@@ -31,9 +31,9 @@ export type View = "window" | "rows" | "layers" | "sessions" | "agents";
 
 interface Parts {
   usage: Cost;
-  layers: Layers;
+  layers: LayersResult;
   preview: Preview;
-  config: EffectiveConfig;
+  config: EffectiveResult;
   sessions: readonly SessionInfo[];
   agents: readonly AgentInfo[];
 }
@@ -198,10 +198,10 @@ function conversationKey({ folder: { uri } }: Place, session: string): string {
   return JSON.stringify([uri, session]);
 }
 
-function folder(place: Place): InFolder {
+function folder(place: Place): FolderParams {
   return { workspaceFolder: place.folder.uri };
 }
 
-function inFolder(place: Place): InFolder & { agent?: string } {
+function inFolder(place: Place): FolderParams & { agent?: string } {
   return { ...folder(place), ...(place.agent === undefined ? {} : { agent: place.agent }) };
 }

@@ -7,7 +7,7 @@
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
  * 5. Files of one name say their directory, too.
  */
-import type { Fragment, Layer, LayerFile, Layers, McpServer, Problem } from "../protocol";
+import type { Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
 import type { Icon, Node } from "./node";
 import { count, directoryOf, nameOf, pathOf, plain, plural, repeated, tokensOf } from "./wording";
 
@@ -15,7 +15,7 @@ const OPEN = "nexus.panel.openSource";
 const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
 
 export interface LayersGiven {
-  readonly layers: Layers;
+  readonly layers: LayersResult;
   /** URI of the folder that is shown. */
   readonly folder: string;
   /** Path of the user's home directory. */

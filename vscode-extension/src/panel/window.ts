@@ -8,7 +8,7 @@
  * 4. While a server is on its way the figures of the one before stay, and say so.
  */
 import { byPart, type PartName, styleOf } from "../parts";
-import type { EffectiveConfig, Layers, TokenUsage } from "../protocol";
+import type { EffectiveResult, LayersResult, TokenUsage } from "../protocol";
 import type { RemedyId } from "../remedies";
 import { count, dollars, percent, plural, share, tokensOf } from "./wording";
 
@@ -121,8 +121,8 @@ export interface WindowGiven {
   readonly session: string;
   readonly agent?: string | undefined;
   readonly usage: TokenUsage;
-  readonly layers?: Layers | undefined;
-  readonly config?: EffectiveConfig | undefined;
+  readonly layers?: LayersResult | undefined;
+  readonly config?: EffectiveResult | undefined;
   readonly compaction?: LastCompaction | undefined;
   /** Why the figures may be old. */
   readonly trouble?: string | undefined;
@@ -202,7 +202,7 @@ function marksOf(given: WindowGiven, base: number): Mark[] {
 }
 
 /** The share of what is available at which a conversation is compacted; undefined: it never is. */
-function thresholdOf(config: EffectiveConfig | undefined): number | undefined {
+function thresholdOf(config: EffectiveResult | undefined): number | undefined {
   const settings = config?.config.compaction;
   if (!settings || typeof settings !== "object" || Array.isArray(settings)) return undefined;
   return settings.enabled === true && typeof settings.threshold === "number" ? settings.threshold : undefined;
@@ -242,7 +242,7 @@ function cutText(usage: TokenUsage, removed: number): string {
   return usage.remaining > 0 ? `${cut} The cut leaves ${plural(usage.remaining, "token")} for the next turns.` : cut;
 }
 
-function layerRemarks(layers: Layers | undefined): Remark[] {
+function layerRemarks(layers: LayersResult | undefined): Remark[] {
   if (!layers) return [];
   const remarks: Remark[] = [];
   const errors = layers.problems.filter((problem) => problem.severity === 1).length;

@@ -1,6 +1,6 @@
 /** Numbers, shares, times and paths as people read them. The figures themselves are the daemon's. */
-import { exactly, plural, TITLES } from "../figures";
-import type { Category, Location, TokenUsage } from "../protocol";
+import { type Category, exactly, plural, TITLES } from "../figures";
+import type { Location, TokenUsage } from "../protocol";
 
 export { plural };
 

@@ -20,10 +20,12 @@ import {
   RevealOutputChannelOn,
   State,
 } from "vscode-languageclient/node";
+import { PROTOCOL } from "../protocol";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
 import { JsonErrors } from "./jsonErrors";
 import { programEnv } from "./programs";
+import { protocolOf } from "./protocolCheck";
 import { Stderr } from "./stderr";
 import { withTrust } from "./trust";
 
@@ -42,9 +44,12 @@ export const connect: Connect = async (options) => {
   };
   client.registerFeature({
     fillClientCapabilities(capabilities) {
-      capabilities.experimental = { ...capabilities.experimental, nexus: { modelComplete: true } };
+      capabilities.experimental = {
+        ...capabilities.experimental,
+        nexus: { protocol: PROTOCOL, modelComplete: true },
+      };
     },
-    initialize: () => undefined,
+    initialize: (capabilities) => options.checkProtocol(protocolOf(capabilities)),
     getState: () => ({ kind: "static" }),
     clear: () => undefined,
   });

@@ -8,6 +8,8 @@ export interface ConnectOptions {
   readonly output: vscode.LogOutputChannel;
   readonly trace: vscode.LogOutputChannel;
   readonly trusted: boolean;
+  /** Refuses a server by throwing; called once, with the number of its protocol. */
+  readonly checkProtocol: (protocol: number) => void;
   readonly notified: (method: string, params: unknown) => void;
   readonly complete: (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>;
   /** The server ended although nobody asked it to; once, and only after `connect` was resolved. */

@@ -10,6 +10,7 @@ import type { Connect } from "./connection";
 import { Daemon } from "./daemon";
 import { findServer, type KnownVersions, type Search } from "./find";
 import { type Places, run } from "./programs";
+import { checkProtocol } from "./protocolCheck";
 import { traceChannel } from "./trace";
 import type { Version } from "./versions";
 
@@ -36,7 +37,15 @@ export function makeServer(context: vscode.ExtensionContext, load: () => { conne
     connect: async (launch, hooks) => {
       try {
         const trusted = vscode.workspace.isTrusted;
-        return await load().connect({ launch, output, trace: trace.channel, trusted, ...hooks });
+        const { version } = context.extension.packageJSON as { version: string };
+        return await load().connect({
+          launch,
+          output,
+          trace: trace.channel,
+          trusted,
+          checkProtocol: (protocol) => checkProtocol(protocol, launch, version),
+          ...hooks,
+        });
       } catch (error) {
         // what was known of the program is no longer so
         await context.globalState.update(KNOWN, undefined);

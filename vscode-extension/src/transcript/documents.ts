@@ -9,7 +9,7 @@
 import * as vscode from "vscode";
 import { isFolder } from "../focus";
 import type { Nexus } from "../nexus";
-import type { InFolder, SessionDidChange } from "../protocol";
+import type { FolderParams, SessionDidChange } from "../protocol";
 import { ReadOnlyFiles } from "../readOnlyFiles";
 import { type About, aboutOf, SCHEME, uriOf } from "./about";
 import { type Pages, pages } from "./pages";
@@ -102,7 +102,7 @@ export class TranscriptDocuments implements vscode.Disposable {
     });
   }
 
-  contextChanged(change: InFolder): void {
+  contextChanged(change: FolderParams): void {
     this.refresh((transcript) => isIn(transcript, change));
   }
 
@@ -177,7 +177,7 @@ function selectionOf(text: TranscriptText, { position, snippet }: Target): vscod
   return new vscode.Range(place.line, 0, place.line, 0);
 }
 
-function isIn({ about }: OpenTranscript, change: InFolder): boolean {
+function isIn({ about }: OpenTranscript, change: FolderParams): boolean {
   return isFolder(change.workspaceFolder, vscode.Uri.parse(about.folder));
 }
 

@@ -7,10 +7,10 @@
  *    shows at once.
  */
 import type { Nexus } from "../nexus";
-import type { Requests, TranscriptMessage, TranscriptPage, TranscriptTurn } from "../protocol";
+import type { Requests, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../protocol";
 
 type Params = Requests["nexus/session/transcript"]["params"];
-type Ask = (where: Partial<Params>) => Promise<TranscriptPage>;
+type Ask = (where: Partial<Params>) => Promise<TranscriptResult>;
 
 /** Messages of a page. */
 export const PAGE = 200;
@@ -18,23 +18,23 @@ export const MOST_CHARACTERS = 3_000_000;
 
 export interface Pages {
   /** What is shown, as one page. */
-  readonly shown: TranscriptPage | undefined;
+  readonly shown: TranscriptResult | undefined;
   /** Shows the end, or the messages around a number; what is shown already stays. */
-  load(position?: number): Promise<TranscriptPage>;
-  earlier(): Promise<TranscriptPage>;
-  later(): Promise<TranscriptPage>;
+  load(position?: number): Promise<TranscriptResult>;
+  earlier(): Promise<TranscriptResult>;
+  later(): Promise<TranscriptResult>;
   /** What may have changed is asked for again. */
-  refresh(): Promise<TranscriptPage>;
+  refresh(): Promise<TranscriptResult>;
 }
 
 /** `scope` says which conversation, each time anew: it may get another name. */
 export function pages(nexus: Nexus, scope: () => Params): Pages {
-  let shown: TranscriptPage | undefined;
+  let shown: TranscriptResult | undefined;
   let last: Promise<unknown> = Promise.resolve();
   const ask: Ask = (where) => nexus.request("nexus/session/transcript", { ...scope(), limit: PAGE, ...where });
 
   /** One after the other: each is about what the one before it left. */
-  function next(work: () => Promise<TranscriptPage>): Promise<TranscriptPage> {
+  function next(work: () => Promise<TranscriptResult>): Promise<TranscriptResult> {
     const made = last.then(work, work).then((page) => {
       shown = page;
       return page;
@@ -69,13 +69,13 @@ export function pages(nexus: Nexus, scope: () => Params): Pages {
   };
 }
 
-async function around(ask: Ask, position: number): Promise<TranscriptPage> {
+async function around(ask: Ask, position: number): Promise<TranscriptResult> {
   const before = await ask({ before: position + 1, limit: PAGE / 2 });
   if (before.end >= before.messages) return before;
   return joined(before, await ask({ first: before.end, limit: PAGE / 2 }));
 }
 
-async function renewed(ask: Ask, shown: TranscriptPage): Promise<TranscriptPage> {
+async function renewed(ask: Ask, shown: TranscriptResult): Promise<TranscriptResult> {
   const isAtEnd = shown.end === shown.messages;
   const news = await ask(isAtEnd ? { first: shown.end } : { before: 0, limit: 1 });
   if (news.thread !== shown.thread || news.messages < shown.messages) return ask({}); // cleared, deleted, another one
@@ -85,7 +85,7 @@ async function renewed(ask: Ask, shown: TranscriptPage): Promise<TranscriptPage>
 }
 
 /** The same messages as another model counts them. */
-async function counted(ask: Ask, shown: TranscriptPage): Promise<TranscriptPage> {
+async function counted(ask: Ask, shown: TranscriptResult): Promise<TranscriptResult> {
   let page = await ask({ first: shown.first });
   while (page.end < shown.end) {
     const more = await ask({ first: page.end });
@@ -96,7 +96,7 @@ async function counted(ask: Ask, shown: TranscriptPage): Promise<TranscriptPage>
 }
 
 /** Two pages that follow each other; what is said of the whole is the newer answer's. */
-export function joined(one: TranscriptPage, other: TranscriptPage): TranscriptPage {
+export function joined(one: TranscriptResult, other: TranscriptResult): TranscriptResult {
   const newer = other.messages >= one.messages ? other : one;
   const turns = [...one.turns];
   for (const turn of other.turns) {
@@ -113,7 +113,7 @@ export function joined(one: TranscriptPage, other: TranscriptPage): TranscriptPa
 }
 
 /** The page without what is too much at its `first` messages or at its `end`; one message at least stays. */
-export function bounded(page: TranscriptPage, from: "first" | "end", most = MOST_CHARACTERS): TranscriptPage {
+export function bounded(page: TranscriptResult, from: "first" | "end", most = MOST_CHARACTERS): TranscriptResult {
   const messages = page.turns.flatMap((turn) => turn.messages);
   let total = messages.reduce((sum, message) => sum + sizeOf(message), 0);
   let [low, high] = [0, messages.length];

@@ -6,7 +6,11 @@
  * 3. A compaction says which messages its summary stands for.
  */
 import { exactly, plural } from "../figures";
-import type { Span, TranscriptCall, TranscriptMessage, TranscriptPage, TranscriptTurn } from "../protocol";
+import type { TranscriptCall, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../protocol";
+
+/** Ranges of messages: the first, and the one behind the last. */
+type Spans = readonly (readonly [number, number])[];
+
 import { changeText, lossText } from "../receipt";
 
 const INDENT = "  ";
@@ -44,7 +48,7 @@ export interface Match {
   readonly end: number;
 }
 
-export function transcriptText(page: TranscriptPage): TranscriptText {
+export function transcriptText(page: TranscriptResult): TranscriptText {
   const lines: string[] = [titleOf(page)];
   const earlier = page.first > 0 ? lines.push(`… ${plural(page.first, "earlier message")} not shown`) - 1 : undefined;
   const turns: TurnPlace[] = [];
@@ -87,7 +91,7 @@ export function matchOf(text: TranscriptText, place: MessagePlace, snippet: stri
 }
 
 /** `main · 26 messages · tokens by o200k_base`. */
-function titleOf(page: TranscriptPage): string {
+function titleOf(page: TranscriptResult): string {
   const { counter } = page;
   const parts = [
     page.session,
@@ -98,7 +102,7 @@ function titleOf(page: TranscriptPage): string {
   return parts.join(" · ");
 }
 
-function writeTurn(turn: TranscriptTurn, page: TranscriptPage, lines: string[]): TurnPlace {
+function writeTurn(turn: TranscriptTurn, page: TranscriptResult, lines: string[]): TurnPlace {
   const title = turnTitle(turn);
   const line = lines.push(title) - 1;
   for (const about of turnLines(turn, page)) lines.push(INDENT + about);
@@ -126,7 +130,7 @@ function turnTitle(turn: TranscriptTurn): string {
 }
 
 /** What is said of a turn below its heading. */
-function turnLines(turn: TranscriptTurn, page: TranscriptPage): string[] {
+function turnLines(turn: TranscriptTurn, page: TranscriptResult): string[] {
   const beside = turn.beside?.length ? [`with ${turn.beside.join(", ")}`] : [];
   const leftOut = turn.leftOut?.length ? [`without ${turn.leftOut.join(", ")}: no room`] : [];
   if (turn.type === "query") return [...beside, ...leftOut];
@@ -145,7 +149,7 @@ function turnLines(turn: TranscriptTurn, page: TranscriptPage): string[] {
 function writeMessage(
   message: TranscriptMessage,
   turn: TranscriptTurn,
-  page: TranscriptPage,
+  page: TranscriptResult,
   lines: string[],
 ): MessagePlace {
   const title = messageTitle(message, turn, page);
@@ -165,7 +169,7 @@ function writeCall(call: TranscriptCall, lines: string[]): [number, number][] {
 }
 
 /** `#5 tool read · of call_1 · 12 tokens · not sent any more`. */
-function messageTitle(message: TranscriptMessage, turn: TranscriptTurn, page: TranscriptPage): string {
+function messageTitle(message: TranscriptMessage, turn: TranscriptTurn, page: TranscriptResult): string {
   const role = turn.type === "compaction" ? "summary" : message.role;
   const fate = fateOf(message, turn, page);
   return [
@@ -178,7 +182,7 @@ function messageTitle(message: TranscriptMessage, turn: TranscriptTurn, page: Tr
 }
 
 /** What became of a message; nothing of one that is sent as it is. */
-function fateOf({ position }: TranscriptMessage, turn: TranscriptTurn, page: TranscriptPage): string | undefined {
+function fateOf({ position }: TranscriptMessage, turn: TranscriptTurn, page: TranscriptResult): string | undefined {
   if (page.cleared) return undefined; // the title says it
   if (isIn(page.sent ?? [], position)) return page.shortened?.includes(position) ? "sent shortened" : undefined;
   const { summary } = page;
@@ -187,7 +191,7 @@ function fateOf({ position }: TranscriptMessage, turn: TranscriptTurn, page: Tra
   return isFolded ? `not sent any more: #${exactly(summary + 1)} stands for it` : "not sent any more";
 }
 
-function isIn(spans: readonly Span[], position: number): boolean {
+function isIn(spans: Spans, position: number): boolean {
   let low = 0;
   let high = spans.length - 1;
   while (low <= high) {
@@ -201,7 +205,7 @@ function isIn(spans: readonly Span[], position: number): boolean {
 }
 
 /** `#1 to #9, #11`. */
-function spansText(spans: readonly Span[]): string {
+function spansText(spans: Spans): string {
   const one = (position: number) => `#${exactly(position + 1)}`;
   return spans.map(([first, end]) => (end === first + 1 ? one(first) : `${one(first)} to ${one(end - 1)}`)).join(", ");
 }

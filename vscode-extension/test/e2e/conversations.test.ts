@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Message, Receipt } from "../../src/protocol.ts";
+import type { Message, Receipt } from "../../src/protocol/index.ts";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Fragment, Position, Preview } from "../../src/protocol.ts";
+import type { Fragment, Position, Preview } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { cursor, cursorAt, hover, lenses, lines, quickFix } from "./harness/editor.ts";

@@ -1,5 +1,5 @@
 /** A server that dies at once: said in the panel, the status bar and by commands, each time with what to do. */
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
@@ -56,9 +56,30 @@ test("a document that cannot be read is a message with what to do, and opens not
   expect(tabs.map((tab) => tab.replaceAll(/\s/g, ""))).toEqual(["NEXUS.md"]);
 });
 
-test("once it is mended, Restart brings the figures", async () => {
-  serve(`exec "${world().nexus}" "$@"`);
+test("a server of another protocol is refused with what to update", async () => {
+  const code = `import sys; from nexus_daemon.protocol import version; version.PROTOCOL = 2
+from nexus_daemon.cli import main; raise SystemExit(main(sys.argv[1:]))`;
+  const python = path.join(path.dirname(world().nexus), "python");
+  serve(`exec "${python}" -c '${code}' "$@"`);
+  await bench.command("Notifications: Clear All Notifications");
   await bench.webview().locator(".notice-actions button", { hasText: "Restart" }).click();
+  const panel = bench.webview();
+  await panel.locator(".notice-title", { hasText: "Nexus and its server do not fit" }).waitFor({ timeout: START_MS });
+  const { version } = JSON.parse(readFileSync(path.join(import.meta.dirname, "../../package.json"), "utf8"));
+  const message = `Update the Nexus extension: extension ${version} speaks protocol 1, and server 0.1.0 (${server}) speaks protocol 2.`;
+  expect(await panel.locator(".notice-text").innerText()).toBe(message);
+  expect(await panel.locator(".notice-actions button").allInnerTexts()).toEqual([
+    "Open Setting",
+    "Try Again",
+    "Show Output",
+    "Get Started",
+  ]);
+  expect(await bench.page.locator(".notification-toast").allInnerTexts()).toHaveLength(1);
+});
+
+test("once it is fixed, a restart brings the figures", async () => {
+  serve(`exec "${world().nexus}" "$@"`);
+  await bench.webview().locator(".notice-actions button", { hasText: "Try Again" }).click();
   await bench.ready();
 });
 

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Message, Receipt } from "../../src/protocol.ts";
+import type { Message, Receipt } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";

@@ -4,7 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { TokenUsage } from "../../src/protocol.ts";
+import type { TokenUsage } from "../../src/protocol/index.ts";
 import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { cursor } from "./harness/editor.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, beforeEach, test } from "vitest";
-import type { Message } from "../../src/protocol.ts";
+import type { Message } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, window, world } from "./harness/each.ts";
 import { daemons, signal } from "./harness/processes.ts";

@@ -1,7 +1,7 @@
 /** What was said, to be read: a conversation from the list, a search hit, a row of the history, a long conversation. */
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Message, TranscriptPage } from "../../src/protocol.ts";
+import type { Message, TranscriptResult } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";
@@ -184,7 +184,7 @@ async function say(session: string, ...texts: string[]): Promise<void> {
   await other.request("nexus/session/append", { ...in_(session), messages });
 }
 
-function transcript(session: string, page: { limit?: number } = {}): Promise<TranscriptPage> {
+function transcript(session: string, page: { limit?: number } = {}): Promise<TranscriptResult> {
   return other.request("nexus/session/transcript", { ...in_(session), ...page });
 }
 

@@ -119,7 +119,7 @@ describe("/agent", () => {
     agentId: "auth",
     session: "agent:auth",
     cwd: "/ws/auth",
-    role: "worker",
+    role: "worker" as const,
     task: "Mend | it",
     parent: "main",
     depth: 1,

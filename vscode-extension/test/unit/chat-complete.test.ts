@@ -10,7 +10,9 @@ let desk: Desk;
 
 const PARAMS: ModelCompleteParams = {
   workspaceFolder: FOLDER,
+  session: "main",
   purpose: "compaction",
+  maxTokens: 2_000,
   messages: [
     { role: "system", content: "Summarize." },
     { role: "assistant", content: "I look.", toolCalls: [{ id: "a", name: "search", arguments: { q: "x" } }] },

@@ -4,7 +4,7 @@ import type * as api from "vscode";
 import { type Nexus, NexusError, type ServerState } from "../../src/nexus";
 import type {
   AgentInfo,
-  Appended,
+  AppendResult,
   Json,
   Message,
   ModelCompleteParams,
@@ -178,7 +178,7 @@ export class FakeDaemon implements Nexus {
     return { session: to, thread: made.thread };
   }
 
-  private append(session: string, params: Params<"nexus/session/append">): Appended {
+  private append(session: string, params: Params<"nexus/session/append">): AppendResult {
     const { messages, idempotencyKey, parentTurn } = params;
     const before = [...this.sessions].find(([, one]) => one.turns.some((turn) => turn.key === idempotencyKey));
     if (before !== undefined) {

@@ -233,7 +233,7 @@ test("notifications reach who listens", async () => {
 test("the model is asked of whoever answers last, and of nobody afterwards", async () => {
   const nexus = daemon();
   await nexus.start();
-  const params = { workspaceFolder: "file:///w", purpose: "compaction", messages: [] };
+  const params = { workspaceFolder: "file:///w", session: "main", purpose: "compaction", maxTokens: 9, messages: [] };
   const ask = () => opened[0]?.complete(params, new CancellationTokenSource().token);
   await expect(ask()).rejects.toThrow(/no model/);
   const first = nexus.answerModel(async () => ({ content: "1" }));

@@ -269,10 +269,12 @@ This folder | ≈ 220 tokens
           name: "local",
           path: "/w/.nexus3",
           files: [{ kind: "config", uri: "file:///w/.nexus3/config.json", status: "missing" as const }],
+          tokens: 0,
         },
       ],
       skipped: [{ path: "/home/eve/.nexus3", reason: "owned by another user" }],
       problems: [],
+      counter: { name: "o200k_base", exact: true },
     };
     expect(drawn(layerNodes({ layers, folder: "file:///w" }))).toBe(`\
 This folder | nothing there

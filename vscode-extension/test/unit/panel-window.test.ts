@@ -139,7 +139,13 @@ describe("the window", () => {
       uri: `${FOLDER}/NEXUS.md`,
       range: { start: { line: 1, character: 0 }, end: { line: 1, character: 4 } },
     };
-    const broke = { category: "system", label: "Project Configuration", tokens: 52_160, costUsd: 0.1799, source };
+    const broke = {
+      category: "system" as const,
+      label: "Project Configuration",
+      tokens: 52_160,
+      costUsd: 0.1799,
+      source,
+    };
     const [fact] = cached({ reusedTokens: 9_120, prefixTokens: 61_280, broke });
     expect(fact).toMatchObject({
       text: "Broken: Project Configuration",

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { effectiveText } from "../../src/effective";
 import { fragmentAt, placeIn, sections, sourceOf } from "../../src/mapped";
 import { aboutOf, uriOf } from "../../src/prompt";
-import type { AssembledContext, EffectiveConfig, Fragment, Provenance, Range } from "../../src/protocol";
+import type { AssembledContext, EffectiveResult, Fragment, Provenance, Range } from "../../src/protocol";
 import { requestJson, requestText } from "../../src/request";
 import { usageOf } from "./nexus";
 
@@ -102,7 +102,7 @@ const set = (layer: string, wins: boolean, ignored = false): Provenance => ({
 });
 
 test("the settings in force say who set them, line by line", () => {
-  const effective: EffectiveConfig = {
+  const effective: EffectiveResult = {
     revision: 1,
     config: { provider: { name: "openai", model: "o3", "a/b~c": [1, { d: null }], none: {} } },
     provenance: {

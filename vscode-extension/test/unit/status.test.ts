@@ -229,7 +229,7 @@ test("a failure is said, and tried again by itself", async () => {
 });
 
 test("the tooltip says what the last edit broke of the cache", () => {
-  const broke = { category: "system", label: "Project|Configuration", tokens: 1_234 };
+  const broke = { category: "system" as const, label: "Project|Configuration", tokens: 1_234 };
   const usage = usageOf([], { cache: { reusedTokens: 1, prefixTokens: 2, broke } });
   expect(usageTable(usage, { folder: "a", session: "main" })).toContain(
     "Cache broken: Project\\|Configuration, 1,234 tokens are read again",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as vscode from "vscode";
-import type { Receipt, Requests, TranscriptMessage, TranscriptPage, TranscriptTurn } from "../../src/protocol";
+import type { Receipt, Requests, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../../src/protocol";
 import { aboutOf, uriOf } from "../../src/transcript/about";
 import { folding, lenses, symbols } from "../../src/transcript/editor";
 import { bounded, joined, PAGE, pages } from "../../src/transcript/pages";
@@ -36,7 +36,7 @@ const turn = (seq: number, messages: TranscriptMessage[], more: Partial<Transcri
   ...more,
 });
 
-const page = (turns: TranscriptTurn[], more: Partial<TranscriptPage> = {}): TranscriptPage => {
+const page = (turns: TranscriptTurn[], more: Partial<TranscriptResult> = {}): TranscriptResult => {
   const positions = turns.flatMap((one) => one.messages.map((message) => message.position));
   const first = positions[0] ?? 0;
   const end = (positions.at(-1) ?? -1) + 1;
@@ -280,7 +280,7 @@ function daemon(messages: number) {
   return { state, asked, pages: pages(nexus, () => ({ workspaceFolder: "file:///w", session: "main" })) };
 }
 
-const range = (shown: TranscriptPage) => {
+const range = (shown: TranscriptResult) => {
   const positions = shown.turns.flatMap((one) => one.messages.map((message) => message.position));
   expect(positions).toEqual(Array.from({ length: shown.end - shown.first }, (_, index) => shown.first + index));
   expect(new Set(shown.turns.map((one) => one.seq)).size).toBe(shown.turns.length);

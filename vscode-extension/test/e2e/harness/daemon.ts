@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import type { Requests } from "../../../src/protocol.ts";
+import type { Requests } from "../../../src/protocol/index.ts";
 import { end } from "./processes.ts";
 import type { World } from "./world.ts";
 
