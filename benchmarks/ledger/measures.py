@@ -24,7 +24,7 @@ from nexus_context.errors import Span
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewCompaction, NewTurn
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory.knowledge import Index, Place, Settings, query, refresh
+from nexus_context.memory.knowledge import KnowledgeIndex, KnowledgePath, Settings, query, refresh
 from nexus_context.tokens import TiktokenCounter
 
 LONG, OPENED, COMPACTED = "long", "opened", "compacted"  # sessions
@@ -196,9 +196,11 @@ def knowing(folder: Path, rounds: Rounds) -> Knowing:
         file = pages / f"{number % 100:02}" / f"{number}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         size += file.write_text(page, encoding="utf-8")
-    place = Place(str(pages), (), str(pages), "local", str(folder), str(folder / "config.json"), Span(0, 0))
+    place = KnowledgePath(
+        str(pages), (), str(pages), "local", str(folder), str(folder / "config.json"), Span(0, 0)
+    )
     settings = Settings((place,))
-    index = Index(str(folder / "knowledge.db"))
+    index = KnowledgeIndex(str(folder / "knowledge.db"))
     started = time.perf_counter()
     refreshed = refresh(index, settings)
     between = time.perf_counter()

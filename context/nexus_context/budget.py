@@ -28,9 +28,9 @@ class ContextConfig(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.truncation_strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
+            strategies = ", ".join(STRATEGIES)
             raise RequestError(
-                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {known}.",
+                f"Unknown truncation strategy {self.truncation_strategy!r}. Known strategies: {strategies}.",
                 code="bad-option",
             )
         if not 0.1 <= self.truncation_target <= 1:
@@ -77,7 +77,7 @@ class UsagePart(msgspec.Struct, frozen=True):
     exact: bool
 
 
-class Used(msgspec.Struct, frozen=True, rename="camel"):
+class CategoryTokens(msgspec.Struct, frozen=True, rename="camel"):
     """Tokens by category."""
 
     system: int = 0
@@ -98,7 +98,7 @@ class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
     reserve_response: int
     reserve_tools: int
     available: int
-    used: Used
+    used: CategoryTokens
     remaining: int
 
 
@@ -150,7 +150,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
             reserve_response=self.reserved - reserve_tools,
             reserve_tools=reserve_tools,
             available=self.available,
-            used=Used(**self.by_category(), total=self.total),
+            used=CategoryTokens(**self.by_category(), total=self.total),
             remaining=self.remaining,
         )
 
@@ -177,15 +177,15 @@ def usage(
         limit = min(max_tokens, limit) if limits.known else max_tokens
     max_input = limits.max_input if limits.known else limit  # what is a guess narrows nothing
     return TokenUsage(
-        limits.given,
-        limit,
-        reserved,
-        max_input,
-        limits.known or max_tokens is not None,
-        counter.name,
-        counter.exact,
-        tuple(rows),
-        tuple(parts),
+        model=limits.given,
+        limit=limit,
+        reserved=reserved,
+        max_input=max_input,
+        limit_known=limits.known or max_tokens is not None,
+        counter=counter.name,
+        exact=counter.exact,
+        rows=tuple(rows),
+        parts=tuple(parts),
     )
 
 

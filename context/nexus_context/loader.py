@@ -154,10 +154,10 @@ class PromptLoader:
         return LoadedPrompt(content, personal_path, Path(project[0].path) if project else None)
 
     def _personal_text(
-        self, found: Sequence[tuple[Sequence[Piece], str]]
+        self, candidates: Sequence[tuple[Sequence[Piece], str]]
     ) -> tuple[Sequence[Piece], Path | None]:
         if self._personal is None:
-            return (found[0][0], Path(found[0][1])) if found else ((), None)
+            return (candidates[0][0], Path(candidates[0][1])) if candidates else ((), None)
         for source in self._personal:
             text = texts.unix_lines(source.load() or "").strip()
             if text:
@@ -176,11 +176,11 @@ def _absolute(folder: Path) -> str:
 def _without_bootstrap(layers: Layers) -> Layers:
     """The layers without the files that this front does not know: what they import is not theirs alone."""
     replace = msgspec.structs.replace
-    kept = [
+    kept_layers = [
         replace(layer, files=tuple(file for file in layer.files if file.kind not in BOOTSTRAP_KINDS))
         for layer in layers.layers
     ]
-    return replace(layers, layers=tuple(kept), skills=())
+    return replace(layers, layers=tuple(kept_layers), skills=())
 
 
 def _system(folder: str, host: Environment) -> list[Piece]:

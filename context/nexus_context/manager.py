@@ -119,8 +119,8 @@ class ContextManager:
         """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each,
         or as OpenAI has them.
         """
-        said = None if content is None else coercion.content_from(content)
-        self._history.append(Message("assistant", said, coercion.tool_calls_from(tool_calls)))
+        parts = None if content is None else coercion.content_from(content)
+        self._history.append(Message("assistant", parts, coercion.tool_calls_from(tool_calls)))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
         """Add what a tool returned for the call of that id: text, parts, or a value that is sent as JSON."""
@@ -149,9 +149,9 @@ class ContextManager:
         the first `lead`, `gap_messages` of `gap_tokens` are missing: these are not sent, and what needs them
         raises RequestError, `history-not-loaded`.
         """
-        made = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
+        history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
-        self._replace(made)
+        self._replace(history)
 
     # ------------------------------------------------------------ what is sent
 
@@ -165,11 +165,11 @@ class ContextManager:
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """What tools there are, in the form of any provider. RequestError for one that has no name."""
-        made = []
+        copies = []
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
-            made.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
-        self._tools = made
+            copies.append(coercion.copied(dict(tool), f"tools[{index}]", "bad-tool"))
+        self._tools = copies
         self._fixed = self._room = None
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
@@ -264,9 +264,9 @@ class ContextManager:
 
     def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
         """Let a summary stand for the messages that it replaces, until `undo_compaction`."""
-        made = self._history.remade(result.messages, counter)
-        self._compactions.append(_Compaction(result.receipt.id, self._history, len(made)))
-        self._replace(made)
+        history = self._history.remade(result.messages, counter)
+        self._compactions.append(_Compaction(result.receipt.id, self._history, len(history)))
+        self._replace(history)
 
     def apply_compaction(
         self,
@@ -277,10 +277,10 @@ class ContextManager:
         """Let the history be a summary and what is kept; a new system prompt may take effect with it."""
         from nexus_context.conversation.compaction.run import new_id
 
-        made = self._history.remade([summary_message, *preserved_messages], self._counter)
+        history = self._history.remade([summary_message, *preserved_messages], self._counter)
         prompts = None if new_system_prompt is None else (self._system_prompt, new_system_prompt)
-        self._compactions.append(_Compaction(new_id(), self._history, len(made), prompts))
-        self._replace(made)
+        self._compactions.append(_Compaction(new_id(), self._history, len(history), prompts))
+        self._replace(history)
         if new_system_prompt is not None:
             self.set_system_prompt(new_system_prompt)
 
@@ -295,10 +295,10 @@ class ContextManager:
 
         Raises RequestError where there is no such compaction.
         """
-        known = self.compactions
-        if not known or (compaction is not None and compaction not in known):
+        ids = self.compactions
+        if not ids or (compaction is not None and compaction not in ids):
             what = f"no compaction {compaction!r}" if compaction is not None else "no compaction"
-            listed = f" There are: {', '.join(known)}." if known else ""
+            listed = f" There are: {', '.join(ids)}." if ids else ""
             raise RequestError(f"There is {what} to take back.{listed}", code="unknown-compaction")
         while True:
             last = self._compactions.pop()

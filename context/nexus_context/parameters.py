@@ -33,15 +33,15 @@ def resolve(
 
     Raises RequestError for one that does not exist or is out of range; it names the parameter and its layer.
     """
-    found = {
+    parameters = {
         name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
     }
     for origin, values in (("agent", agent), ("session", session), ("request", request)):
         for name, value in (values or {}).items():
             if value is not None:
                 check(name, value, origin)
-                found[name] = Parameter(value, origin)
-    return found
+                parameters[name] = Parameter(value, origin)
+    return parameters
 
 
 def check(name: str, value: Any, origin: str) -> None:

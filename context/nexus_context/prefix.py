@@ -38,7 +38,7 @@ class Prefix(msgspec.Struct, frozen=True):
         return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.mended
 
 
-class Break(msgspec.Struct, frozen=True):
+class CacheBreak(msgspec.Struct, frozen=True):
     """The first thing that is not as it was: of the tools, the system prompt, the history, or the model.
 
     `path` and `span` are the place in a file that it came from, if any; `tokens` are those that have to be
@@ -58,7 +58,7 @@ class CacheReport(msgspec.Struct, frozen=True):
 
     reused: int
     total: int
-    broke: Break | None
+    broke: CacheBreak | None
 
 
 def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
@@ -73,13 +73,13 @@ def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheR
     return CacheReport(
         reused,
         now.tokens,
-        Break(
+        CacheBreak(
             category,
             label,
             lost,
             _cost(now.model, lost),
-            fragment.path if fragment is not None else None,
-            fragment.source if fragment is not None and fragment.path else None,
+            path=fragment.path if fragment is not None else None,
+            span=fragment.source if fragment is not None and fragment.path else None,
         ),
     )
 

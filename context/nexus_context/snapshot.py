@@ -11,6 +11,7 @@
 import os
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -24,9 +25,9 @@ from nexus_context.layers.read_layers import LayerInputs, open_layers, unread_la
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
-from nexus_context.prompt.blocks import Standing, blocks_of, paths_of
+from nexus_context.prompt.blocks import AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
-from nexus_context.prompt.gather import Contents, gather
+from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
 from nexus_context.prompt.skill_sections import activated, bodies
@@ -40,7 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One folder, as it is for one agent or for none that has a name.
 
     `revision` counts from 1; `prompt_for` renders from `environment` and `contents`, unless the prompt is
-    `given`: then it is the same for every request. `choice` is the picked model that it is counted for;
+    `is_fixed`: then it is the same for every request. `choice` is the picked model that it is counted for;
     None: that of the settings.
     """
 
@@ -50,9 +51,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     prompt: Prompt
     problems: tuple[Problem, ...]
     environment: Environment
-    contents: Contents
+    contents: PromptContents
     agent: str | None = None
-    given: bool = False
+    is_fixed: bool = False
     choice: ModelChoice | None = None
 
     @property
@@ -70,7 +71,7 @@ class LoadInputs(LayerInputs, frozen=True, kw_only=True):
     """
 
     environment: Environment
-    grant: Standing | None = None
+    grant: AgentGrant | None = None
     load_vocabulary: bool = True
 
 
@@ -89,15 +90,11 @@ def load(
     have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the load
     with LoadStopped.
     """
-    agent, grant = inputs.agent, inputs.grant
-    alone = grant is None and previous is not None and previous.agent == agent
-    if alone and previous is not None and changed is not None and len(changed) == 1:
-        (path,) = changed
-        overlays = inputs.overlays
-        typed = keystroke(previous, path, overlays[path], home=inputs.home) if path in overlays else None
-        if typed is not None:
-            return typed
-    last = previous if alone and previous is not None and previous.folder == folder else None
+    grant = inputs.grant
+    is_alone = grant is None and previous is not None and previous.agent == inputs.agent
+    if is_alone and previous is not None and (typed := _typed(previous, inputs, changed)) is not None:
+        return typed
+    last = previous if is_alone and previous is not None and previous.folder == folder else None
     before = previous.layers if previous else None
     opened, reading = contained(
         folder,
@@ -108,16 +105,7 @@ def load(
         opened = _granted(opened, grant)
     reading.checkpoint(folder)
     contents = contained(
-        folder,
-        lambda: gather(
-            opened,
-            reading,
-            user_home=inputs.user_home,
-            environ=inputs.environ,
-            standing=grant,
-            load_vocabulary=inputs.load_vocabulary,
-        ),
-        lambda problem: _ungathered(last, problem),
+        folder, lambda: _gathered(opened, reading, inputs), lambda problem: _ungathered(last, problem)
     )
     nothing: tuple[Skipped, ...] = ()
     unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
@@ -126,22 +114,48 @@ def load(
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
     prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
-    problems = (*layers.problems, *contents.problems)
-    revision = 1
-    if previous is not None:
-        same = previous.problems == problems and previous.prompt == prompt and _same(previous.layers, layers)
-        revision = previous.revision if same else previous.revision + 1
-    return Snapshot(
+    snapshot = Snapshot(
         folder=folder,
-        revision=revision,
+        revision=1,
         layers=layers,
         prompt=prompt,
-        problems=problems,
+        problems=(*layers.problems, *contents.problems),
         environment=inputs.environment,
         contents=contents,
-        agent=agent,
+        agent=inputs.agent,
         choice=inputs.choice,
     )
+    return snapshot if previous is None else _revised(previous, snapshot)
+
+
+def _typed(previous: Snapshot, inputs: LoadInputs, changed: Collection[str] | None) -> Snapshot | None:
+    """The next snapshot if all that changed is one unsaved text and `keystroke` can tell what follows."""
+    if changed is None or len(changed) != 1:
+        return None
+    (path,) = changed
+    overlays = inputs.overlays
+    return keystroke(previous, path, overlays[path], home=inputs.home) if path in overlays else None
+
+
+def _gathered(layers: Layers, reading: Reading, inputs: LoadInputs) -> PromptContents:
+    return gather(
+        layers,
+        reading,
+        user_home=inputs.user_home,
+        environ=inputs.environ,
+        grant=inputs.grant,
+        load_vocabulary=inputs.load_vocabulary,
+    )
+
+
+def _revised(previous: Snapshot, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with its revision: one more than the previous one's if a reader could see a difference."""
+    is_same = (
+        previous.problems == snapshot.problems
+        and previous.prompt == snapshot.prompt
+        and _same(previous.layers, snapshot.layers)
+    )
+    return msgspec.structs.replace(snapshot, revision=previous.revision + (not is_same))
 
 
 def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
@@ -152,13 +166,13 @@ def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
         f"Loading the folder was given up here after {stopped.seconds:g} s; what was read before stays in "
         "force. Make its files fewer or smaller. It is loaded again when one of them changes."
     )
-    problem = Problem(stopped.path, Span(0, 0), OVERDUE, Severity.ERROR, message)
+    problem = Problem(stopped.path, Span(0, 0), OVERDUE, Severity.ERROR, message=message)
     return msgspec.structs.replace(
         snapshot, revision=snapshot.revision + 1, problems=(*snapshot.problems, problem)
     )
 
 
-def _unread(reading: Reading, layers: Layers, contents: Contents) -> tuple[Skipped, ...]:
+def _unread(reading: Reading, layers: Layers, contents: PromptContents) -> tuple[Skipped, ...]:
     """The known instruction files that are there and are not in the prompt."""
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
@@ -172,29 +186,29 @@ def _rendered(
     previous: Snapshot | None,
     last: Snapshot | None,
     layers: Layers,
-    contents: Contents,
+    contents: PromptContents,
     *,
     environment: Environment,
     now: datetime | None,
-) -> tuple[Prompt, Contents]:
+) -> tuple[Prompt, PromptContents]:
     """The prompt, rendered if anything of it is new; the last one, and a problem, where that fails."""
     if previous is not None and now is None and _as_before(previous, layers, contents, environment):
         return previous.prompt, contents
 
-    def rendered() -> tuple[Prompt, Contents]:
+    def rendered() -> tuple[Prompt, PromptContents]:
         facts = Facts(window=_window(layers.effective, None), now=now)
         return render(layers, contents, environment=environment, facts=facts), contents
 
-    def report(problem: Problem) -> tuple[Prompt, Contents]:
+    def report(problem: Problem) -> tuple[Prompt, PromptContents]:
         prompt = last.prompt if last is not None else Prompt("", ())
         return prompt, msgspec.structs.replace(contents, problems=(*contents.problems, problem))
 
     return contained(layers.folder, rendered, report)
 
 
-def _ungathered(last: Snapshot | None, problem: Problem) -> Contents:
+def _ungathered(last: Snapshot | None, problem: Problem) -> PromptContents:
     """The last contents, or none, where they could not be gathered."""
-    before = last.contents if last is not None else Contents((), (), (), ())
+    before = last.contents if last is not None else PromptContents((), (), (), ())
     problems = (*(each for each in before.problems if each != problem), problem)
     return msgspec.structs.replace(before, problems=problems)
 
@@ -211,7 +225,7 @@ def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
         return msgspec.structs.replace(snapshot, choice=choice)
     layers = msgspec.structs.replace(snapshot.layers, effective=effective)
     prompt = snapshot.prompt
-    if not snapshot.given:
+    if not snapshot.is_fixed:
         facts = Facts(window=_window(effective, None))
         prompt = render(layers, snapshot.contents, environment=snapshot.environment, facts=facts)
     return msgspec.structs.replace(snapshot, layers=layers, prompt=prompt, choice=choice)
@@ -234,31 +248,42 @@ def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapsho
     return msgspec.structs.replace(previous, revision=previous.revision + 1, layers=layers, problems=problems)
 
 
-def prompt_for(
-    snapshot: Snapshot,
-    *,
-    model: str | None = None,
-    additional: str | None = None,
-    now: datetime | None = None,
-    skip_skills: bool = False,
-    skill_filter: Sequence[str] | None = None,
-    skills: Sequence[str] = (),
-    tools: Sequence[tuple[str, str]] = (),
-) -> Prompt:
-    """The prompt of one request: with its model, its additional text and, where set so, the date.
+class PromptOptions(TypedDict, total=False):
+    """What one request changes in the prompt.
 
-    `tools` are those of the request, names with descriptions.
-    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; the text of
-    those that `skills` names is put into the prompt. Raises RequestError for a name that is not among them.
+    `tools` are the request's, names with descriptions. `skip_skills` leaves out all skills; `skill_filter`
+    leaves out all but those that these names or patterns match. The prompt contains the texts of `skills`.
     """
-    placement = (snapshot.effective.get("/context/datetime") or {}).get("placement")
-    dated = now is not None and placement == "system"
-    chosen = skip_skills or skills or skill_filter is not None or tools
-    if snapshot.given or (model is None and not additional and not dated and not chosen):
+
+    model: str | None
+    additional: str | None
+    now: datetime | None
+    skip_skills: bool
+    skill_filter: Sequence[str] | None
+    skills: Sequence[str]
+    tools: Sequence[tuple[str, str]]
+
+
+def prompt_for(snapshot: Snapshot, **options: Unpack[PromptOptions]) -> Prompt:
+    """The prompt of one request. It holds the date only with `datetime.placement = system`.
+
+    Raises RequestError for an active skill that the folder does not have or the request leaves out.
+    """
+    skill_filter = options.get("skill_filter")
+    is_dated = options.get("now") is not None and _is_dated(snapshot.effective)
+    changes = [options.get(name) for name in ("model", "additional", "skip_skills", "skills", "tools")]
+    if snapshot.is_fixed or not (is_dated or skill_filter is not None or any(changes)):
         return snapshot.prompt
-    only = None if skill_filter is None else tuple(skill_filter)
-    window = _window(snapshot.effective, model)
-    facts = Facts(model, window, additional, now, skip_skills, only, tuple(skills), tuple(tools))
+    facts = Facts(
+        model=options.get("model"),
+        window=_window(snapshot.effective, options.get("model")),
+        additional=options.get("additional"),
+        now=options.get("now"),
+        skip_skills=options.get("skip_skills", False),
+        skill_filter=None if skill_filter is None else tuple(skill_filter),
+        skills=tuple(options.get("skills", ())),
+        tools=tuple(options.get("tools", ())),
+    )
     return render(snapshot.layers, snapshot.contents, environment=snapshot.environment, facts=facts)
 
 
@@ -286,10 +311,10 @@ def active_skills(
     return activated(snapshot.layers, facts)
 
 
-def _granted(layers: Layers, standing: Standing) -> Layers:
+def _granted(layers: Layers, grant: AgentGrant) -> Layers:
     """The layers with the servers and settings that the agent was granted in place of the folder's."""
-    effective = replaced(layers.effective, "agent", standing.settings)
-    return msgspec.structs.replace(layers, servers=standing.servers, effective=effective)
+    effective = replaced(layers.effective, "agent", grant.settings)
+    return msgspec.structs.replace(layers, servers=grant.servers, effective=effective)
 
 
 def _window(effective: Effective, requested: str | None) -> int | None:
@@ -302,11 +327,15 @@ def _window(effective: Effective, requested: str | None) -> int | None:
     return limits.context_window if limits.known else None
 
 
-def _as_before(before: Snapshot, layers: Layers, contents: Contents, environment: Environment) -> bool:
+def _is_dated(effective: Effective) -> bool:
+    """Whether the system prompt holds the date."""
+    return (effective.get("/context/datetime") or {}).get("placement") == "system"
+
+
+def _as_before(before: Snapshot, layers: Layers, contents: PromptContents, environment: Environment) -> bool:
     """Whether all that a prompt without a date is made of is as it was."""
-    dated = (layers.effective.get("/context/datetime") or {}).get("placement") == "system"
     return (
-        not dated
+        not _is_dated(layers.effective)
         and before.folder == layers.folder
         and before.layers.effective is layers.effective
         and before.layers.skills == layers.skills

@@ -71,8 +71,8 @@ def name_of(tool: Mapping[str, Any]) -> str:
 def description_of(tool: Mapping[str, Any]) -> str:
     """What a tool definition says of the tool, in any of the forms of `name_of`; "" where it says nothing."""
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
-    said = inner.get("description")
-    return said if isinstance(said, str) else ""
+    description = inner.get("description")
+    return description if isinstance(description, str) else ""
 
 
 def check_tool(tool: Any, place: str) -> None:
@@ -129,8 +129,8 @@ def _reason(
         return "disabled"
     if not all(patterns(tools).matches(name) for tools in rules.named):
         return "not among the agent's tools"
-    given = tool.get("permissions")
-    needs = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    names = tool.get("permissions")
+    needs = [one for one in names if isinstance(one, str)] if isinstance(names, list) else []
     says = rules.strict or bool(needs) or "." in name
     for need in needs or [name]:
         if patterns(rules.deny).matches(need):

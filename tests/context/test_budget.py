@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.budget import TokenBudget, UsageRow, Used, history_rows, usage
+from nexus_context.budget import CategoryTokens, TokenBudget, UsageRow, history_rows, usage
 from nexus_context.conversation.history import History
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.window import Budget, Policy, Window
@@ -64,7 +64,7 @@ def test_budget_and_usage_are_the_same_figures(
         reserve_response=response,
         reserve_tools=tools,
         available=spent.available,
-        used=Used(**spent.by_category(), total=spent.total),
+        used=CategoryTokens(**spent.by_category(), total=spent.total),
         remaining=spent.available - spent.total,
     )
     assert spent.available == max(min(limit, 128_000) - response - tools, 0)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
-from nexus_context.prompt.file_parts import Placed, Share, counted_shares, placed, shares
+from nexus_context.prompt.file_parts import PlacedFile, Share, counted_shares, placed, shares
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
@@ -302,7 +302,7 @@ def test_parts_lie_within_each_other_and_within_the_file(lines: list[tuple[str, 
         assert other.start >= one.end or other.end <= one.end
 
 
-def check_sums(snapshot: Snapshot, where: Placed, path: str, text: str, counter: TokenCounter) -> None:
+def check_sums(snapshot: Snapshot, where: PlacedFile, path: str, text: str, counter: TokenCounter) -> None:
     """A file has at least the tokens of its outermost parts together, a part those of the parts in it."""
     by_path = tokens_by_path(snapshot.prompt, counter)
     whole = by_path[path] + sum(by_path.get(each, 0) for each in where.through)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nexus_context.assembly import git
-from nexus_context.memory.knowledge import Index, Settings, query, refresh, settings_of
+from nexus_context.memory.knowledge import KnowledgeIndex, Settings, query, refresh, settings_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.snapshot import Snapshot, load
 from nexus_context.tokens import SimpleTokenCounter
@@ -126,7 +126,7 @@ class _Reader:
         self._snapshot = self._loaded(None, None)
         self._knowledge: Settings = settings_of(self._snapshot.layers, self._home)[0]
         assert self._knowledge.places
-        self.index = Index(str(root / "knowledge.db"))
+        self.index = KnowledgeIndex(str(root / "knowledge.db"))
         self.inside = self.outside = self.exceptions = self.looks = 0
         self.wrong: list[str] = []
 

@@ -10,8 +10,8 @@ pool         the live agents of a folder
 """
 
 from nexus_context.agents.agent import ROLES, Agent
-from nexus_context.agents.permissions import Permissions
+from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.agents.pool import MAX_AGENTS, AgentPool
 from nexus_context.layers.agent_definitions import MAIN, MAX_DEPTH
 
-__all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPool", "Permissions"]
+__all__ = ["MAIN", "MAX_AGENTS", "MAX_DEPTH", "ROLES", "Agent", "AgentPermissions", "AgentPool"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.agents.permissions import Permissions
+from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.assembly import usage_of
 from nexus_context.budget import TokenUsage
 from nexus_context.manager import ContextManager
@@ -18,7 +18,7 @@ from nexus_context.tokens import TokenCounter
 ROLES = (MANAGER, WORKER, UNIFIED)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class AgentSpec(msgspec.Struct, frozen=True):
     """What an agent is asked to be; None leaves it to `agents` of config.json, then to the parent.
 
     `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns; `permissions`
@@ -54,19 +54,19 @@ class Agent:
         "parent",
         "permissions",
         "snapshot",
+        "spec",
         "tools",
-        "wanted",
     )
 
-    def __init__(self, wanted: Wanted, *, parent: "Agent | None", snapshot: Snapshot) -> None:
-        self.wanted = wanted
+    def __init__(self, spec: AgentSpec, *, parent: "Agent | None", snapshot: Snapshot) -> None:
+        self.spec = spec
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: list[str] = []
         self.snapshot = snapshot
         self.folder = snapshot.folder
         """The absolute path that it works in; where it was never there, it reads its parent's."""
-        self.permissions = Permissions()
+        self.permissions = AgentPermissions()
         self.tools: tuple[tuple[str, ...], ...] = ()
         self.parameters: dict[str, Any] = {}
         self.conversation = ContextManager()
@@ -76,7 +76,7 @@ class Agent:
     @property
     def id(self) -> str:
         """The agent's name, one of its kind in its workspace folder."""
-        return self.wanted.id
+        return self.spec.id
 
     @property
     def session(self) -> str:
@@ -86,12 +86,12 @@ class Agent:
     @property
     def role(self) -> str:
         """manager, worker or unified."""
-        return self.wanted.role or UNIFIED
+        return self.spec.role or UNIFIED
 
     @property
     def task(self) -> str | None:
         """What it is to do."""
-        return self.wanted.task
+        return self.spec.task
 
     @property
     def model(self) -> str | None:

@@ -19,7 +19,7 @@ from nexus_context.snapshot import LoadInputs, Snapshot, load, overdue
 UNUSED_AT_MOST = 4
 
 
-class Bases:
+class DirectorySnapshots:
     """The bases of one workspace folder, by directory. The folder's own is `main`.
 
     `roots` are all workspace folders; a directory is read as part of the one that it is in, first of `main`.
@@ -62,11 +62,11 @@ class Bases:
 
         They are not taken yet.
         """
-        known = {path: self._known[path] for path in paths if path in self._known}
+        candidates = {path: self._known[path] for path in paths if path in self._known}
         if changed is None:
-            return {path: self._loaded(path, base, None) for path, base in known.items()}
+            return {path: self._loaded(path, base, None) for path, base in candidates.items()}
         marks = marks_of(changed)
-        touched = {path: base for path, base in known.items() if not marks.isdisjoint(base.layers.watch)}
+        touched = {path: base for path, base in candidates.items() if not marks.isdisjoint(base.layers.watch)}
         return {path: self._changed(path, base, changed) for path, base in touched.items()}
 
     def take(self, loaded: Mapping[str, Snapshot]) -> set[str]:
@@ -83,9 +83,9 @@ class Bases:
             if marks is None or not marks.isdisjoint(base.layers.watch):
                 self._outdated.add(path)
 
-    def keep(self, used: Collection[str]) -> None:
+    def keep(self, in_use: Collection[str]) -> None:
         """Forget all but these directories and the last few others."""
-        unused = [path for path in self._known if path not in used]
+        unused = [path for path in self._known if path not in in_use]
         for path in unused[:-UNUSED_AT_MOST]:
             del self._known[path]
             self._outdated.discard(path)
@@ -140,10 +140,10 @@ class Bases:
         return msgspec.structs.replace(self.main, layers=layers)
 
 
-def reads_the_same(seen: Snapshot, base: Snapshot) -> bool:
+def reads_the_same(snapshot: Snapshot, base: Snapshot) -> bool:
     """Whether the files that an agent reads beside its directory's own are as they were when it was made."""
-    reads = seen.layers.memory.reads
-    for path in set(seen.layers.watch).difference(base.layers.watch):
+    reads = snapshot.layers.memory.reads
+    for path in set(snapshot.layers.watch).difference(base.layers.watch):
         if (read := reads.get(path)) is None:
             if exists(path):
                 return False

@@ -22,7 +22,7 @@ from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers
 
 
-class Permissions(msgspec.Struct, frozen=True):
+class AgentPermissions(msgspec.Struct, frozen=True):
     """A level, and patterns of what is allowed (none: everything) and denied."""
 
     level: str = "trusted"
@@ -30,21 +30,21 @@ class Permissions(msgspec.Struct, frozen=True):
     deny: tuple[str, ...] = ()
 
 
-NONE = Permissions(LEVELS[0], NOTHING)
+NONE = AgentPermissions(LEVELS[0], NOTHING)
 """Of who may do nothing."""
 
 
-def of(effective: Effective) -> Permissions:
+def of(effective: Effective) -> AgentPermissions:
     """The permissions that a folder's settings give."""
     get = effective.get
-    return Permissions(
+    return AgentPermissions(
         get("/permissions/level"), tuple(get("/permissions/allow")), tuple(get("/permissions/deny"))
     )
 
 
-def of_directory(layers: Layers) -> Permissions:
+def of_directory(layers: Layers) -> AgentPermissions:
     """The permissions that the settings of a directory in an opened folder give to who works there."""
-    given = of(layers.effective)
+    permissions = of(layers.effective)
     inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
     chain = layers.effective.provenance.get("/permissions/allow", ())
     lists = [(entry.layer in inner, entry.value) for entry in chain if entry.document and not entry.ignored]
@@ -52,39 +52,39 @@ def of_directory(layers: Layers) -> Permissions:
     for is_inner, one in lists:
         if is_inner:
             allow = _both(allow, one)
-    return msgspec.structs.replace(given, allow=allow)
+    return msgspec.structs.replace(permissions, allow=allow)
 
 
-def narrowed(parent: Permissions, other: Permissions) -> Permissions:
+def narrowed(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
     """What both allow."""
     level = min(parent.level, other.level, key=LEVELS.index)
     deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
-    return Permissions(level, _both(parent.allow, other.allow), deny)
+    return AgentPermissions(level, _both(parent.allow, other.allow), deny)
 
 
-def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permissions:
+def requested(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
     """What a request asks for, the parent's where it is silent.
 
     Raises RequestError for what is no permission, and for more than the parent has.
     """
-    unknown = set(wanted) - {"level", "allow", "deny"}
+    unknown = set(spec) - {"level", "allow", "deny"}
     for key in sorted(unknown):
         raise RequestError(
             f"Agent {agent!r}: there is no permission {key!r}. Give level, allow or deny.",
             code="agent-permissions",
         )
-    for key, value in wanted.items():
+    for key, value in spec.items():
         wrong = None if value is None else check_value(f"/permissions/{key}", _listed(value))
         if wrong:
             raise RequestError(f"Agent {agent!r}, permissions.{key}: {wrong}", code="agent-permissions")
-    level = wanted.get("level") or parent.level
+    level = spec.get("level") or parent.level
     if LEVELS.index(level) > LEVELS.index(parent.level):
         raise RequestError(
             f'Agent {agent!r} may not have the level "{level}": its parent has "{parent.level}". Ask for '
             f'"{parent.level}" or less, or widen permissions.level of the parent.',
             code="agent-permissions",
         )
-    allow = tuple(wanted.get("allow") or ())
+    allow = tuple(spec.get("allow") or ())
     allowed = Patterns(parent.allow)
     more = next((one for one in allow if parent.allow and not allowed.cover(one)), None)
     if more is not None:
@@ -93,16 +93,16 @@ def asked(agent: str, parent: Permissions, wanted: Mapping[str, Any]) -> Permiss
             f"within {fixes.listed([fixes.quoted(one) for one in parent.allow])}.",
             code="agent-permissions",
         )
-    deny = tuple(dict.fromkeys((*parent.deny, *(wanted.get("deny") or ()))))
-    return Permissions(level, allow or parent.allow, deny)
+    deny = tuple(dict.fromkeys((*parent.deny, *(spec.get("deny") or ()))))
+    return AgentPermissions(level, allow or parent.allow, deny)
 
 
-def left(parent: Permissions, wanted: Mapping[str, Any]) -> Permissions:
+def left(parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
     """What of an earlier request the parent can still give."""
-    level = wanted.get("level")
-    known = level if level in LEVELS else parent.level
+    level = spec.get("level")
+    known_level = level if level in LEVELS else parent.level
     return narrowed(
-        parent, Permissions(known, tuple(wanted.get("allow") or ()), tuple(wanted.get("deny") or ()))
+        parent, AgentPermissions(known_level, tuple(spec.get("allow") or ()), tuple(spec.get("deny") or ()))
     )
 
 
@@ -114,6 +114,6 @@ def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     if not one or not other:
         return (*one, *other)
     first, second = Patterns(one), Patterns(other)
-    kept = [pattern for pattern in one if second.cover(pattern)]
-    kept += [pattern for pattern in other if first.cover(pattern)]
-    return tuple(dict.fromkeys(kept)) or NOTHING
+    patterns = [pattern for pattern in one if second.cover(pattern)]
+    patterns += [pattern for pattern in other if first.cover(pattern)]
+    return tuple(dict.fromkeys(patterns)) or NOTHING

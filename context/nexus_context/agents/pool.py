@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 import msgspec
 
 from nexus_context.agents import parents, permissions
-from nexus_context.agents.agent import Agent, Wanted
-from nexus_context.agents.directory_snapshots import Bases, marks_of, reads_the_same, touches
-from nexus_context.agents.spawn import check_below, granted, left
+from nexus_context.agents.agent import Agent, AgentSpec
+from nexus_context.agents.directory_snapshots import DirectorySnapshots, marks_of, reads_the_same, touches
+from nexus_context.agents.spawn import check_below, granted, remaining_grant
 from nexus_context.agents.work_directory import directory
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
@@ -33,8 +33,8 @@ UNNAMED = "agent"
 """The name of an agent that is looked at without one."""
 
 
-class Asked(TypedDict, total=False):
-    """What an agent may be asked to be, besides name, directory, role and task: see `Wanted`."""
+class SpawnOptions(TypedDict, total=False):
+    """What an agent may be asked to be, besides name, directory, role and task: see `AgentSpec`."""
 
     parent: str | None
     system_prompt: str | None
@@ -71,10 +71,10 @@ class AgentPool:
         `followed`: somebody has a look at `watch`, and `refresh` is told whatever changes there.
         `inputs` are what snapshots are loaded with; `turns` those that long loads take.
         """
-        self.main = Agent(Wanted(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
+        self.main = Agent(AgentSpec(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
-        self._bases = Bases(folder, inputs, roots, turns=turns)
+        self._directories = DirectorySnapshots(folder, inputs, roots, turns=turns)
         self._followed = followed
         self._last: dict[str, int] = {}  # revisions of agents that were disposed of
         self._views: dict[str, _View] = {}  # those looked at, and those made above them, the last at the end
@@ -83,16 +83,16 @@ class AgentPool:
     @property
     def roots(self) -> tuple[str, ...]:
         """All workspace folders. Others count from the next `refresh` on."""
-        return self._bases.roots
+        return self._directories.roots
 
     @roots.setter
     def roots(self, roots: Sequence[str]) -> None:
-        self._bases.roots = tuple(roots)
+        self._directories.roots = tuple(roots)
 
     @property
     def inputs(self) -> LoadInputs:
         """What snapshots are loaded with now."""
-        return self._bases.inputs
+        return self._directories.inputs
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -107,10 +107,10 @@ class AgentPool:
 
     def get(self, agent_id: str) -> Agent:
         """The live agent of a name, or `main`. RequestError unknown-agent names those that there are."""
-        found = self.main if agent_id == MAIN else self._agents.get(agent_id)
-        if found is None:
+        agent = self.main if agent_id == MAIN else self._agents.get(agent_id)
+        if agent is None:
             raise parents.unknown(agent_id, self.main.snapshot, self._agents)
-        return found
+        return agent
 
     def spawn(
         self,
@@ -118,7 +118,7 @@ class AgentPool:
         cwd: str | None = None,
         role: str | None = None,
         task: str | None = None,
-        **asked: Unpack[Asked],
+        **options: Unpack[SpawnOptions],
     ) -> Agent:
         """Start an agent in a directory, absolute or relative to the workspace folder.
 
@@ -135,28 +135,28 @@ class AgentPool:
                     "one.",
                     code="agent-count",
                 )
-            wanted = Wanted(agent_id, cwd, role, task, **_listed(asked))
-            wanted = parents.named(wanted, self.main.snapshot)
-            above = parents.unstarted(wanted, self.main.snapshot, self._agents)
+            spec = AgentSpec(agent_id, cwd, role, task, **_listed(options))
+            spec = parents.named(spec, self.main.snapshot)
+            above = parents.unstarted(spec, self.main.snapshot, self._agents)
             if above:
-                raise parents.not_started(wanted, above, self.main.snapshot)
-            agent = self._placed(wanted, self.get(wanted.parent or MAIN))
-            return self._joined(self._begun(agent, self._seen(agent)))
+                raise parents.not_started(spec, above, self.main.snapshot)
+            agent = self._placed(spec, self.get(spec.parent or MAIN))
+            return self._joined(self._begun(agent, self._snapshot_for(agent)))
 
-    def restore(self, wanted: Wanted) -> Agent:
-        """Bring back an agent as `Agent.wanted` was in another process; `folder` as in `spawn`.
+    def restore(self, spec: AgentSpec) -> Agent:
+        """Bring back an agent as `Agent.spec` was in another process; `folder` as in `spawn`.
 
         What it was asked to be is taken as it is: the settings complete nothing. A directory that is not
         there, and a parent that gives less than then, are said in its `notice`. Raises RequestError for a
         name that is taken and for a parent that does not live.
         """
         with self._lock:
-            self._check_free(wanted.id)
-            parent = self.get(wanted.parent or MAIN)
-            path = os.path.normpath(os.path.join(self.main.folder, wanted.folder or parent.folder))
-            agent = Agent(wanted, parent=parent, snapshot=self._base_of(parent))
+            self._check_free(spec.id)
+            parent = self.get(spec.parent or MAIN)
+            path = os.path.normpath(os.path.join(self.main.folder, spec.folder or parent.folder))
+            agent = Agent(spec, parent=parent, snapshot=self._base_of(parent))
             agent.folder = path
-            return self._joined(self._begun(agent, self._seen_still(agent)))
+            return self._joined(self._begun(agent, self._snapshot_since_start(agent)))
 
     def view_as(
         self,
@@ -164,7 +164,7 @@ class AgentPool:
         cwd: str | None = None,
         role: str | None = None,
         task: str | None = None,
-        **asked: Unpack[Asked],
+        **options: Unpack[SpawnOptions],
     ) -> Agent:
         """The agent that `spawn` would start, which is not started. Its name may be another's, or none.
 
@@ -172,12 +172,12 @@ class AgentPool:
         RequestError as `spawn` does.
         """
         with self._lock:
-            name = agent_id or (UNNAMED if asked.get("parent") != UNNAMED else f"{UNNAMED}-2")
-            wanted = Wanted(name, cwd, role, task, **_listed(asked))
-            wanted = parents.named(wanted, self.main.snapshot)
-            if wanted.id == MAIN:
+            name = agent_id or (UNNAMED if options.get("parent") != UNNAMED else f"{UNNAMED}-2")
+            spec = AgentSpec(name, cwd, role, task, **_listed(options))
+            spec = parents.named(spec, self.main.snapshot)
+            if spec.id == MAIN:
                 self._check_free(MAIN)
-            chain = (*parents.unstarted(wanted, self.main.snapshot, self._agents), wanted)
+            chain = (*parents.unstarted(spec, self.main.snapshot, self._agents), spec)
             agent = self.get(chain[0].parent or MAIN)
             for one in chain:
                 agent = self._viewed(one, agent)
@@ -188,7 +188,7 @@ class AgentPool:
     def watch(self) -> frozenset[str]:
         """The paths, existing or not, that matter to agents, and to those that were looked at lately."""
         with self._lock:
-            paths = self._bases.watch()
+            paths = self._directories.watch()
             for agent in self._in_use():
                 paths.update(agent.snapshot.layers.watch)
                 paths.update((agent.folder, os.path.join(agent.folder, CONFIG_DIRECTORY)))
@@ -206,7 +206,7 @@ class AgentPool:
             del self._agents[agent_id]
             self._last[agent_id] = agent.snapshot.revision
             self._age_views()
-            self._bases.keep(self._read())
+            self._directories.keep(self._read())
             return (*gone, agent_id)
 
     def refresh(
@@ -219,18 +219,18 @@ class AgentPool:
         whose parent has less than before has less, too: its `notice` says so.
         """
         with self._lock:
-            self._bases.follow(folder, inputs or self.inputs)
+            self._directories.follow(folder, inputs or self.inputs)
             moved = set() if _gives_the_same(self.main.snapshot, folder) else {self.main.folder}
             self.main.snapshot = folder
             self.main.permissions = permissions.of(folder.effective)
-            self._bases.outdate(changed)
+            self._directories.outdate(changed)
             lost, read = self._all_lost(), {agent.snapshot.folder for agent in self._agents.values()}
-            loaded = self._bases.again(read - lost, changed)
+            loaded = self._directories.again(read - lost, changed)
             lost |= self._all_lost()  # what came to lead elsewhere meanwhile was read there
-            moved |= self._bases.take({path: now for path, now in loaded.items() if path not in lost})
+            moved |= self._directories.take({path: now for path, now in loaded.items() if path not in lost})
             news = self._renewed(changed, lost, moved)
             views = (view.agent.snapshot for view in self._views.values())
-            if moved or news or changed is None or any(touches(changed, seen) for seen in views):
+            if moved or news or changed is None or any(touches(changed, snapshot) for snapshot in views):
                 self._age_views()
             return news
 
@@ -241,7 +241,7 @@ class AgentPool:
 
         `moved` are the directories that gave something else than before.
         """
-        looked: set[str] = {MAIN} if self.main.folder in moved else set()
+        reviewed: set[str] = {MAIN} if self.main.folder in moved else set()
         marks = None if changed is None else marks_of(changed)
         news = []
         for agent in self._agents.values():
@@ -249,8 +249,8 @@ class AgentPool:
             touched = marks is None or not marks.isdisjoint(agent.snapshot.layers.watch)
             base = agent.snapshot.folder
             odd = agent.notice is not None or agent.folder in lost or agent.folder != base
-            if touched or odd or base in moved or above in looked:
-                looked.add(agent.id)
+            if touched or odd or base in moved or above in reviewed:
+                reviewed.add(agent.id)
                 news += [agent] if self._renew(agent) else []
         return tuple(news)
 
@@ -284,15 +284,19 @@ class AgentPool:
             agent.parent.children.append(agent.id)
         return agent
 
-    def _viewed(self, wanted: Wanted, parent: Agent) -> Agent:
+    def _viewed(self, spec: AgentSpec, parent: Agent) -> Agent:
         """The agent as it would be below this parent; the one made before where nothing of it changed."""
-        agent = self._placed(wanted, parent, trusted=self._followed)
+        agent = self._placed(spec, parent, trusted=self._followed)
         base = agent.snapshot
-        key = agent.wanted, parent, base.folder, base.revision
+        key = agent.spec, parent, base.folder, base.revision
         view = self._views.pop(agent.id, None)
-        known = view is not None and view.key == key
-        if view is None or not known or not (self._followed or reads_the_same(view.agent.snapshot, base)):
-            view = _View(key, self._begun(agent, self._seen(agent)))
+        is_current = view is not None and view.key == key
+        if (
+            view is None
+            or not is_current
+            or not (self._followed or reads_the_same(view.agent.snapshot, base))
+        ):
+            view = _View(key, self._begun(agent, self._snapshot_for(agent)))
         self._views[agent.id] = view
         return view.agent
 
@@ -300,28 +304,28 @@ class AgentPool:
         """What is looked at next is made anew. Who follows changes has to follow the same files till then."""
         self._views = {name: _View(None, view.agent) for name, view in self._views.items()}
 
-    def _placed(self, wanted: Wanted, parent: Agent, *, trusted: bool = False) -> Agent:
+    def _placed(self, spec: AgentSpec, parent: Agent, *, trusted: bool = False) -> Agent:
         """The agent with all that it was asked to be, and its directory as that is for no agent.
 
         `trusted`: as it was read last, unless `refresh` told otherwise.
         """
-        wanted, given = parents.settled(wanted, self.main.snapshot, parent)
-        check_below(wanted, parent)
-        path = directory(wanted.id, given, base=self.main.folder, roots=self.roots)
-        return Agent(wanted, parent=parent, snapshot=self._base(path, trusted=trusted))
+        spec, cwd = parents.settled(spec, self.main.snapshot, parent)
+        check_below(spec, parent)
+        path = directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
+        return Agent(spec, parent=parent, snapshot=self._base(path, trusted=trusted))
 
-    def _begun(self, agent: Agent, seen: Snapshot) -> Agent:
+    def _begun(self, agent: Agent, snapshot: Snapshot) -> Agent:
         """The agent with what it sees first; revisions of one of the same name before do not come again."""
-        agent.snapshot = msgspec.structs.replace(seen, revision=self._last.get(agent.id, 0) + 1)
+        agent.snapshot = msgspec.structs.replace(snapshot, revision=self._last.get(agent.id, 0) + 1)
         return agent
 
-    def _seen(self, agent: Agent, *, insist: bool = True) -> Snapshot:
+    def _snapshot_for(self, agent: Agent, *, insist: bool = True) -> Snapshot:
         """The agent's directory as it is for the agent; `insist`: with all that it was asked to have."""
         base = self._base_of(agent)
         inputs = msgspec.structs.replace(
             self.inputs,
             agent=agent.id,
-            grant=(granted if insist else left)(agent, base),
+            grant=(granted if insist else remaining_grant)(agent, base),
             root=base.layers.root,
             choice=self.main.snapshot.choice,
         )
@@ -330,13 +334,13 @@ class AgentPool:
     def _renew(self, agent: Agent) -> bool:
         """Whether the agent sees something else than before, which it does from now on."""
         before = agent.snapshot
-        now = self._seen_still(agent)
+        now = self._snapshot_since_start(agent)
         same = now.prompt == before.prompt and now.problems == before.problems
         same = same and now.effective.values == before.effective.values
         agent.snapshot = msgspec.structs.replace(now, revision=before.revision + (not same))
         return not same
 
-    def _seen_still(self, agent: Agent) -> Snapshot:
+    def _snapshot_since_start(self, agent: Agent) -> Snapshot:
         """What an agent that was started earlier sees now; its `notice` says what has gone wrong since."""
         agent.notice = self._lost(agent)
         if agent.snapshot.folder != agent.folder:  # it was not there when the agent was brought back
@@ -345,10 +349,10 @@ class AgentPool:
             else:
                 agent.notice += " Until then it has no tools: nobody knows what its settings allow."
         try:
-            return self._seen(agent)
+            return self._snapshot_for(agent)
         except RequestError as error:
             agent.notice = agent.notice or f"{error} Until then it has what its parent can give."
-            return self._seen(agent, insist=False)
+            return self._snapshot_for(agent, insist=False)
 
     def _all_lost(self) -> set[str]:
         return {agent.folder for agent in self._agents.values() if self._lost(agent) is not None}
@@ -364,12 +368,12 @@ class AgentPool:
         return None
 
     def _base_of(self, agent: Agent) -> Snapshot:
-        return self._bases.get(agent.snapshot.folder) or agent.snapshot
+        return self._directories.get(agent.snapshot.folder) or agent.snapshot
 
     def _base(self, path: str, *, trusted: bool = False) -> Snapshot:
         """The directory for no agent, as its files are now."""
-        base = self._bases.now(path, trusted=trusted)
-        self._bases.keep(self._read())
+        base = self._directories.now(path, trusted=trusted)
+        self._directories.keep(self._read())
         return base
 
     def _read(self) -> set[str]:
@@ -380,9 +384,9 @@ class AgentPool:
         return (*self._agents.values(), *(view.agent for view in self._views.values()))
 
 
-def _listed(asked: Asked) -> dict[str, Any]:
-    tools = asked.get("tools")
-    return {**asked, "tools": None if tools is None else tuple(tools)}
+def _listed(options: SpawnOptions) -> dict[str, Any]:
+    tools = options.get("tools")
+    return {**options, "tools": None if tools is None else tuple(tools)}
 
 
 def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:

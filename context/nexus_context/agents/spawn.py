@@ -16,8 +16,8 @@ import msgspec
 
 from nexus_context import parameters as model_parameters
 from nexus_context.agents import permissions
-from nexus_context.agents.agent import ROLES, Agent, Wanted
-from nexus_context.agents.permissions import Permissions
+from nexus_context.agents.agent import ROLES, Agent, AgentSpec
+from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.config import fixes
 from nexus_context.config.check import check_value
 from nexus_context.config.mcp import McpServer
@@ -26,124 +26,127 @@ from nexus_context.config.patterns import NOTHING, Patterns, servers_named
 from nexus_context.config.picked_model import MAX_TOKENS, without_choice
 from nexus_context.errors import RequestError
 from nexus_context.layers.agent_definitions import MAX_DEPTH
-from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
-from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.blocks import WORKER, AgentGrant, Generation, blocks_of, paths_of
+from nexus_context.prompt.gather import PromptContents
 from nexus_context.snapshot import Snapshot
 
 
-def completed(wanted: Wanted, configured: Mapping[str, Any] | None) -> Wanted:
+def completed(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
     """What is asked, with what the settings say of this name where it is silent.
 
     Raises RequestError for an unknown role.
     """
-    given = configured or {}
-    tools = given.get("tools") if wanted.tools is None else wanted.tools
-    own = {key: value for key, value in (given.get("permissions") or {}).items() if value}
-    made = msgspec.structs.replace(
-        wanted,
-        role=wanted.role or given.get("role") or WORKER,
-        task=wanted.task if wanted.task is not None else given.get("task"),
-        parent=wanted.parent or given.get("parent"),
-        model=wanted.model or given.get("model"),
+    defaults = configured or {}
+    tools = defaults.get("tools") if spec.tools is None else spec.tools
+    permissions = {key: value for key, value in (defaults.get("permissions") or {}).items() if value}
+    completed_spec = msgspec.structs.replace(
+        spec,
+        role=spec.role or defaults.get("role") or WORKER,
+        task=spec.task if spec.task is not None else defaults.get("task"),
+        parent=spec.parent or defaults.get("parent"),
+        model=spec.model or defaults.get("model"),
         tools=None if tools is None else tuple(tools),
-        permissions=own if wanted.permissions is None else wanted.permissions,
+        permissions=permissions if spec.permissions is None else spec.permissions,
     )
-    if made.role not in ROLES:
+    if completed_spec.role not in ROLES:
         raise RequestError(
-            f"Agent {wanted.id!r}: unknown role {made.role!r}. Roles: {', '.join(ROLES)}.", code="agent-role"
+            f"Agent {spec.id!r}: unknown role {completed_spec.role!r}. Roles: {', '.join(ROLES)}.",
+            code="agent-role",
         )
-    return made
+    return completed_spec
 
 
-def check_below(wanted: Wanted, parent: Agent) -> None:
+def check_below(spec: AgentSpec, parent: Agent) -> None:
     """Raise RequestError unless an agent may have such a child."""
     if parent.depth >= MAX_DEPTH:
         raise RequestError(
-            f"Agent {wanted.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
+            f"Agent {spec.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
             "Start it from an agent further up.",
             code="agent-depth",
         )
-    if parent.role == WORKER and wanted.role != WORKER:
+    if parent.role == WORKER and spec.role != WORKER:
         raise RequestError(
-            f"Worker {parent.id!r} may start workers only, no {wanted.role}. Start {wanted.id!r} as a worker "
+            f"Worker {parent.id!r} may start workers only, no {spec.role}. Start {spec.id!r} as a worker "
             "or from its manager.",
             code="agent-role",
         )
 
 
-def granted(agent: Agent, base: Snapshot) -> Standing:
+def granted(agent: Agent, base: Snapshot) -> AgentGrant:
     """What the agent has from those above it and by its folder's settings, which is noted in it, too.
 
     Raises RequestError for what its parent could not give.
     """
-    wanted, parent = agent.wanted, agent.parent
+    spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
-    narrow = permissions.asked(agent.id, parent.permissions, wanted.permissions or {})
-    tools, own = _tools(wanted, parent), _parameters(wanted)
-    return _given(agent, parent, base, narrow, tools, {**parent.parameters, **own})
+    narrow = permissions.requested(agent.id, parent.permissions, spec.permissions or {})
+    tools, parameters = _tools(spec, parent), _parameters(spec)
+    return _grant(agent, parent, base, narrow, tools=tools, parameters={**parent.parameters, **parameters})
 
 
-def left(agent: Agent, base: Snapshot) -> Standing:
+def remaining_grant(agent: Agent, base: Snapshot) -> AgentGrant:
     """What of it the agent's parent can still give, where it was started when that had more."""
-    wanted, parent = agent.wanted, agent.parent
+    spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
-    narrow = permissions.left(parent.permissions, wanted.permissions or {})
-    tools = parent.tools if wanted.tools is None else (*parent.tools, wanted.tools)
-    parameters = {**parent.parameters, **_parameters(wanted, insist=False)}
-    return _given(agent, parent, base, narrow, tools, parameters)
+    narrow = permissions.left(parent.permissions, spec.permissions or {})
+    tools = parent.tools if spec.tools is None else (*parent.tools, spec.tools)
+    parameters = {**parent.parameters, **_parameters(spec, insist=False)}
+    return _grant(agent, parent, base, narrow, tools=tools, parameters=parameters)
 
 
-def _given(
+def _grant(
     agent: Agent,
     parent: Agent,
     base: Snapshot,
-    narrow: Permissions,
+    narrow: AgentPermissions,
     tools: tuple[tuple[str, ...], ...],
     parameters: dict[str, Any],
-) -> Standing:
-    wanted = agent.wanted
-    own = permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
-    agent.permissions = permissions.narrowed(narrow, own)
+) -> AgentGrant:
+    spec = agent.spec
+    folder_permissions = (
+        permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
+    )
+    agent.permissions = permissions.narrowed(narrow, folder_permissions)
     agent.tools = tools
     agent.parameters = parameters
-    above = () if wanted.system_prompt is not None else generations(parent.snapshot.contents)
-    sections = () if wanted.system_prompt is not None else parent.snapshot.contents.sections
+    above = () if spec.system_prompt is not None else generations(parent.snapshot.contents)
+    sections = () if spec.system_prompt is not None else parent.snapshot.contents.sections
     texts = parent.snapshot.layers.texts
     paths = {*paths_of(blocks_of(above)), *paths_of(sections)}
-    return Standing(
+    return AgentGrant(
         agent=agent.id,
         role=agent.role,
-        task=wanted.task,
+        task=spec.task,
         reports_to=parent.id,
-        text=wanted.system_prompt,
+        text=spec.system_prompt,
         above=above,
         sections=sections,
         texts={path: texts[path] for path in paths if path in texts},
         tools=agent.tools,
-        servers=_servers(wanted, parent.snapshot.layers.servers),
+        servers=_servers(spec, parent.snapshot.layers.servers),
         settings=_settings(agent, parent, base),
         strict=_is_strict(agent),
     )
 
 
-def generations(contents: Contents) -> tuple[Generation, ...]:
+def generations(contents: PromptContents) -> tuple[Generation, ...]:
     """The files of a prompt, by the agents that they came with, the nearest first: what a child has of it."""
-    standing = contents.standing
-    if standing is None:
+    grant = contents.grant
+    if grant is None:
         return (Generation(None, contents.bootstrap, contents.blocks),)
-    if standing.text is not None:
-        return (Generation(standing.agent, text=standing.text),)
-    return (Generation(standing.agent, contents.bootstrap, contents.blocks), *contents.above)
+    if grant.text is not None:
+        return (Generation(grant.agent, text=grant.text),)
+    return (Generation(grant.agent, contents.bootstrap, contents.blocks), *contents.above)
 
 
-def model_asked(agent: Agent) -> str | None:
+def requested_model(agent: Agent) -> str | None:
     """The model that the agent, or the nearest agent above it, was asked to have."""
     above: Agent | None = agent
     while above is not None:
-        if above.wanted.model:
-            return above.wanted.model
+        if above.spec.model:
+            return above.spec.model
         above = above.parent
     return None
 
@@ -152,7 +155,7 @@ def _is_strict(agent: Agent) -> bool:
     """Whether the agent, or one above it, was given what it may do, or has nothing left of it."""
     above: Agent | None = agent
     while above is not None:
-        if (above.wanted.permissions or {}).get("allow"):
+        if (above.spec.permissions or {}).get("allow"):
             return True
         above = above.parent
     return agent.permissions.allow == NOTHING
@@ -166,10 +169,12 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
         "/permissions/deny": list(may.deny),
         "/tools/disabled": _joined(parent.snapshot.effective, base.effective, "/tools/disabled"),
     }
-    asked = model_asked(agent)
-    if asked is not None:  # a model that was picked for the folder is not this agent's, nor is its window
+    model_name = requested_model(agent)
+    if (
+        model_name is not None
+    ):  # a model that was picked for the folder is not this agent's, nor is its window
         limit = without_choice(base.effective).get(MAX_TOKENS)
-        return {**settings, MAX_TOKENS: limit, "/provider/model": asked}
+        return {**settings, MAX_TOKENS: limit, "/provider/model": model_name}
     model = base.effective.get("/provider/model") or parent.model
     return settings if model is None else {**settings, "/provider/model": model}
 
@@ -179,42 +184,42 @@ def _joined(one: Effective, other: Effective, pointer: str) -> list[str]:
     return list(dict.fromkeys((*(other.get(pointer) or ()), *(one.get(pointer) or ()))))
 
 
-def _tools(wanted: Wanted, parent: Agent) -> tuple[tuple[str, ...], ...]:
-    if wanted.tools is None:
+def _tools(spec: AgentSpec, parent: Agent) -> tuple[tuple[str, ...], ...]:
+    if spec.tools is None:
         return parent.tools
-    wrong = check_value(f"/agents/{wanted.id}/tools", list(wanted.tools))
+    wrong = check_value(f"/agents/{spec.id}/tools", list(spec.tools))
     if wrong:
-        raise RequestError(f"Agent {wanted.id!r}: {wrong}", code="agent-tools")
+        raise RequestError(f"Agent {spec.id!r}: {wrong}", code="agent-tools")
     lists = [Patterns(tools) for tools in parent.tools]
-    for pattern in wanted.tools:
+    for pattern in spec.tools:
         if not all(tools.meet(pattern) for tools in lists):
-            own = parent.tools[-1]
-            has = fixes.listed([fixes.quoted(one) for one in own]) if own else "none"
+            parent_tools = parent.tools[-1]
+            has = fixes.listed([fixes.quoted(one) for one in parent_tools]) if parent_tools else "none"
             raise RequestError(
-                f"Agent {wanted.id!r} cannot be given the tool {fixes.quoted(pattern)}: its parent "
+                f"Agent {spec.id!r} cannot be given the tool {fixes.quoted(pattern)}: its parent "
                 f"{parent.id!r} has {has}. Choose among those.",
                 code="agent-tools",
             )
-    return (*parent.tools, wanted.tools)
+    return (*parent.tools, spec.tools)
 
 
-def _parameters(wanted: Wanted, *, insist: bool = True) -> dict[str, Any]:
+def _parameters(spec: AgentSpec, *, insist: bool = True) -> dict[str, Any]:
     """The model parameters that were asked for. RequestError for a wrong one; left out if not `insist`."""
-    given: dict[str, Any] = {}
-    for name, value in (wanted.parameters or {}).items():
+    parameters: dict[str, Any] = {}
+    for name, value in (spec.parameters or {}).items():
         try:
             if value is not None:
-                model_parameters.check(name, value, f"agent {wanted.id!r}")
-                given[name] = value
+                model_parameters.check(name, value, f"agent {spec.id!r}")
+                parameters[name] = value
         except RequestError:
             if insist:
                 raise
-    return given
+    return parameters
 
 
-def _servers(wanted: Wanted, parents: Sequence[McpServer]) -> tuple[McpServer, ...]:
+def _servers(spec: AgentSpec, parents: Sequence[McpServer]) -> tuple[McpServer, ...]:
     """The parent's servers that the agent was granted."""
-    if not wanted.tools:
+    if not spec.tools:
         return ()
-    named = Patterns(pattern for tool in wanted.tools for pattern in servers_named(tool))
+    named = Patterns(pattern for tool in spec.tools for pattern in servers_named(tool))
     return tuple(server for server in parents if server.shadowed_by is None and named.matches(server.name))

@@ -8,12 +8,12 @@ from nexus_context.files import exists, is_dir, read_text, real_path
 from nexus_context.layers.walk import within
 
 
-def directory(agent: str, given: str, *, base: str, roots: Sequence[str]) -> str:
+def directory(agent: str, cwd: str, *, base: str, roots: Sequence[str]) -> str:
     """The absolute path of an agent's directory; `given` is relative to `base`.
 
     `roots` are the workspace folders. Raises RequestError, code agent-cwd, that says what to do.
     """
-    path = os.path.normpath(os.path.join(base, given))
+    path = os.path.normpath(os.path.join(base, cwd))
     if "\0" in path:
         raise _error(agent, path, "is no path. Give one without NUL characters")
     if not is_dir(path):

@@ -28,7 +28,7 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 """Levels of permissions that are a sandbox, whatever the request says; the second is the narrower one."""
 
 
-class Fixed(msgspec.Struct, frozen=True):
+class FixedPart(msgspec.Struct, frozen=True):
     """Everything of a request but its conversation. `before` and `after` are the rows around the history."""
 
     model: ModelLimits
@@ -44,7 +44,7 @@ class Fixed(msgspec.Struct, frozen=True):
 
 def fixed_part(
     snapshot: Snapshot, request: Request, *, counter: TokenCounter | None = None, now: datetime | None
-) -> Fixed:
+) -> FixedPart:
     """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone."""
     options = request.options
     model, exact = model_of(snapshot, options.model)
@@ -64,23 +64,26 @@ def fixed_part(
     )
     prompt_tokens = fragment_tokens(prompt, counter)
     current = current_message(snapshot, request, now=now) if now is not None else request.message
-    return Fixed(
-        model,
-        counter,
-        prompt,
-        prompt_tokens,
-        selection.tools,
-        selection.left_out,
-        current,
-        (*_prompt_rows(prompt, prompt_tokens, counter), *tool_sets.tool_rows(selection.tools, counter)),
-        event_rows(snapshot, request, current, counter, now=now),
+    return FixedPart(
+        model=model,
+        counter=counter,
+        prompt=prompt,
+        prompt_tokens=prompt_tokens,
+        tools=selection.tools,
+        left_out=selection.left_out,
+        current=current,
+        before=(
+            *_prompt_rows(prompt, prompt_tokens, counter),
+            *tool_sets.tool_rows(selection.tools, counter),
+        ),
+        after=event_rows(snapshot, request, current, counter, now=now),
     )
 
 
 def fitted(
     snapshot: Snapshot,
     conversation: ContextManager,
-    fixed: Fixed,
+    fixed: FixedPart,
     options: Options,
     *,
     looking: bool = False,
@@ -105,7 +108,7 @@ def fitted(
     return view, spent(snapshot, fixed, view, options)
 
 
-def spent(snapshot: Snapshot, fixed: Fixed, view: View, options: Options) -> TokenUsage:
+def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) -> TokenUsage:
     """What all of it costs."""
     rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
     return _usage(snapshot, fixed, rows, options)
@@ -164,16 +167,16 @@ def _memory_tools(options: Options) -> list[dict[str, Any]]:
 
 def _tool_rules(snapshot: Snapshot, options: Options) -> tool_sets.Filter:
     get = snapshot.effective.get
-    level, standing = get("/permissions/level"), snapshot.contents.standing
+    level, grant = get("/permissions/level"), snapshot.contents.grant
     return tool_sets.Filter(
         disabled=(*get("/tools/disabled"), *options.disabled_tools),
         deny=tuple(get("/permissions/deny")),
         allow=tuple(get("/permissions/allow")),
-        strict=standing is not None and standing.strict,
+        strict=grant is not None and grant.strict,
         only=None if options.permissions is None else tuple(options.permissions),
         sandbox=bool(options.sandbox) or level in (SANDBOXED, WORKER),
         inside=level == WORKER,
-        named=() if standing is None else standing.tools,
+        named=() if grant is None else grant.tools,
     )
 
 
@@ -184,10 +187,12 @@ def _prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) -
         key = row_key(fragment)
         tokens[key] = tokens.get(key, 0) + count
         sources.setdefault(key, []).append(fragment)
-    return [
-        UsageRow("system", key[2], count, counter.exact, *_source(sources[key]))
-        for key, count in tokens.items()
-    ]
+    return [_system_row(key, count, counter, sources[key]) for key, count in tokens.items()]
+
+
+def _system_row(key: RowKey, tokens: int, counter: TokenCounter, fragments: Sequence[Fragment]) -> UsageRow:
+    path, span = _source(fragments)
+    return UsageRow("system", key[2], tokens, counter.exact, path=path, span=span)
 
 
 def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
@@ -218,25 +223,25 @@ def event_rows(
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
     tokens = count_message(counter, content, current.tool_calls) - memory - git
     images = isinstance(content, list) and any(isinstance(one, dict) and is_image(one) for one in content)
-    told = (UsageRow("event", "git state", git, counter.exact),) if git else ()
+    git_rows = (UsageRow("event", "git state", git, counter.exact),) if git else ()
     is_empty = request.message is not None and request.message.content == ""
     label = "current message (still empty)" if is_empty else "current message"
-    return (*told, UsageRow("event", label, tokens, counter.exact and not images))
+    return (*git_rows, UsageRow("event", label, tokens, counter.exact and not images))
 
 
 def _git_tokens(
     snapshot: Snapshot, request: Request, content: Any, counter: TokenCounter, *, now: datetime
 ) -> int:
     """Tokens of git's state where it stands in the message: at the end of its head."""
-    told = git_text(snapshot, request) if takes_memory(request) else ""
-    if not told:
+    text_of_git = git_text(snapshot, request) if takes_memory(request) else ""
+    if not text_of_git:
         return 0
     text = content if isinstance(content, str) else content[0]["text"]
     end = len(head(snapshot, request, now=now))
-    return count_spans(counter, text, [0, end - len(told), end, len(text)])[1]
+    return count_spans(counter, text, [0, end - len(text_of_git), end, len(text)])[1]
 
 
-def _usage(snapshot: Snapshot, fixed: Fixed, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
+def _usage(snapshot: Snapshot, fixed: FixedPart, rows: Sequence[UsageRow], options: Options) -> TokenUsage:
     get = snapshot.effective.get
     reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
     limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens

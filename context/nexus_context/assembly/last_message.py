@@ -32,8 +32,12 @@ def current_message(
         return Message("user", front)
     if not front:
         return message
-    said = content_of(message)
-    content = f"{front}{GAP}{said}" if isinstance(said, str) else [{"type": "text", "text": front}, *said]
+    content_of_user = content_of(message)
+    content = (
+        f"{front}{GAP}{content_of_user}"
+        if isinstance(content_of_user, str)
+        else [{"type": "text", "text": front}, *content_of_user]
+    )
     return msgspec.structs.replace(message, content=content)
 
 
@@ -45,8 +49,12 @@ def takes_memory(request: Request) -> bool:
 
 def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
     """What is true now: the time, the event's facts (platform, actions, hook data), then the state of git."""
-    told = [*_time_lines(snapshot, now), *_event_lines(request.event or {}), git_text(snapshot, request)]
-    return "\n".join(line for line in told if line)
+    lines_of_head = [
+        *_time_lines(snapshot, now),
+        *_event_lines(request.event or {}),
+        git_text(snapshot, request),
+    ]
+    return "\n".join(line for line in lines_of_head if line)
 
 
 def git_text(snapshot: Snapshot, request: Request) -> str:
@@ -67,6 +75,6 @@ def _time_lines(snapshot: Snapshot, now: datetime) -> list[str]:
 def _event_lines(event: Mapping[str, Any]) -> list[str]:
     lines = []
     for key, value in event.items():
-        shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        lines.append(f"{key}: {shown}")
+        rendered = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        lines.append(f"{key}: {rendered}")
     return lines

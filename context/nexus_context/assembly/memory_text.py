@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.assembly.costs import Fixed, event_rows
+from nexus_context.assembly.costs import FixedPart, event_rows
 from nexus_context.assembly.last_message import GAP, current_message, head, takes_memory
 from nexus_context.assembly.request import Request
 from nexus_context.budget import UsageRow
 from nexus_context.conversation.message import content_of
 from nexus_context.conversation.shorten_result import shorten_text
-from nexus_context.memory.item import ORDER, Item, table
+from nexus_context.memory.item import ORDER, MemoryItem, table
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_spans
@@ -39,14 +39,14 @@ _FEW = 3  # characters; `shorten_text` keeps a third of them for the end
 _AIM = 0.94  # of the room: tokens of a text are nearly proportional to its length
 
 
-Chosen = dict[int, Item]
+Chosen = dict[int, MemoryItem]
 """Items by their place among those that were given, the most important first."""
 
 
-class Placed(NamedTuple):
+class PlacedMemory(NamedTuple):
     """The fixed part with memory in its last message, and what became of the items; None without any."""
 
-    fixed: Fixed
+    fixed: FixedPart
     report: dict[str, Any] | None
 
 
@@ -54,28 +54,34 @@ class _Block(NamedTuple):
     """The text of memory; its items in the order of the text, and where each one's part of it ends."""
 
     text: str
-    items: tuple[Item, ...]
+    items: tuple[MemoryItem, ...]
     ends: tuple[int, ...]
 
 
 def place(
-    snapshot: Snapshot, request: Request, fixed: Fixed, items: Sequence[Item], *, room: int, now: datetime
-) -> Placed:
+    snapshot: Snapshot,
+    request: Request,
+    fixed: FixedPart,
+    items: Sequence[MemoryItem],
+    *,
+    room: int,
+    now: datetime,
+) -> PlacedMemory:
     """Put the items, as far as they take `room` tokens, before what the user says."""
     if not items:
-        return Placed(fixed, None)
+        return PlacedMemory(fixed, None)
     bare = sum(row.tokens for row in fixed.after)
     chosen = _chosen(items, fixed.counter, room) if takes_memory(request) else {}
     while chosen:
-        made = _with(snapshot, request, fixed, _block(chosen), now=now)
-        over = sum(row.tokens for row in made.after) - bare - room
+        with_memory = _with(snapshot, request, fixed, _block(chosen), now=now)
+        over = sum(row.tokens for row in with_memory.after) - bare - room
         if over <= 0:
-            return Placed(made, _report(items, chosen, made))
+            return PlacedMemory(with_memory, _report(items, chosen, with_memory))
         chosen = _less(items, chosen, fixed.counter, over)
-    return Placed(fixed, _report(items, {}, fixed))
+    return PlacedMemory(fixed, _report(items, {}, fixed))
 
 
-def _report(items: Sequence[Item], chosen: Chosen, fixed: Fixed) -> dict[str, Any]:
+def _report(items: Sequence[MemoryItem], chosen: Chosen, fixed: FixedPart) -> dict[str, Any]:
     """What is sent of the items and what is not, by their labels; the ids of messages that are delivered."""
     report: dict[str, Any] = {
         "included": [item.label for place, item in enumerate(items) if place in chosen],
@@ -87,7 +93,7 @@ def _report(items: Sequence[Item], chosen: Chosen, fixed: Fixed) -> dict[str, An
     return report | ({"shortened": cut} if cut else {}) | ({"messages": sent} if sent else {})
 
 
-def _chosen(items: Sequence[Item], counter: TokenCounter, room: int) -> Chosen:
+def _chosen(items: Sequence[MemoryItem], counter: TokenCounter, room: int) -> Chosen:
     """The items that about fit, by priority; the first that does not, shortened."""
     room += JOINED * len(items) - counter.count(_block({}).text)
     chosen: Chosen = {}
@@ -106,7 +112,7 @@ def _chosen(items: Sequence[Item], counter: TokenCounter, room: int) -> Chosen:
     return chosen
 
 
-def _less(items: Sequence[Item], chosen: Chosen, counter: TokenCounter, over: int) -> Chosen:
+def _less(items: Sequence[MemoryItem], chosen: Chosen, counter: TokenCounter, over: int) -> Chosen:
     """The same with the least item shortened by a little more than `over` tokens, or without it."""
     place, last = next(reversed(chosen.items()))
     rest = {each: item for each, item in chosen.items() if each != place}
@@ -114,7 +120,7 @@ def _less(items: Sequence[Item], chosen: Chosen, counter: TokenCounter, over: in
     return rest if short is None or len(short.text) >= len(last.text) else {**rest, place: short}
 
 
-def _short(item: Item, counter: TokenCounter, room: int) -> Item | None:
+def _short(item: MemoryItem, counter: TokenCounter, room: int) -> MemoryItem | None:
     """The item in at most `room` tokens; None where that is too little to say anything."""
     if room < LEAST:
         return None
@@ -146,7 +152,7 @@ def _block(chosen: Chosen) -> _Block:
     return _Block(f"{text}\n{_END}", tuple(item for _, item in ordered), tuple(ends))
 
 
-def _title(item: Item) -> str:
+def _title(item: MemoryItem) -> str:
     return f"{GAP}## {table('memory_headings')[item.source]}"
 
 
@@ -155,7 +161,9 @@ def _safe(text: str) -> str:
     return text.strip().replace(_END, "</ memory>").replace(_START, "< memory>")
 
 
-def _with(snapshot: Snapshot, request: Request, fixed: Fixed, block: _Block, *, now: datetime) -> Fixed:
+def _with(
+    snapshot: Snapshot, request: Request, fixed: FixedPart, block: _Block, *, now: datetime
+) -> FixedPart:
     """The fixed part with the block in its last message, and its rows."""
     counter = fixed.counter
     current = current_message(snapshot, request, now=now, memory=block.text)
@@ -167,7 +175,7 @@ def _with(snapshot: Snapshot, request: Request, fixed: Fixed, block: _Block, *, 
     cuts = [0, start, *inner, start + len(block.text), len(text)]
     counts = count_spans(counter, text, cuts)[1:-1]
     rows = [
-        UsageRow("memory", item.label, tokens, counter.exact, item.path, item.span)
+        UsageRow("memory", item.label, tokens, counter.exact, path=item.path, span=item.span)
         for item, tokens in zip(block.items, counts, strict=True)
     ]
     rest = event_rows(snapshot, request, current, counter, now=now, memory=sum(counts))

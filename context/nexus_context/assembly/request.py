@@ -115,9 +115,9 @@ def check(request: Request, model: ModelLimits) -> None:
             f"Unknown truncation strategy {strategy!r}. Known strategies: {', '.join(STRATEGIES)}.",
             code="bad-option",
         )
-    for name, given, least in (
+    for name, value, least in (
         ("maxContextTokens", request.options.max_context_tokens, 1),
         ("reserveTokens", request.options.reserve_tokens, 0),
     ):
-        if given is not None and given < least:
-            raise RequestError(f"{name} is {given}; it must be at least {least}.", code="bad-option")
+        if value is not None and value < least:
+            raise RequestError(f"{name} is {value}; it must be at least {least}.", code="bad-option")

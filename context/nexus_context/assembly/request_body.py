@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly.costs import Fixed
+from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.request import Request
 from nexus_context.conversation import formats, parameter_fields
 from nexus_context.conversation.breakpoints import MINIMUM, Cache
@@ -21,11 +21,11 @@ Body = dict[str, Any]
 
 
 def body_of(
-    request: Request, fixed: Fixed, view: View, parameters: Mapping[str, Parameter], *, folder: str
+    request: Request, fixed: FixedPart, view: View, parameters: Mapping[str, Parameter], *, folder: str
 ) -> tuple[Body | None, list[str], list[Repair]]:
     """The provider's body; in words what it cannot hold; and what is sent otherwise than it was given."""
     if request.format == "neutral":
-        return None, [], _shown(view.sound_messages().repairs)
+        return None, [], _first_repairs(view.sound_messages().repairs)
     model = fixed.model
     values = {name: parameter.value for name, parameter in parameters.items()}
     thinks = not model.known or not {"thinking", "reasoning"}.isdisjoint(model.supports)
@@ -36,7 +36,7 @@ def body_of(
             values, thinks=thinks, model=model.given, tools=bool(fixed.tools), limit=model.max_output
         )
         key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
-        body, said = formats.openai(
+        body, format_repairs = formats.openai(
             model.given, fixed.prompt.text, messages, fixed.tools, fields, cache_key=key
         )
     else:
@@ -45,14 +45,14 @@ def body_of(
             values, max_output=most, thinks=thinks, model=model.given, limit=model.max_output
         )
         cache = _cache(fixed, view, len(history))
-        body, said = formats.anthropic(
+        body, format_repairs = formats.anthropic(
             model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
         )
-    placed = (_placed(repair, origins) for repair in said)
-    return body, [f"parameter {one}" for one in unsent], _shown([*repairs, *placed])
+    placed = (_with_index(repair, origins) for repair in format_repairs)
+    return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
 
 
-def _shown(repairs: list[Repair]) -> list[Repair]:
+def _first_repairs(repairs: list[Repair]) -> list[Repair]:
     """The first MOST_REPAIRS, and how many more there are: a broken history can have thousands."""
     more = len(repairs) - MOST_REPAIRS
     if more <= 0:
@@ -60,7 +60,7 @@ def _shown(repairs: list[Repair]) -> list[Repair]:
     return [*repairs[:MOST_REPAIRS], Repair("more", f"{more:,} more repairs are not listed.")]
 
 
-def _placed(repair: Repair, origins: Sequence[int]) -> Repair:
+def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
     """The repair with the place that its message had among history and current message as they were given."""
     index = repair.index
     if index is None:
@@ -70,7 +70,7 @@ def _placed(repair: Repair, origins: Sequence[int]) -> Repair:
     return msgspec.structs.replace(repair, index=place)
 
 
-def _cache(fixed: Fixed, view: View, history: int) -> Cache:
+def _cache(fixed: FixedPart, view: View, history: int) -> Cache:
     """What caching has to know. Repairs make other messages of some: then sizes are left to be estimated."""
     sizes = view.sizes(fixed.counter)
     after = [sum(row.tokens for row in fixed.after)] if fixed.current else []

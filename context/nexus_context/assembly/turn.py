@@ -20,7 +20,7 @@ import msgspec
 from nexus_context import parameters as parameter_layers
 from nexus_context import tools as tool_sets
 from nexus_context.assembly import costs
-from nexus_context.assembly.costs import Fixed
+from nexus_context.assembly.costs import FixedPart
 from nexus_context.assembly.memory_text import place
 from nexus_context.assembly.request import AssembledContext, Options, Request, check
 from nexus_context.assembly.request_body import body_of
@@ -28,7 +28,7 @@ from nexus_context.budget import TokenUsage
 from nexus_context.conversation.compaction.detection import settings_of, should_compact
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
-from nexus_context.memory.item import Item
+from nexus_context.memory.item import MemoryItem
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import TokenCounter
@@ -40,7 +40,7 @@ def assemble(
     request: Request,
     *,
     now: datetime,
-    memory: Sequence[Item] = (),
+    memory: Sequence[MemoryItem] = (),
 ) -> AssembledContext:
     """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's message.
 
@@ -59,14 +59,17 @@ def assemble(
     )
     bare = costs.fixed_part(snapshot, request, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, options)
-    fixed, remembered = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
-    if remembered is not None:
+    fixed, memory_report = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
+    if memory_report is not None:
         spent = costs.spent(snapshot, fixed, view, options)
     if spent.over and request.format != "neutral":
         raise overflow(view, spent.available)
     body, unsent, repairs = body_of(request, fixed, view, parameters, folder=snapshot.folder)
     prefix = _prefix(fixed, view)
     metadata = _metadata(prefix, spent, fixed) | _advice(snapshot, conversation, spent, view)
+    metadata["activeSkills"] = _active_skills(snapshot, options)
+    optional = {"memory": memory_report, "unsent": unsent or None, "repairs": repairs or None}
+    metadata |= {name: value for name, value in optional.items() if value is not None}
     return AssembledContext(
         prompt=fixed.prompt,
         view=view,
@@ -80,11 +83,7 @@ def assemble(
         permissions=costs.permissions(snapshot, options, fixed.left_out),
         workspace_path=snapshot.folder,
         session=request.session,
-        metadata=metadata
-        | {"activeSkills": _active_skills(snapshot, options)}
-        | ({"memory": remembered} if remembered is not None else {})
-        | ({"unsent": unsent} if unsent else {})
-        | ({"repairs": repairs} if repairs else {}),
+        metadata=metadata,
         problems=snapshot.problems,
         request=body,
         prefix=prefix,
@@ -125,7 +124,7 @@ def measure(
     request: Request | None = None,
     counter: TokenCounter | None = None,
     now: datetime | None = None,
-    memory: Sequence[Item] = (),
+    memory: Sequence[MemoryItem] = (),
 ) -> Measure:
     """`usage_of`, and what becomes of the conversation.
 
@@ -138,8 +137,8 @@ def measure(
     if now is not None and memory:
         fixed, _ = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
         spent = costs.spent(snapshot, fixed, view, request.options)
-    wanted = _wanted(spent, view)
-    return Measure(spent, wanted, view.removed, _compaction_reason(snapshot, conversation, wanted))
+    percent = _demand_percent(spent, view)
+    return Measure(spent, percent, view.removed, _compaction_reason(snapshot, conversation, percent))
 
 
 def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
@@ -158,19 +157,19 @@ def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, 
     return costs.fitted(snapshot, conversation, fixed, options, looking=True)[0]
 
 
-def _prefix(fixed: Fixed, view: View) -> Prefix:
+def _prefix(fixed: FixedPart, view: View) -> Prefix:
     return Prefix(
-        fixed.model,
-        tuple(map(msgspec.json.encode, fixed.tools)),
-        tuple(map(tool_sets.name_of, fixed.tools)),
-        tuple(row.tokens for row in fixed.before if row.category == "tools"),
-        fixed.prompt,
-        fixed.prompt_tokens,
-        view,
+        model=fixed.model,
+        tools=tuple(map(msgspec.json.encode, fixed.tools)),
+        tool_names=tuple(map(tool_sets.name_of, fixed.tools)),
+        tool_tokens=tuple(row.tokens for row in fixed.before if row.category == "tools"),
+        prompt=fixed.prompt,
+        prompt_tokens=fixed.prompt_tokens,
+        view=view,
     )
 
 
-def _metadata(prefix: Prefix, spent: TokenUsage, fixed: Fixed) -> dict[str, Any]:
+def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, Any]:
     """Sums by category; the part that stays the same each turn; what was left out, and why."""
     view = prefix.view
     stable = b"\0".join([*prefix.tools, prefix.prompt.text.encode()])
@@ -202,16 +201,16 @@ def _advice(
     snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, view: View
 ) -> dict[str, Any]:
     """Whether the conversation should be compacted, and why. The share is of what there was to send."""
-    wanted = _wanted(spent, view)
-    reason = _compaction_reason(snapshot, conversation, wanted)
-    advice = {"wantedPercent": wanted, "shouldCompact": reason is not None}
+    percent = _demand_percent(spent, view)
+    reason = _compaction_reason(snapshot, conversation, percent)
+    advice = {"wantedPercent": percent, "shouldCompact": reason is not None}
     return advice | ({"compactionReason": reason} if reason else {})
 
 
-def _compaction_reason(snapshot: Snapshot, conversation: ContextManager, wanted: float) -> str | None:
+def _compaction_reason(snapshot: Snapshot, conversation: ContextManager, percent: float) -> str | None:
     return should_compact(
         settings_of(snapshot.effective.get("/compaction") or {}),
-        percent=wanted,
+        percent=percent,
         messages=len(conversation),
         tool_calls=conversation.history.tool_calls,
     )
@@ -225,10 +224,10 @@ def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:
     return [one.skill.name for one in active]
 
 
-def _wanted(spent: TokenUsage, view: View) -> float:
+def _demand_percent(spent: TokenUsage, view: View) -> float:
     """What there was to send before anything was cut for this request, in percent of what is available.
 
     Memory is not in it: what gives way by itself is no reason to compact.
     """
-    wanted = spent.total - view.tokens + view.wanted - spent.by_category().get("memory", 0)
-    return round(100 * wanted / spent.available, 1) if spent.available else 100.0
+    demand = spent.total - view.tokens + view.wanted - spent.by_category().get("memory", 0)
+    return round(100 * demand / spent.available, 1) if spent.available else 100.0

@@ -17,7 +17,7 @@ MAIN = "main"
 UNIFIED, WORKER = "unified", "worker"
 
 
-class Has(msgspec.Struct, frozen=True):
+class AgentLimits(msgspec.Struct, frozen=True):
     """What an agent has as those above it leave it; `tools` are the lists of each of them that has one."""
 
     depth: int
@@ -27,13 +27,13 @@ class Has(msgspec.Struct, frozen=True):
     tools: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def granted(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) -> dict[str, Has]:
+def granted(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) -> dict[str, AgentLimits]:
     """What the folder has, which is `level` and `allow`, and each agent below it, parents first."""
     below: dict[str, list[str]] = {}
     for name, agent in agents.items():
         if name != MAIN:
             below.setdefault(parent_of(agent), []).append(name)
-    has = {MAIN: Has(0, UNIFIED, level, allow)}
+    has = {MAIN: AgentLimits(0, UNIFIED, level, allow)}
     line = [MAIN]
     for above in line:  # which grows
         for name in below.get(above, ()):
@@ -47,19 +47,19 @@ def cycles(agents: Mapping[str, Any], below: Collection[str]) -> dict[str, list[
 
     `below` are those that are known to be below the folder.
     """
-    found: dict[str, list[str]] = {}
-    looked = set(below)
+    cycle_of: dict[str, list[str]] = {}
+    visited = set(below)
     for first in agents:
         line: dict[str, int] = {}
         name = first
-        while name in agents and name not in looked:
-            looked.add(name)
+        while name in agents and name not in visited:
+            visited.add(name)
             line[name] = len(line)
             name = parent_of(agents[name])
         if name in line:
             cycle = list(line)[line[name] :]
-            found.update(dict.fromkeys(cycle, cycle))
-    return found
+            cycle_of.update(dict.fromkeys(cycle, cycle))
+    return cycle_of
 
 
 def parent_of(agent: Any) -> str:
@@ -75,17 +75,17 @@ def listed_in(agent: Any, *steps: str) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _narrowed(above: Has, name: str, agent: Any) -> Has:
+def _narrowed(above: AgentLimits, name: str, agent: Any) -> AgentLimits:
     """What an agent has below another."""
     permissions, tools = agent.get("permissions") or {}, agent.get("tools")
     level = permissions.get("level")
     lists = above.tools
     if isinstance(tools, list) and above.depth < MAX_DEPTH:  # further down nobody is started
         lists = (*lists, (name, tuple(listed_in(agent, "tools"))))
-    return Has(
+    return AgentLimits(
         above.depth + 1,
         agent.get("role") or WORKER,
         min(level or above.level, above.level, key=LEVELS.index),
         tuple(listed_in(agent, "permissions", "allow")) or above.allow,
-        lists,
+        tools=lists,
     )

@@ -40,7 +40,7 @@ from nexus_context.layers.agent_ancestry import (
     MAIN,
     MAX_DEPTH,
     WORKER,
-    Has,
+    AgentLimits,
     cycles,
     granted,
     listed_in,
@@ -49,7 +49,7 @@ from nexus_context.layers.agent_ancestry import (
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.layers.model import GLOBAL, LOCAL, AgentRemarks, Layers
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place, within
+from nexus_context.layers.walk import LayerPlace, within
 
 __all__ = ["MAIN", "MAX_DEPTH", "agent_problems", "configured_directory"]
 
@@ -72,7 +72,7 @@ def configured_directory(layers: Layers, agent: str) -> str | None:
 def agent_problems(
     reading: Reading,
     effective: Effective,
-    places: Sequence[Place],
+    places: Sequence[LayerPlace],
     servers: Sequence[McpServer],
 ) -> Iterator[Problem]:
     """What is wrong with the agents of the settings, at the exact values."""
@@ -80,17 +80,17 @@ def agent_problems(
     if not isinstance(agents, dict) or not agents:
         return
     by_name = {place.name: place for place in places}
-    own = by_name.get(LOCAL)
-    told = by_name.keys() if own is None or own.tree == own.directory else {LOCAL}
+    local_place = by_name.get(LOCAL)
+    layers = by_name.keys() if local_place is None or local_place.tree == local_place.directory else {LOCAL}
     names = tuple(dict.fromkeys(server.name for server in servers))
-    looked = _Look(reading, effective, agents, names, frozenset(told))
+    checker = AgentChecker(reading, effective, agents, names, layers=frozenset(layers))
     for name in list(agents)[:MAX_LOOKED_AT]:
         if name != MAIN:
-            yield from looked.directory(name, by_name)
-    yield from looked.remarks()
+            yield from checker.directory(name, by_name)
+    yield from checker.remarks()
 
 
-class _Look:
+class AgentChecker:
     """The agents of one folder's settings while they are looked at; `told` are the layers to speak of."""
 
     def __init__(
@@ -99,13 +99,13 @@ class _Look:
         effective: Effective,
         agents: dict[str, Any],
         servers: tuple[str, ...],
-        told: frozenset[str],
+        layers: frozenset[str],
     ) -> None:
         self.reading = reading
         self.effective = effective
         self.agents = agents
         self.servers = servers
-        self.told = told
+        self.layers = layers
         self._tools = functools.cache(lambda agent: Patterns(listed_in(agents[agent], "tools")))
         self._allowed = functools.cache(Patterns)
         self._servers, self._names = Patterns(map(literally, servers)), frozenset(servers)
@@ -117,17 +117,17 @@ class _Look:
         merged, documents = self.reading.merged, self.reading.documents
         layers = merged.layers if merged else ()
         present = tuple(documents.get(one.document.path) is one.document for one in layers)
-        known = self.reading.previous.agents
+        remarks = self.reading.previous.agents
         if (
-            known is None
-            or known.effective is not self.effective
-            or (known.present, known.servers, known.told) != (present, self.servers, self.told)
+            remarks is None
+            or remarks.effective is not self.effective
+            or (remarks.present, remarks.servers, remarks.layers) != (present, self.servers, self.layers)
         ):
             every = (problem for name in islice(self.agents, MOST_AGENTS) for problem in self._of(name))
             problems = tuple(islice(every, MOST_REMARKS))
-            known = AgentRemarks(self.effective, present, self.servers, self.told, problems)
-        self.reading.agents = known
-        return known.problems
+            remarks = AgentRemarks(self.effective, present, self.servers, self.layers, problems=problems)
+        self.reading.agents = remarks
+        return remarks.problems
 
     def _of(self, name: str) -> Iterator[Problem]:
         merged = self.reading.merged
@@ -157,11 +157,11 @@ class _Look:
         for layer in self.reading.merged.layers if self.reading.merged else ():
             document = layer.document
             present = self.reading.documents.get(document.path) is document
-            if present and layer.name in self.told and name in (document.value or {}).get("agents", {}):
+            if present and layer.name in self.layers and name in (document.value or {}).get("agents", {}):
                 span = document.key_span(pointer) or document.span(pointer)
-                yield Problem(document.path, span, "config.agent-name", Severity.ERROR, message)
+                yield Problem(document.path, span, "config.agent-name", Severity.ERROR, message=message)
 
-    def directory(self, name: str, places: dict[str, Place]) -> Iterator[Problem]:
+    def directory(self, name: str, places: dict[str, LayerPlace]) -> Iterator[Problem]:
         origin = self._origin(name, "cwd")
         if origin is None or origin.layer not in places or origin.layer == GLOBAL:
             return
@@ -215,9 +215,9 @@ class _Look:
 
     def permissions(self, name: str) -> Iterator[Problem]:
         above = parent_of(self.agents[name])
-        known = above != MAIN and above in self.has
-        whose = f"its parent {fixes.quoted(above)}" if known else "the folder"
-        has = self.has[above if known else MAIN]  # nobody has more than the folder
+        has_parent = above != MAIN and above in self.has
+        whose = f"its parent {fixes.quoted(above)}" if has_parent else "the folder"
+        has = self.has[above if has_parent else MAIN]  # nobody has more than the folder
         origin = self._origin(name, "permissions", "level")
         if origin is not None and LEVELS.index(origin.value) > LEVELS.index(has.level):
             message = (
@@ -250,19 +250,19 @@ class _Look:
                 )
                 yield _problem(origin, "config.agent-tool", message, severity, instead=meant)
                 continue
-            said = self._nothing(name, pattern, server) if lacking is None else lacking
-            if said is not None:
-                yield _problem(origin, "config.agent-tool", said, severity)
+            reason = self._nothing(name, pattern, server) if lacking is None else lacking
+            if reason is not None:
+                yield _problem(origin, "config.agent-tool", reason, severity)
 
     def _lacking(self, name: str, pattern: str) -> str | None:
         """Why the agent could not be given a tool: one above it has none that the pattern could mean."""
         has = self.has.get(parent_of(self.agents[name]))
         for above, tools in reversed(has.tools if has is not None else ()):
             if not self._tools(above).meet(pattern):
-                own = f"{_listed(tools)}. Choose among those" if tools else "none. Remove it"
+                remedy = f"{_listed(tools)}. Choose among those" if tools else "none. Remove it"
                 return (
                     f"{fixes.quoted(name)} could not be given {fixes.quoted(pattern)}: {fixes.quoted(above)} "
-                    f"above it has {own}, or add it to the tools of {fixes.quoted(above)}."
+                    f"above it has {remedy}, or add it to the tools of {fixes.quoted(above)}."
                 )
         return None
 
@@ -270,23 +270,23 @@ class _Look:
         """Why the agent has nothing of a pattern that it could be given; `unknown` is a server of no name."""
         off = self.disabled.naming(pattern)
         if off is not None:
-            shown = fixes.quoted(pattern)
-            return f"{shown} names no tool: tools.disabled has {fixes.quoted(off)}. Remove one of them."
+            quoted = fixes.quoted(pattern)
+            return f"{quoted} names no tool: tools.disabled has {fixes.quoted(off)}. Remove one of them."
         if unknown is not None and pattern.startswith(_MCP):
-            shown = fixes.quoted(pattern)
+            quoted = fixes.quoted(pattern)
             there = f"There are {_listed(self.servers)}" if self.servers else "None is configured"
             return (
-                f"{shown} gives {fixes.quoted(name)} nothing: there is no MCP server {fixes.quoted(unknown)}."
-                f" {there}."
+                f"{quoted} gives {fixes.quoted(name)} nothing: "
+                f"there is no MCP server {fixes.quoted(unknown)}. {there}."
             )
         without = self._without(name, pattern)
         if without is None:
             return None
         above, server = without
-        shown = fixes.quoted(pattern)
+        quoted = fixes.quoted(pattern)
         return (
-            f"{shown} gives {fixes.quoted(name)} nothing of the MCP server {fixes.quoted(server)}: "
-            f"{fixes.quoted(above)} above it has none. Add {shown} to the tools of {fixes.quoted(above)}."
+            f"{quoted} gives {fixes.quoted(name)} nothing of the MCP server {fixes.quoted(server)}: "
+            f"{fixes.quoted(above)} above it has none. Add {quoted} to the tools of {fixes.quoted(above)}."
         )
 
     def _unknown(self, pattern: str) -> str | None:
@@ -310,7 +310,7 @@ class _Look:
         return None
 
     @functools.cached_property
-    def has(self) -> dict[str, Has]:
+    def has(self) -> dict[str, AgentLimits]:
         """What each agent has that is below the folder."""
         level, allow = self.effective.get("/permissions/level"), self.effective.get("/permissions/allow")
         return granted(self.agents, str(level), tuple(allow or ()))
@@ -334,16 +334,24 @@ class _Look:
         cycle = self.cycles[name]
         at = cycle.index(name)
         line = [*cycle[at:], *cycle[:at], name]
-        shown = " → ".join(line if len(line) <= _SHOWN else [*line[: _SHOWN - 2], "…", name])
-        message = f"These agents are each other's parents: {shown}. Remove one of the parents."
+        names = " → ".join(line if len(line) <= _SHOWN else [*line[: _SHOWN - 2], "…", name])
+        message = f"These agents are each other's parents: {names}. Remove one of the parents."
         other = self._origin(line[1], "parent") if len(cycle) > 1 else None
         related = () if other is None else (Related(other.path, other.span, "The next one is here."),)
-        return Problem(origin.path, origin.span, "config.agent-cycle", Severity.ERROR, message, None, related)
+        return Problem(
+            origin.path,
+            origin.span,
+            "config.agent-cycle",
+            Severity.ERROR,
+            message=message,
+            fix=None,
+            related=related,
+        )
 
     def _origin(self, name: str, *steps: str) -> Provenance | None:
         """Where a value that counts stands in a text that is there now."""
         origin = _origin(self.effective, name, *steps)
-        if origin is None or origin.layer not in self.told:
+        if origin is None or origin.layer not in self.layers:
             return None
         if self.reading.documents.get(origin.path) is not origin.document:
             return None
@@ -363,8 +371,8 @@ def _origin(effective: Effective, name: str, *steps: str) -> Provenance | None:
 
 @functools.lru_cache(maxsize=64)
 def _listed(names: tuple[str, ...]) -> str:
-    shown = [fixes.quoted(one) for one in names[:_SHOWN]]
-    return fixes.listed(shown if len(names) <= _SHOWN else [*shown, f"{len(names) - _SHOWN} more"])
+    quoted = [fixes.quoted(one) for one in names[:_SHOWN]]
+    return fixes.listed(quoted if len(names) <= _SHOWN else [*quoted, f"{len(names) - _SHOWN} more"])
 
 
 def _problem(
@@ -379,4 +387,4 @@ def _problem(
     fix = None
     if instead is not None and origin.document is not None:
         fix = fixes.replace(origin.document, origin.pointer, fixes.as_json(instead))
-    return Problem(origin.path, origin.span, code, severity, message, fix)
+    return Problem(origin.path, origin.span, code, severity, message=message, fix=fix)

@@ -20,7 +20,7 @@ from typing import get_args
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.layers.model import DEFAULTS, Bootstrap, Kind, LayerFile
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place
+from nexus_context.layers.walk import LayerPlace
 
 AGENT_FILE = "AGENT.md"
 BOOTSTRAP_FILES: dict[str, Bootstrap] = {
@@ -52,28 +52,34 @@ def variant_of(file_name: str) -> tuple[str, str] | None:
     return (f"{kind}.md", agent) if is_variant else None
 
 
-def find_bootstrap(reading: Reading, places: Sequence[Place], agent: str | None) -> list[list[LayerFile]]:
+def find_bootstrap(
+    reading: Reading, places: Sequence[LayerPlace], agent: str | None
+) -> list[list[LayerFile]]:
     """The bootstrap files of each place, shadowed ones too; those that are missing are left out."""
-    own = agent_file(agent)
-    names = BOOTSTRAP_FILES if own is None else {own: BOOTSTRAP_FILES[AGENT_FILE], **BOOTSTRAP_FILES}
-    found: list[list[LayerFile]] = [[] for _ in places]
+    agent_name = agent_file(agent)
+    names = (
+        BOOTSTRAP_FILES
+        if agent_name is None
+        else {agent_name: BOOTSTRAP_FILES[AGENT_FILE], **BOOTSTRAP_FILES}
+    )
+    files: list[list[LayerFile]] = [[] for _ in places]
     taken: dict[Kind, str] = {}
     blank: list[LayerFile] = []
     for name, kind in names.items():
         for index in range(len(places) - 1, -1, -1):
             place = places[index]
             at = os.path.join(place.config_directory or place.directory, name)
-            look = functools.partial(_file, reading, place, name, kind, taken)
+            look = functools.partial(_file, reading, place, name, kind=kind, taken=taken)
             file = reading.contain(at, look, None)
             if file is None:
                 continue
-            found[index].append(file)
+            files[index].append(file)
             if file.status == "loaded" and is_blank(file):
                 blank.append(file)
             elif file.status != "shadowed":
                 taken[file.kind] = file.path
     reading.problems.extend(_empty(file, taken[file.kind]) for file in blank if file.kind in taken)
-    return found
+    return files
 
 
 def is_blank(file: LayerFile) -> bool:
@@ -82,7 +88,7 @@ def is_blank(file: LayerFile) -> bool:
 
 
 def _file(
-    reading: Reading, place: Place, name: str, kind: Bootstrap, taken: Mapping[Kind, str]
+    reading: Reading, place: LayerPlace, name: str, kind: Bootstrap, taken: Mapping[Kind, str]
 ) -> LayerFile | None:
     """A place's file of a name; shadowed where its kind is taken, None where there is none to be read."""
     if place.config_directory is None or place.name == DEFAULTS:
@@ -106,4 +112,6 @@ def _empty(file: LayerFile, other: str) -> Problem:
         f"The file is empty: {other} counts in its place. Write what is to replace that, or remove this."
     )
     related = (Related(other, Span(0, 0), "This one counts."),)
-    return Problem(file.path, Span(0, 0), "layer.empty", Severity.INFORMATION, message, None, related)
+    return Problem(
+        file.path, Span(0, 0), "layer.empty", Severity.INFORMATION, message=message, fix=None, related=related
+    )

@@ -24,7 +24,7 @@ from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.files import RealFiles
 from nexus_context.layers.model import LayerFile, Listing, Skipped
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place, RealPath
+from nexus_context.layers.walk import LayerPlace, RealPath
 from nexus_context.skills.front_matter import Node, front_matter
 
 ALWAYS = ".github/copilot-instructions.md"
@@ -75,7 +75,7 @@ def is_source(name: str) -> bool:
     return name == ALWAYS or (name.startswith(f"{DIRECTORY}/") and name.endswith(SUFFIX))
 
 
-def find_sources(reading: Reading, place: Place, sources: Sequence[str]) -> list[LayerFile]:
+def find_sources(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> list[LayerFile]:
     """Copilot's files in a place, as far as the settings list them."""
     if not place.in_workspace or not sources:
         return []
@@ -106,7 +106,7 @@ def read_header(path: str, text: str) -> Header:
         if near is not None:
             message = f"`{near.name}` is not read. Write `{FIELD}`."
             rename = Fix(f"Rename to `{FIELD}`", (Edit(near.span, FIELD),))
-            problems.append(Problem(path, near.span, CODE, Severity.WARNING, message, rename))
+            problems.append(Problem(path, near.span, CODE, Severity.WARNING, message=message, fix=rename))
         return Header(None, matter.body, tuple(problems))
     globs = (member.value.text or "").replace(_STAR, "*").strip()
     problem = _wrong_globs(path, member.value, globs)
@@ -115,7 +115,7 @@ def read_header(path: str, text: str) -> Header:
     return Header(globs or None, matter.body, tuple(problems))
 
 
-def _for_some(reading: Reading, place: Place, sources: Sequence[str]) -> Iterator[LayerFile]:
+def _for_some(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> Iterator[LayerFile]:
     directory = os.path.join(place.directory, *DIRECTORY.split("/"))
     for path in instruction_files(reading, directory):
         name = os.path.relpath(path, place.directory).replace(os.sep, "/")
@@ -134,7 +134,9 @@ def _for_some(reading: Reading, place: Place, sources: Sequence[str]) -> Iterato
         elif Globs(header.applies_to).everything:
             yield LayerFile("instructions", path, "loaded", read.text, body=header.body)
         else:
-            yield LayerFile("instructions", path, "conditional", read.text, header.applies_to, header.body)
+            yield LayerFile(
+                "instructions", path, "conditional", read.text, applies_to=header.applies_to, body=header.body
+            )
 
 
 def instruction_files(reading: Reading, directory: str) -> list[str]:
@@ -184,11 +186,11 @@ def _wrong_globs(path: str, value: Node, globs: str) -> Problem | None:
         if items:
             fix = Fix("Write one text", (Edit(value.span, fixes.as_json(", ".join(items))),))
         message = f"`{FIELD}` must be one text with commas, as in `{FIELD}: '**/*.ts, **/*.tsx'`."
-        return Problem(path, value.span, CODE, Severity.ERROR, message, fix)
+        return Problem(path, value.span, CODE, Severity.ERROR, message=message, fix=fix)
     try:
         Globs(globs)
     except GlobsError as error:
-        return Problem(path, value.span, CODE, Severity.ERROR, f"`{FIELD}` {error}. Write fewer.")
+        return Problem(path, value.span, CODE, Severity.ERROR, message=f"`{FIELD}` {error}. Write fewer.")
     return None
 
 

@@ -17,7 +17,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.layers.copilot import find_sources, is_source
 from nexus_context.layers.model import Kind, LayerFile
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place
+from nexus_context.layers.walk import LayerPlace
 
 TOOL_DIRECTORIES = {"CLAUDE.md": ".claude", "AGENTS.md": ".agents"}
 
@@ -37,7 +37,7 @@ def instruction_names(reading: Reading, effective: Effective) -> list[str]:
         for origin in effective.provenance.get(f"/context/instruction_files/{index}", ()):
             if reading.is_present(origin):
                 problem = Problem(
-                    origin.path, origin.span, "config.instruction-file", Severity.ERROR, message
+                    origin.path, origin.span, "config.instruction-file", Severity.ERROR, message=message
                 )
                 reading.problems.append(problem)
     return names
@@ -49,19 +49,19 @@ def is_instruction_name(name: str) -> bool:
 
 
 def find_instructions(
-    reading: Reading, place: Place, names: list[str], effective: Effective
+    reading: Reading, place: LayerPlace, names: list[str], effective: Effective
 ) -> list[LayerFile]:
     """The instruction file and the README of a place; nothing if only a file could make it a layer."""
-    own = [name for name in names if not is_source(name)]
-    chosen = next((path for path in candidates(place, own) if reading.is_there(place, path)), None)
+    plain_names = [name for name in names if not is_source(name)]
+    chosen = next((path for path in candidates(place, plain_names) if reading.is_there(place, path)), None)
     sources = find_sources(reading, place, [name for name in names if is_source(name)])
     files = []
     if chosen is not None:
         files.append(_file(reading, "instructions", chosen))
     elif place.optional and not sources:
         return []
-    elif place.config_directory is not None and own and not place.optional:
-        path = os.path.join(place.config_directory, own[0])
+    elif place.config_directory is not None and plain_names and not place.optional:
+        path = os.path.join(place.config_directory, plain_names[0])
         files.append(LayerFile("instructions", path, "missing"))
     files.extend(sources)
     fallback = chosen is None and not sources and effective.get("/context/readme_as_fallback")
@@ -72,7 +72,7 @@ def find_instructions(
     return files
 
 
-def candidates(place: Place, names: list[str]) -> Iterator[str]:
+def candidates(place: LayerPlace, names: list[str]) -> Iterator[str]:
     """Paths where a place's instruction file can be, the most important first."""
     for name in names:
         directories = [place.config_directory] if place.config_directory is not None else []

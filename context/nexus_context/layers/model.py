@@ -112,14 +112,14 @@ class Reach(msgspec.Struct, frozen=True):
     stop: Skipped | None = None
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedDocument(msgspec.Struct, frozen=True):
     """A JSON document of a settings file and everything that is wrong with it."""
 
     document: JsonDocument
     problems: tuple[Problem, ...]
 
 
-class Merged(msgspec.Struct, frozen=True):
+class MergedSettings(msgspec.Struct, frozen=True):
     """Settings merged from these layers, what exceeded a limit, and what the present texts may not set.
 
     `unmerged` are the problems of layers that had to be left out (`containment`). `choice` is the picked
@@ -135,7 +135,7 @@ class Merged(msgspec.Struct, frozen=True):
     choice: ModelChoice | None = None
 
 
-class Served(msgspec.Struct, frozen=True):
+class DocumentServers(msgspec.Struct, frozen=True):
     """The servers of a document and what is wrong with them, in these surroundings.
 
     `commands` are the commands that were looked for, each with what was found.
@@ -165,13 +165,13 @@ class Listing(msgspec.Struct, frozen=True):
 class Presence(msgspec.Struct, frozen=True):
     """Which files of some `names`, and of other programs, a directory has.
 
-    `candidates` are the paths that were looked for, each with its name below the directory; `found` are names
-    and paths of what is on the disk; `watch` are the paths that matter to it.
+    `candidates` are the paths that were looked for, each with its name below the directory; `present` are
+    names and paths of what is on the disk; `watch` are the paths that matter to it.
     """
 
     names: tuple[str, ...]
     candidates: dict[str, str]
-    found: tuple[tuple[str, str], ...]
+    present: tuple[tuple[str, str], ...]
     watch: tuple[str, ...]
 
 
@@ -186,26 +186,26 @@ class AgentRemarks(msgspec.Struct, frozen=True):
     """What is to be said of the agents of these settings, but for their directories.
 
     `present` says of each merged document whether it is what is in its file now; `servers` are the names of
-    the MCP servers; `told` are the layers that are spoken of.
+    the MCP servers; `layers` are the layers that are spoken of.
     """
 
     effective: Effective
     present: tuple[bool, ...]
     servers: tuple[str, ...]
-    told: frozenset[str]
+    layers: frozenset[str]
     problems: tuple[Problem, ...]
 
 
-class Memory(msgspec.Struct, frozen=True):
+class LoadMemory(msgspec.Struct, frozen=True):
     """What a load leaves for the next one: by path, and the merged settings. Nobody changes it later."""
 
     reads: dict[str, FileRead] = {}
     documents: dict[str, JsonDocument] = {}
-    checked: dict[str, Checked] = {}
+    checked: dict[str, CheckedDocument] = {}
     good: dict[str, JsonDocument] = {}
     refusals: dict[str, str | None] = {}
-    served: dict[str, Served] = {}
-    merged: Merged | None = None
+    served: dict[str, DocumentServers] = {}
+    merged: MergedSettings | None = None
     listings: dict[str, Listing] = {}
     skills: dict[str, ReadSkill] = {}
     remarks: dict[str, Remarks] = {}
@@ -214,9 +214,9 @@ class Memory(msgspec.Struct, frozen=True):
     headers: dict[str, tuple[str, Any]] = {}
     presences: dict[str, Presence] = {}
 
-    def of_files(self) -> "Memory":
+    def of_files(self) -> "LoadMemory":
         """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
-        return Memory(
+        return LoadMemory(
             self.reads,
             self.documents,
             self.checked,
@@ -227,7 +227,7 @@ class Memory(msgspec.Struct, frozen=True):
         )
 
 
-class Layers(msgspec.Struct, frozen=True):
+class Layers(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a folder's files say, and what is wrong with them.
 
     `layers` are in order, the most important last. `documents` are the JSON files' present texts, parsed as
@@ -242,15 +242,15 @@ class Layers(msgspec.Struct, frozen=True):
     folder: str
     root: str
     layers: tuple[Layer, ...]
-    skipped: tuple[Skipped, ...]
     effective: Effective
     servers: tuple[McpServer, ...]
-    problems: tuple[Problem, ...]
-    documents: dict[str, JsonDocument]
-    texts: dict[str, str]
-    good: dict[str, JsonDocument]
-    watch: tuple[str, ...]
-    memory: Memory
+    memory: LoadMemory
+    skipped: tuple[Skipped, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    documents: dict[str, JsonDocument] = {}
+    texts: dict[str, str] = {}
+    good: dict[str, JsonDocument] = {}
+    watch: tuple[str, ...] = ()
     skills: tuple[LayerSkill, ...] = ()
     links: dict[str, str] = {}
     reach: Reach = Reach()

@@ -44,7 +44,7 @@ from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
 from nexus_context.layers.text_reader import JsonFile, Reading, check_settings
 from nexus_context.layers.unknown_model import unknown_model
-from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, Place, Walk
+from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, LayerPlace, Walk
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
 DEFAULT_INSTRUCTIONS = "NEXUS.md"
@@ -97,30 +97,41 @@ def open_layers(
     """
     root = inputs.root or folder
     memory = None if previous is None else previous.memory
-    if memory is not None and previous is not None and previous.root != root:  # what may be read is another
-        memory = memory.of_files()
-    reading = Reading(inputs.overlays, memory, changed, deadline, inputs.choice)
-    if (
-        previous is not None
-        and changed is not None
-        and not changed
-        and _as_read(previous, folder, root, inputs.choice)
-    ):
-        definitions = _definitions(previous, inputs.agent)
-        if definitions is not None and not any(reading.is_anywhere(path) for path in definitions):
+    if memory is not None and previous is not None and previous.root != root:
+        memory = memory.of_files()  # other files may be read
+    reading = Reading(inputs.overlays, memory, changed, deadline=deadline, choice=inputs.choice)
+    if previous is not None and changed is not None and not changed:
+        definitions = _new_definitions(reading, previous, folder, inputs)
+        if definitions is not None:
             reading.resume(previous)
             reading.watch.update(definitions)
             return previous, reading
+    return _read_all(reading, folder, inputs), reading
+
+
+def _new_definitions(
+    reading: Reading, previous: Layers, folder: str, inputs: LayerInputs
+) -> list[str] | None:
+    """Where an agent's definition could be, if `previous` holds for that agent, too; None if it does not."""
+    if not _is_as_read(previous, folder, inputs.root or folder, inputs.choice):
+        return None
+    definitions = _definitions(previous, inputs.agent)
+    return None if any(reading.is_anywhere(path) for path in definitions or ()) else definitions
+
+
+def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
+    """The layers, read file by file. A bug in one step costs the results of that step only."""
+    root = inputs.root or folder
     places, configs, reach = _places(reading, folder, root, inputs)
-    effective = _settings(reading, places, configs, root, inputs.home)
+    effective = _settings(reading, places, configs, root, home=inputs.home)
     contain = functools.partial(reading.contain, folder)
-    nothing: list[list[LayerFile]] = [[] for _ in places]
-    no_servers: tuple[tuple[McpServer, ...], list[list[LayerFile]]] = (), nothing
-    no_skills: tuple[list[list[LayerFile]], tuple[LayerSkill, ...]] = nothing, ()
+    no_files: list[list[LayerFile]] = [[] for _ in places]
+    no_servers: tuple[tuple[McpServer, ...], list[list[LayerFile]]] = (), no_files
+    no_skills: tuple[list[list[LayerFile]], tuple[LayerSkill, ...]] = no_files, ()
     reading.problems.extend(contain(lambda: tuple(unknown_model(reading, effective)), ()))
     names = contain(lambda: instruction_names(reading, effective), [DEFAULT_INSTRUCTIONS])
     instructions = _instructions(reading, places, names, effective)
-    bootstrap = contain(lambda: find_bootstrap(reading, places, inputs.agent), nothing)
+    bootstrap = contain(lambda: find_bootstrap(reading, places, inputs.agent), no_files)
     search = functools.cache(
         inputs.which or functools.partial(files.which, search=inputs.environ.get("PATH", ""))
     )
@@ -128,19 +139,30 @@ def open_layers(
         lambda: find_servers(reading, places, effective, environ=inputs.environ, which=search), no_servers
     )
     reading.problems.extend(contain(lambda: tuple(agent_problems(reading, effective, places, servers)), ()))
-    counts = [
-        place if own or mcp or config is not None or not (place.optional or place.name == DEFAULTS) else None
-        for place, config, own, mcp in zip(places, configs, instructions, mcp_files, strict=True)
+    settings = [[_config_file(config)] if config else [] for config in configs]
+    layer_places = [
+        place if any(each) or not (place.optional or place.name == DEFAULTS) else None
+        for place, *each in zip(places, settings, instructions, mcp_files, strict=True)
     ]
     skill_files, skills = contain(
-        lambda: find_skills(reading, counts, effective, inputs.user_home), no_skills
+        lambda: find_skills(reading, layer_places, effective, inputs.user_home), no_skills
     )
-    settings = [[_config_file(config)] if config else [] for config in configs]
-    found = zip(counts, instructions, bootstrap, settings, mcp_files, skill_files, strict=True)
-    every = tuple(_layer(place, *listed) for place, *listed in found if place is not None)
-    kept = reading.memory()
-    bare = Layers(folder, root, every, (), effective, servers, (), {}, {}, {}, (), kept, skills, reach=reach)
-    return with_reading(bare, reading), reading
+    listed = zip(*(instructions, bootstrap, settings, mcp_files, skill_files), strict=True)
+    layers = Layers(
+        folder=folder,
+        root=root,
+        layers=tuple(
+            _layer(place, *of_place)
+            for place, of_place in zip(layer_places, listed, strict=True)
+            if place is not None
+        ),
+        effective=effective,
+        servers=servers,
+        memory=reading.memory(),
+        skills=skills,
+        reach=reach,
+    )
+    return with_reading(layers, reading)
 
 
 def unread_layers(
@@ -159,11 +181,18 @@ def unread_layers(
     reading.failed = True
     if previous is not None:
         return previous, reading
-    root, effective = inputs.root or folder, merge(())
-    return Layers(folder, root, (), (), effective, (), (), {}, {}, {}, (), reading.memory()), reading
+    layers = Layers(
+        folder=folder,
+        root=inputs.root or folder,
+        layers=(),
+        effective=merge(()),
+        servers=(),
+        memory=reading.memory(),
+    )
+    return layers, reading
 
 
-def _as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | None) -> bool:
+def _is_as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | None) -> bool:
     """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
     merged = layers.memory.merged
     if merged is None or merged.choice != choice:
@@ -203,24 +232,24 @@ def with_reading(layers: Layers, reading: Reading) -> Layers:
 
 def _places(
     reading: Reading, folder: str, root: str, inputs: LayerInputs
-) -> tuple[list[Place], list[JsonFile | None], Reach]:
+) -> tuple[list[LayerPlace], list[JsonFile | None], Reach]:
     """All places in layer order, the settings file of each, and how far up they reach."""
     home = inputs.home
     walk = Walk(home=home, user_home=inputs.user_home, overlays=inputs.overlays, real_path=reading.real_path)
     opened = walk.opened(folder, root)
-    user = Place(GLOBAL, os.path.dirname(home), walk.user_directory())
-    packaged = Place(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
+    user = LayerPlace(GLOBAL, os.path.dirname(home), walk.user_directory())
+    packaged = LayerPlace(DEFAULTS, DEFAULTS_DIRECTORY, DEFAULTS_DIRECTORY)
     opened_configs = [_read_config(reading, place) for place in opened]
-    own = walk.root_of(opened, root)
-    roots = [config for place, config in zip(opened, opened_configs, strict=True) if place is own]
+    root_place = walk.root_of(opened, root)
+    roots = [config for place, config in zip(opened, opened_configs, strict=True) if place is root_place]
     user_config = _read_config(reading, user)
-    counts = user_config is not None and user_config.used is not None
+    counts = user_config is not None and user_config.in_force is not None
     packaged_config = None if counts else _read_config(reading, packaged)
     depth = _configured_depth([*roots, user_config, packaged_config])
     repository = _repository(reading, walk, root)
     if depth is None:
         depth = max(DEFAULT_DEPTH, len(repository))
-    nothing: list[Place] = []
+    nothing: list[LayerPlace] = []
     above = reading.contain(root, lambda: walk.above(root, depth), nothing)
     higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
     reach = Reach(
@@ -243,7 +272,7 @@ def _places(
     return places, configs, reach
 
 
-def _read_config(reading: Reading, place: Place) -> JsonFile | None:
+def _read_config(reading: Reading, place: LayerPlace) -> JsonFile | None:
     """The settings file of a place; None where it may not be read."""
     if place.config_directory is None:
         return None
@@ -255,10 +284,12 @@ def _read_config(reading: Reading, place: Place) -> JsonFile | None:
     return reading.settle(path, document, reading.check(document, check_settings) if document else ())
 
 
-def _layer(place: Place, *files: list[LayerFile]) -> Layer:
+def _layer(place: LayerPlace, *files: list[LayerFile]) -> Layer:
     config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
     listed = tuple(file for each in files for file in each)
-    return Layer(place.name, place.directory, config_directory, listed, place.opened, place.strict)
+    return Layer(
+        place.name, place.directory, config_directory, listed, opened=place.opened, strict=place.strict
+    )
 
 
 def _config_file(file: JsonFile) -> LayerFile:
@@ -281,7 +312,7 @@ def _height(root: str, directory: str) -> int:
 def _configured_depth(configs: list[JsonFile | None]) -> int | None:
     """The ancestor depth of the first of these files that sets one; None where none does."""
     for config in configs:
-        value = config.used.value if config is not None and config.used is not None else None
+        value = config.in_force.value if config is not None and config.in_force is not None else None
         context = value.get("context") if isinstance(value, dict) else None
         depth = context.get("ancestor_depth") if isinstance(context, dict) else None
         if type(depth) is int and 0 <= depth <= MAX_DEPTH:
@@ -290,13 +321,13 @@ def _configured_depth(configs: list[JsonFile | None]) -> int | None:
 
 
 def _settings(
-    reading: Reading, places: list[Place], configs: list[JsonFile | None], root: str, home: str
+    reading: Reading, places: list[LayerPlace], configs: list[JsonFile | None], root: str, home: str
 ) -> Effective:
     read = [(place, config) for place, config in zip(places, configs, strict=True) if config is not None]
     counting = tuple(
-        ConfigLayer(place.name, config.used, depth=_depth_of(place, root))
+        ConfigLayer(place.name, config.in_force, depth=_depth_of(place, root))
         for place, config in read
-        if config.used is not None
+        if config.in_force is not None
     )
     present = tuple(
         ConfigLayer(place.name, reading.documents[config.path], depth=_depth_of(place, root))
@@ -306,29 +337,31 @@ def _settings(
     return reading.merge(counting, present, os.path.join(home, "config.json")).effective
 
 
-def _depth_of(place: Place, root: str) -> Literal["sets", "inside", "above"]:
+def _depth_of(place: LayerPlace, root: str) -> Literal["sets", "inside", "above"]:
     if place.directory == root:
         return "sets"
     return "inside" if place.opened else "above"
 
 
 def _instructions(
-    reading: Reading, places: list[Place], names: list[str], effective: Effective
+    reading: Reading, places: list[LayerPlace], names: list[str], effective: Effective
 ) -> list[list[LayerFile]]:
     """The instruction files of each place; the packaged one only where the global layer has none."""
     nothing: list[LayerFile] = []
-    found = [
+    files = [
         reading.contain(
-            place.directory, functools.partial(find_instructions, reading, place, names, effective), nothing
+            place.directory,
+            functools.partial(find_instructions, reading, place, names, effective=effective),
+            nothing,
         )
         for place in places[1:]
     ]
-    if any(file.status != "missing" for file in found[0]):
-        return [[], *found]
-    return [find_instructions(reading, places[0], [DEFAULT_INSTRUCTIONS], effective), *found]
+    if any(file.status != "missing" for file in files[0]):
+        return [[], *files]
+    return [find_instructions(reading, places[0], [DEFAULT_INSTRUCTIONS], effective), *files]
 
 
-def _watch_directories(reading: Reading, place: Place) -> None:
+def _watch_directories(reading: Reading, place: LayerPlace) -> None:
     """Watch the directories in which a file of the layer can appear, or which can appear themselves."""
     if place.config_directory is not None:
         reading.watch.add(place.config_directory)

@@ -21,7 +21,7 @@ from nexus_context.containment import met_bug
 from nexus_context.errors import Problem, Severity
 from nexus_context.files import JSON_LIMIT, FileRead
 from nexus_context.jsontext import parse
-from nexus_context.layers.model import Checked, Layer, Layers
+from nexus_context.layers.model import CheckedDocument, Layer, Layers
 from nexus_context.layers.text_reader import UNSAVED, check_settings, unsaved
 
 
@@ -49,7 +49,7 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     if read.status != "loaded" or read.text is None:
         return None
     document = parse(path, read.text, before.document)
-    checked = Checked(document, check_settings(document))
+    checked = CheckedDocument(document, check_settings(document))
     if not _broken(checked.problems):
         return None
     present = _with(

@@ -15,9 +15,9 @@ from nexus_context.containment import contained, met_bug
 from nexus_context.errors import Problem
 from nexus_context.files import JSON_LIMIT
 from nexus_context.jsontext import JsonDocument
-from nexus_context.layers.model import DEFAULTS, LOCAL, LayerFile, Served
+from nexus_context.layers.model import DEFAULTS, LOCAL, DocumentServers, LayerFile
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place
+from nexus_context.layers.walk import LayerPlace
 
 Which = Callable[[str], str | None]
 
@@ -27,7 +27,7 @@ VSCODE = "vscode"
 
 def find_servers(
     reading: Reading,
-    places: Sequence[Place],
+    places: Sequence[LayerPlace],
     effective: Effective,
     *,
     environ: Mapping[str, str],
@@ -44,16 +44,16 @@ def find_servers(
         place = places[index]
         if place.name == DEFAULTS and global_counts:
             continue
-        found: list[McpServer] = []
+        of_place: list[McpServer] = []
         for origin, path in _files_of(place, effective):
             if not reading.is_there(place, path, JSON_LIMIT) and reading.refusals.get(path) is not None:
                 continue
-            file, more = _read_file(reading, place, origin, path, environ, which)
+            file, more = _read_file(reading, place, origin, path, environ=environ, which=which)
             if file.status != "missing" or (origin == place.name and not place.optional):
                 files[index].append(file)
             global_counts = not place.in_workspace and file.status in ("loaded", "stale")
-            found.extend(more)
-        servers[:0] = found
+            of_place.extend(more)
+        servers[:0] = of_place
     marked = shadow(servers)
     reading.problems.extend(
         reading.contain(places[-1].directory, lambda: shadow_hints(marked, reading.is_as_read), ())
@@ -61,7 +61,7 @@ def find_servers(
     return marked, files
 
 
-def _files_of(place: Place, effective: Effective) -> list[tuple[str, str]]:
+def _files_of(place: LayerPlace, effective: Effective) -> list[tuple[str, str]]:
     """Origin and path of the MCP files of a place, the most important last."""
     files = []
     if place.name == LOCAL and effective.get("/mcp/read_vscode"):
@@ -74,39 +74,41 @@ def _files_of(place: Place, effective: Effective) -> list[tuple[str, str]]:
 
 
 def _read_file(
-    reading: Reading, place: Place, origin: str, path: str, environ: Mapping[str, str], which: Which
+    reading: Reading, place: LayerPlace, origin: str, path: str, environ: Mapping[str, str], which: Which
 ) -> tuple[LayerFile, tuple[McpServer, ...]]:
     document = reading.document(path)
     if document is None:
         file = reading.settle(path, None, ())
         servers: tuple[McpServer, ...] = ()
     else:
-        served = _serve(document, reading.previous.served.get(path), place, origin, environ, which)
+        served = _serve(
+            document, reading.previous.served.get(path), place, origin, environ=environ, which=which
+        )
         reading.served[path] = served
         servers = served.servers
         file = reading.settle(path, document, served.problems)
-    if file.used is None:
+    if file.in_force is None:
         servers = ()
-    elif file.used is not document:
-        servers = _serve(file.used, None, place, origin, environ, which).servers
+    elif file.in_force is not document:
+        servers = _serve(file.in_force, None, place, origin, environ=environ, which=which).servers
     return LayerFile("mcp", path, file.status, file.text), servers
 
 
 def _serve(
     document: JsonDocument,
-    previous: Served | None,
-    place: Place,
+    previous: DocumentServers | None,
+    place: LayerPlace,
     origin: str,
     environ: Mapping[str, str],
     which: Which,
-) -> Served:
+) -> DocumentServers:
     """The servers of a document; the previous ones if what they depend on is as it was."""
     if (
         previous is not None
         and previous.document is document
         and not met_bug(previous.problems)
         and previous.environ == environ
-        and all(which(command) == found for command, found in previous.commands.items())
+        and all(which(command) == resolved for command, resolved in previous.commands.items())
     ):
         return previous
     commands: dict[str, str | None] = {}
@@ -116,7 +118,7 @@ def _serve(
         return commands[command]
 
     def read() -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
-        servers, found = read_servers(
+        servers, resolved = read_servers(
             document,
             origin=origin,
             folder=place.directory,
@@ -124,9 +126,9 @@ def _serve(
             which=noted,
             own=origin not in (PROJECT, VSCODE),
         )
-        syntax = syntax_problems(document, found, jsonc=origin == VSCODE)
-        own = [problem for problem in syntax if problem.code != "json.empty"]
-        return servers, (*own, *found)
+        syntax = syntax_problems(document, resolved, jsonc=origin == VSCODE)
+        syntax_errors = [problem for problem in syntax if problem.code != "json.empty"]
+        return servers, (*syntax_errors, *resolved)
 
     servers, problems = contained(document.path, read, lambda problem: ((), (problem,)))
-    return Served(document, dict(environ), commands, servers, problems)
+    return DocumentServers(document, dict(environ), commands, servers, problems=problems)

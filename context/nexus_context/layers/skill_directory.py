@@ -41,7 +41,7 @@ class SkillDirectory(Listing, frozen=True):
     kind: Literal["directory", "unreadable", "other", "missing"] = "directory"
 
 
-class Astray(NamedTuple):
+class MisplacedSkills(NamedTuple):
     """Files that look like skills and are not read, for one `reason`, which continues `it …`."""
 
     paths: tuple[str, ...]
@@ -62,15 +62,15 @@ def look(
         return SkillDirectory(kind="unreadable")
     if len(entries) > MAX_ENTRIES:
         return SkillDirectory(more=True)
-    found = [each for each in entries if _counts(*each, ("directory", "link"))]
+    subdirectories = [each for each in entries if _counts(*each, ("directory", "link"))]
     markdown = [name for name, kind in entries if kind == "file" and name.lower().endswith(".md")]
     flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(files, real, name)]
     return SkillDirectory(
-        tuple(name for name, _ in found[:MAX_SKILLS]),
-        len(found) > MAX_SKILLS,
-        len(found),
-        frozenset(name for name, kind in found if kind == "link"),
-        tuple(flat),
+        names=tuple(name for name, _ in subdirectories[:MAX_SKILLS]),
+        more=len(subdirectories) > MAX_SKILLS,
+        total=len(subdirectories),
+        links=frozenset(name for name, kind in subdirectories if kind == "link"),
+        flat=tuple(flat),
     )
 
 
@@ -89,9 +89,9 @@ def inside(directory: str, real: str, files: RealFiles) -> Listing:
     return Listing(tuple(each for each in deeper if exists(os.path.join(directory, each))))
 
 
-def astray_in(directory: str, flat: Sequence[str]) -> list[Astray]:
+def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
     """The files directly in a skill directory that look like skills."""
-    found = []
+    misplaced = []
     for name in flat:
         stem = "<name>" if _is_skill_file(name) else os.path.splitext(name)[0]
         advice = f"Move it to {os.path.join(directory, stem, SKILL_FILE)}"
@@ -100,18 +100,22 @@ def astray_in(directory: str, flat: Sequence[str]) -> list[Astray]:
             severity = Severity.WARNING
             advice += ", or, if the directory is the skill's, name the one above in `skills.paths`"
         path = os.path.join(directory, name)
-        found.append(Astray((path,), severity, f"has no directory of its own in {directory}", advice))
-    return found
+        misplaced.append(
+            MisplacedSkills((path,), severity, f"has no directory of its own in {directory}", advice)
+        )
+    return misplaced
 
 
-def astray_below(directory: str, name: str, found: Sequence[str], shown: str) -> Astray:
+def astray_below(directory: str, name: str, names: Sequence[str], setting: str) -> MisplacedSkills:
     """What was found in the directory `name` without SKILL.md, which `skills.paths` would name as `shown`."""
-    paths = tuple(os.path.join(directory, name, each) for each in found)
-    if os.path.dirname(found[0]):
+    paths = tuple(os.path.join(directory, name, each) for each in names)
+    if os.path.dirname(names[0]):
         reason = f"is one level too deep in {directory}"
-        advice = f"Move its directory there, or name {shown} in `skills.paths`"
-        return Astray(paths, Severity.HINT, reason, advice)
-    return Astray(paths, Severity.WARNING, f"is not named {SKILL_FILE}", f"Rename it to {SKILL_FILE}")
+        advice = f"Move its directory there, or name {setting} in `skills.paths`"
+        return MisplacedSkills(paths, Severity.HINT, reason, advice)
+    return MisplacedSkills(
+        paths, Severity.WARNING, f"is not named {SKILL_FILE}", f"Rename it to {SKILL_FILE}"
+    )
 
 
 def _counts(name: str, kind: Entry, kinds: Sequence[Entry]) -> bool:

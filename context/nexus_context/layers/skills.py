@@ -28,9 +28,9 @@ from nexus_context.config.patterns import Patterns
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.layers import skill_directory
 from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Skipped
-from nexus_context.layers.skill_directory import Astray, SkillDirectory
+from nexus_context.layers.skill_directory import MisplacedSkills, SkillDirectory
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import Place, within
+from nexus_context.layers.walk import LayerPlace, within
 from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
 
 DIRECTORY = "skills"
@@ -61,7 +61,7 @@ class _Search:
         self.skills: list[LayerSkill] = []
         self.names: set[str] = set()  # of all skills, those that do not count, too
         self.all_seen = True
-        self.astray: list[Astray] = []
+        self.astray: list[MisplacedSkills] = []
         self.unsaved: dict[str, list[str]] = {}
         for path in reading.overlays:
             if path.endswith(os.sep + SKILL_FILE):
@@ -75,16 +75,16 @@ class _Search:
 
 
 def find_skills(
-    reading: Reading, places: Sequence[Place | None], effective: Effective, user_home: str
+    reading: Reading, places: Sequence[LayerPlace | None], effective: Effective, user_home: str
 ) -> tuple[list[list[LayerFile]], tuple[LayerSkill, ...]]:
     """The SKILL.md files of each place, those of no effect too, and the skills that count.
 
     The skills are in the order of the prompt: a higher priority first, then by name. None for a place that is
     no layer.
     """
-    found: list[list[LayerFile]] = [[] for _ in places]
+    files: list[list[LayerFile]] = [[] for _ in places]
     if not effective.get("/skills/enabled"):
-        return found, ()
+        return files, ()
     search = _Search(reading, effective)
     nearest = next((place.directory for place in reversed(places) if place is not None), user_home)
     contain = functools.partial(reading.contain, nearest)
@@ -95,17 +95,17 @@ def find_skills(
             continue
         usual = ((directory, None) for directory in _usual(place, user_home))
         for directory, origin in (*usual, *configured.get(place.name, ())):
-            look = functools.partial(_directory, search, place, directory, origin)
-            found[index].extend(reading.contain(directory, look, []))
+            look = functools.partial(_directory, search, place, directory, origin=origin)
+            files[index].extend(reading.contain(directory, look, []))
     contain(lambda: _say_what_is_astray(search), None)
     nothing: tuple[Problem, ...] = ()
     unmatched = contain(lambda: tuple(islice(_unmatched(search, effective), MOST_UNMATCHED)), nothing)
     reading.problems.extend(unmatched)
     search.skills.sort(key=lambda one: (-one.skill.priority, one.skill.name))
-    return found, tuple(search.skills)
+    return files, tuple(search.skills)
 
 
-def _usual(place: Place, user_home: str) -> Iterator[str]:
+def _usual(place: LayerPlace, user_home: str) -> Iterator[str]:
     if place.config_directory is not None:
         yield os.path.join(place.config_directory, DIRECTORY)
     above = user_home if place.name == GLOBAL else place.directory
@@ -114,11 +114,11 @@ def _usual(place: Place, user_home: str) -> Iterator[str]:
 
 
 def _configured(
-    reading: Reading, places: Sequence[Place | None], effective: Effective, user_home: str
+    reading: Reading, places: Sequence[LayerPlace | None], effective: Effective, user_home: str
 ) -> Configured:
     """The directories of `skills.paths` by the name of their layer; others are reported."""
     by_name = {place.name: place for place in places if place is not None}
-    found: dict[str, list[tuple[str, Provenance]]] = {}
+    directories: dict[str, list[tuple[str, Provenance]]] = {}
     for index, value in enumerate(effective.get("/skills/paths") or ()):
         for origin in effective.provenance.get(f"/skills/paths/{index}", ()):
             place = by_name.get(origin.layer)
@@ -128,31 +128,31 @@ def _configured(
             if path is None and reading.is_present(origin):
                 reading.problems.append(_outside(place, value, origin))
             elif path is not None:
-                found.setdefault(place.name, []).append((path, origin))
-    return found
+                directories.setdefault(place.name, []).append((path, origin))
+    return directories
 
 
-def _path(reading: Reading, place: Place, value: str, user_home: str) -> str | None:
+def _path(reading: Reading, place: LayerPlace, value: str, user_home: str) -> str | None:
     """Absolute path of a configured directory; None where the layer must not name it."""
     if "\0" in value:
         return None
     if not place.in_workspace:
-        given = os.path.join(user_home, value[2:]) if value.startswith("~/") else value
-        return os.path.normpath(os.path.join(place.config_directory or place.directory, given))
+        expanded = os.path.join(user_home, value[2:]) if value.startswith("~/") else value
+        return os.path.normpath(os.path.join(place.config_directory or place.directory, expanded))
     path = os.path.normpath(os.path.join(place.directory, value))
     inside = within(reading.real_path(path), reading.real_path(place.tree))
     return None if os.path.isabs(value) or value.startswith("~") or not inside else path
 
 
-def _outside(place: Place, value: str, origin: Provenance) -> Problem:
+def _outside(place: LayerPlace, value: str, origin: Provenance) -> Problem:
     message = (
         f"{fixes.quoted(value)} is not read: it is not beneath {place.tree}. Name a directory in there, "
         "or set it in the global config.json."
     )
-    return Problem(origin.path, origin.span, "skill.path", Severity.WARNING, message)
+    return Problem(origin.path, origin.span, "skill.path", Severity.WARNING, message=message)
 
 
-def _listing(reading: Reading, place: Place, directory: str) -> SkillDirectory:
+def _listing(reading: Reading, place: LayerPlace, directory: str) -> SkillDirectory:
     def may_read() -> bool:
         return not place.in_workspace or _is_inside(reading, place, directory)
 
@@ -162,11 +162,13 @@ def _listing(reading: Reading, place: Place, directory: str) -> SkillDirectory:
     return cast("SkillDirectory", reading.listing(directory, look))
 
 
-def _is_inside(reading: Reading, place: Place, path: str) -> bool:
+def _is_inside(reading: Reading, place: LayerPlace, path: str) -> bool:
     return within(reading.real_path(path), reading.real_path(place.tree))
 
 
-def _directory(search: _Search, place: Place, directory: str, origin: Provenance | None) -> list[LayerFile]:
+def _directory(
+    search: _Search, place: LayerPlace, directory: str, origin: Provenance | None
+) -> list[LayerFile]:
     """The skills of one skill directory; `origin` is the setting that names it."""
     reading = search.reading
     listing = _listing(reading, place, directory)
@@ -209,15 +211,17 @@ def _directory(search: _Search, place: Place, directory: str, origin: Provenance
     return files
 
 
-def _astray_below(reading: Reading, place: Place, directory: str, name: str) -> Iterator[Astray]:
+def _astray_below(
+    reading: Reading, place: LayerPlace, directory: str, name: str
+) -> Iterator[MisplacedSkills]:
     path = os.path.join(directory, name)
     # the name it is remembered by is no skill directory's
-    found = reading.listing(
+    names = reading.listing(
         path + os.sep, lambda at: skill_directory.inside(at, reading.real_path(path), reading.real_files)
     ).names
-    if found:
-        shown = os.path.relpath(path, place.directory) if place.in_workspace else path
-        yield skill_directory.astray_below(directory, name, found, shown)
+    if names:
+        setting = os.path.relpath(path, place.directory) if place.in_workspace else path
+        yield skill_directory.astray_below(directory, name, names, setting)
 
 
 def _say_what_is_astray(search: _Search) -> None:
@@ -233,17 +237,19 @@ def _say_what_is_astray(search: _Search) -> None:
         reading.skipped.extend(Skipped(path, astray.reason) for path in paths)
         others = f" ({len(paths) - 1:,} more beside it)" if len(paths) > 1 else ""
         message = f"This skill is not read: it {astray.reason}{others}. {astray.advice}."
-        reading.problems.append(Problem(paths[0], Span(0, 0), "skill.misplaced", astray.severity, message))
+        reading.problems.append(
+            Problem(paths[0], Span(0, 0), "skill.misplaced", astray.severity, message=message)
+        )
 
 
-def _absent(place: Place, directory: str, origin: Provenance, listing: SkillDirectory) -> Problem:
+def _absent(place: LayerPlace, directory: str, origin: Provenance, listing: SkillDirectory) -> Problem:
     severity = Severity.WARNING
     why = "is not a directory. Name the one that the directories of skills are in"
     if listing.kind == "missing":
         why = "does not exist. Create it, or correct the path"
         if not place.in_workspace:  # settings that people take along to other machines
             severity = Severity.HINT
-    return Problem(origin.path, origin.span, "skill.path", severity, f"{directory} {why}.")
+    return Problem(origin.path, origin.span, "skill.path", severity, message=f"{directory} {why}.")
 
 
 def _unreadable(directory: str) -> Problem:
@@ -251,7 +257,7 @@ def _unreadable(directory: str) -> Problem:
         "No skill in here is read: the directory cannot be listed. Give this user permission to read it "
         "(chmod u+rx), or remove it."
     )
-    return Problem(directory, Span(0, 0), "skill.unreadable", Severity.WARNING, message)
+    return Problem(directory, Span(0, 0), "skill.unreadable", Severity.WARNING, message=message)
 
 
 def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
@@ -277,7 +283,7 @@ def _fits_nothing(search: _Search, pattern: str, origin: Provenance, severity: S
     message = f"{fixes.quoted(pattern)} fits no skill of this folder{lost}. {meant} it, or remove it."
     document = origin.document
     fix = fixes.replace(document, origin.pointer, fixes.quoted(near)) if document and near else None
-    return Problem(origin.path, origin.span, "skill.pattern", severity, message, fix)
+    return Problem(origin.path, origin.span, "skill.pattern", severity, message=message, fix=fix)
 
 
 def _too_many(directory: str, listing: SkillDirectory) -> Problem:
@@ -291,10 +297,10 @@ def _too_many(directory: str, listing: SkillDirectory) -> Problem:
             f"No skill in here is read: there are more than {skill_directory.MAX_ENTRIES:,} names, too many "
             f"to find the first {skill_directory.MAX_SKILLS} by name. Move some elsewhere."
         )
-    return Problem(directory, Span(0, 0), "skill.too-many", Severity.WARNING, message)
+    return Problem(directory, Span(0, 0), "skill.too-many", Severity.WARNING, message=message)
 
 
-def _file(search: _Search, place: Place, path: str) -> LayerFile | None:
+def _file(search: _Search, place: LayerPlace, path: str) -> LayerFile | None:
     """One SKILL.md, its name noted as taken; None where there is none to be read."""
     reading = search.reading
     if not reading.is_there(place, path):
@@ -335,11 +341,15 @@ def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
                 f"`{setting}` switches {fixes.quoted(tool)} off: the skill has to do without. Remove it "
                 "here, or the pattern there."
             )
-            yield Problem(skill.path, skill.tools_span, "skill.allowed-tools", Severity.WARNING, message)
+            yield Problem(
+                skill.path, skill.tools_span, "skill.allowed-tools", Severity.WARNING, message=message
+            )
 
 
 def _shadowed(path: str, parsed: ReadSkill, other: str, span: Span) -> Problem:
     name = fixes.quoted(parsed.name)
     message = f"Another skill {name} comes first, and this one is not used. Rename one of them."
     related = (Related(other, span, "This one is used."),)
-    return Problem(path, parsed.name_span, "skill.shadowed", Severity.HINT, message, None, related)
+    return Problem(
+        path, parsed.name_span, "skill.shadowed", Severity.HINT, message=message, fix=None, related=related
+    )

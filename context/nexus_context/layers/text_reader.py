@@ -39,19 +39,19 @@ from nexus_context.files import (
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.model import (
     AgentRemarks,
-    Checked,
+    CheckedDocument,
+    DocumentServers,
     Layers,
     Listing,
-    Memory,
-    Merged,
+    LoadMemory,
+    MergedSettings,
     Presence,
     Remarks,
-    Served,
     Skipped,
     Status,
 )
 from nexus_context.layers.real_paths import RealPaths
-from nexus_context.layers.walk import GIT, Place, within
+from nexus_context.layers.walk import GIT, LayerPlace, within
 from nexus_context.ownership import trusted_read
 from nexus_context.skills import ReadSkill, read_skill
 
@@ -66,12 +66,12 @@ _Header = TypeVar("_Header")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
-    """A JSON file of a layer. `used` is what counts: this text's value, the last good one, or nothing."""
+    """A JSON file of a layer. `in_force` is what counts: this text's value, the last good one, or nothing."""
 
     path: str
     status: Status
     text: str | None
-    used: JsonDocument | None
+    in_force: JsonDocument | None
 
 
 class Reading:
@@ -80,7 +80,7 @@ class Reading:
     def __init__(
         self,
         overlays: Mapping[str, str],
-        previous: Memory | None,
+        previous: LoadMemory | None,
         changed: Collection[str] | None = None,
         deadline: Deadline | None = None,
         choice: ModelChoice | None = None,
@@ -94,14 +94,14 @@ class Reading:
         self._deadline = deadline
         self.overlays = overlays
         self.changed = changed
-        self.previous = previous or Memory()
+        self.previous = previous or LoadMemory()
         self.reads: dict[str, FileRead] = {}
         self.documents: dict[str, JsonDocument] = {}
-        self.checked: dict[str, Checked] = {}
+        self.checked: dict[str, CheckedDocument] = {}
         self.good: dict[str, JsonDocument] = {}
         self.refusals: dict[str, str | None] = {}
-        self.served: dict[str, Served] = {}
-        self.merged: Merged | None = None
+        self.served: dict[str, DocumentServers] = {}
+        self.merged: MergedSettings | None = None
         self.listings: dict[str, Listing] = {}
         self.skills: dict[str, ReadSkill] = {}
         self.remarks: dict[str, Remarks] = {}
@@ -118,35 +118,35 @@ class Reading:
         self.real_path = self.real_paths.__getitem__
         self.real_files = RealFiles()
 
-    def memory(self) -> Memory:
+    def memory(self) -> LoadMemory:
         """What the next load can use; of one that failed as a whole only what was good."""
         if self.failed:
-            return Memory(good=self.good)
-        return Memory(
-            self.reads,
-            self.documents,
-            self.checked,
-            self.good,
-            self.refusals,
-            self.served,
-            self.merged,
-            self.listings,
-            self.skills,
-            self.remarks,
-            self.real_paths,
-            self.agents,
-            self.headers,
-            self.presences,
+            return LoadMemory(good=self.good)
+        return LoadMemory(
+            reads=self.reads,
+            documents=self.documents,
+            checked=self.checked,
+            good=self.good,
+            refusals=self.refusals,
+            served=self.served,
+            merged=self.merged,
+            listings=self.listings,
+            skills=self.skills,
+            remarks=self.remarks,
+            real_paths=self.real_paths,
+            agents=self.agents,
+            headers=self.headers,
+            presences=self.presences,
         )
 
     def resume(self, layers: Layers) -> None:
         """Go on where a reading of these layers ended."""
-        known = self.previous
-        self.reads, self.documents, self.good = dict(known.reads), dict(known.documents), dict(known.good)
-        self.checked, self.refusals, self.served = known.checked, dict(known.refusals), known.served
-        self.merged, self.listings, self.skills = known.merged, known.listings, known.skills
-        self.agents, self.headers, self.presences = known.agents, known.headers, dict(known.presences)
-        self.remarks, self.links = dict(known.remarks), dict(layers.links)
+        memory = self.previous
+        self.reads, self.documents, self.good = dict(memory.reads), dict(memory.documents), dict(memory.good)
+        self.checked, self.refusals, self.served = memory.checked, dict(memory.refusals), memory.served
+        self.merged, self.listings, self.skills = memory.merged, memory.listings, memory.skills
+        self.agents, self.headers, self.presences = memory.agents, memory.headers, dict(memory.presences)
+        self.remarks, self.links = dict(memory.remarks), dict(layers.links)
         self.problems, self.skipped = list(layers.problems), list(layers.skipped)
         self.watch = set(layers.watch)
 
@@ -165,9 +165,9 @@ class Reading:
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
         """The file's text; its problems are not reported yet."""
-        known = self.reads.get(path)
-        if known is not None:
-            return known
+        read_before = self.reads.get(path)
+        if read_before is not None:
+            return read_before
         self.checkpoint(path)
         self.watch.add(path)
         unread = FileRead(path, "unreadable", None)
@@ -210,7 +210,7 @@ class Reading:
         except ValueError:  # no such path can exist, which reading it says
             return path
 
-    def is_there(self, place: Place, path: str, limit: int = PROMPT_LIMIT) -> bool:
+    def is_there(self, place: LayerPlace, path: str, limit: int = PROMPT_LIMIT) -> bool:
         """Whether a layer has this file and it may be read; one that may not is reported as skipped."""
         read = self.read(path, limit)
         if read.status == "missing":
@@ -223,7 +223,9 @@ class Reading:
             if reason is not None:
                 self.skipped.append(Skipped(path, reason))
                 message = f"The file is not read: it {reason}."
-                self.problems.append(Problem(path, Span(0, 0), "layer.refused", Severity.WARNING, message))
+                self.problems.append(
+                    Problem(path, Span(0, 0), "layer.refused", Severity.WARNING, message=message)
+                )
         return self.refusals[path] is None
 
     def prompt_file(self, path: str) -> FileRead:
@@ -255,60 +257,60 @@ class Reading:
         if checked is None or checked.document is not document or met_bug(checked.problems):
             self.checkpoint(document.path)
             problems = contained(document.path, lambda: check(document), _alone)
-            checked = Checked(document, problems)
+            checked = CheckedDocument(document, problems)
         self.checked[document.path] = checked
         return checked.problems
 
     def listing(self, directory: str, look: Callable[[str], Listing]) -> Listing:
         """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
         self.watch.update((directory, directory.rstrip(os.sep) + os.sep))
-        known = self.previous.listings.get(directory) if self.changed is not None else None
-        found = self.listings[directory] = known if known is not None else look(directory)
-        return found
+        previous = self.previous.listings.get(directory) if self.changed is not None else None
+        listing = self.listings[directory] = previous if previous is not None else look(directory)
+        return listing
 
     def presence(
         self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
     ) -> Presence:
         """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
-        known = self.previous.presences.get(directory) if self.changed is not None else None
-        if known is None or known.names != names:
-            known = look(directory, names)
-        self.presences[directory] = known
-        self.watch.update(known.watch)
-        return known
+        presence = self.previous.presences.get(directory) if self.changed is not None else None
+        if presence is None or presence.names != names:
+            presence = look(directory, names)
+        self.presences[directory] = presence
+        self.watch.update(presence.watch)
+        return presence
 
     def skill(self, path: str, text: str) -> ReadSkill:
         """The skill in a text; worked out once for each text."""
-        known = self.previous.skills.get(path)
-        if known is None or known.text != text or met_bug(known.problems):
+        skill = self.previous.skills.get(path)
+        if skill is None or skill.text != text or met_bug(skill.problems):
             self.checkpoint(path)
             directory = os.path.basename(os.path.dirname(path))
-            known = contained(
+            skill = contained(
                 path,
                 lambda: read_skill(path, text),
-                lambda problem: ReadSkill(text, directory, Span(0, 0), None, (problem,)),
+                lambda problem: ReadSkill(text, directory, Span(0, 0), None, problems=(problem,)),
             )
-        self.skills[path] = known
-        return known
+        self.skills[path] = skill
+        return skill
 
     def remark(
         self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
     ) -> tuple[Problem, ...]:
         """What `look` says of a text; worked out once for each text."""
-        known = self.previous.remarks.get(path)
-        if known is None or known.text != text or met_bug(known.problems):
+        remarks = self.previous.remarks.get(path)
+        if remarks is None or remarks.text != text or met_bug(remarks.problems):
             self.checkpoint(path)
-            known = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
-        self.remarks[path] = known
-        return known.problems
+            remarks = Remarks(text, contained(path, lambda: tuple(look(path, text)), _alone))
+        self.remarks[path] = remarks
+        return remarks.problems
 
     def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
         """What `look` reads in a text's front matter; worked out once for each text."""
-        known = self.previous.headers.get(path)
-        if known is None or known[0] != text:
-            known = text, look(path, text)
-        self.headers[path] = known
-        return known[1]
+        header = self.previous.headers.get(path)
+        if header is None or header[0] != text:
+            header = text, look(path, text)
+        self.headers[path] = header
+        return header[1]
 
     def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
         """Report what is wrong with a JSON file, and decide what of it counts."""
@@ -333,7 +335,7 @@ class Reading:
 
     def merge(
         self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str
-    ) -> Merged:
+    ) -> MergedSettings:
         """The merged settings of the documents that count; the previous ones when each file is the same.
 
         What is reported is about the texts that are there now, broken ones too: that is what people look at.
@@ -355,8 +357,14 @@ class Reading:
         else:
             problems = before.problems
         effective, excesses = merging.result
-        self.merged = merged = Merged(
-            merging.layers, present, effective, excesses, problems, merging.problems, self._choice
+        self.merged = merged = MergedSettings(
+            layers=merging.layers,
+            present=present,
+            effective=effective,
+            excesses=excesses,
+            problems=problems,
+            unmerged=merging.problems,
+            choice=self._choice,
         )
         self.problems.extend(dict.fromkeys((*merged.problems, *merged.unmerged)))
         for excess in excesses:  # a stale file's list may be gone from its text
@@ -367,7 +375,7 @@ class Reading:
     def _merged(self, layers: tuple[ConfigLayer, ...]) -> Effective:
         return with_choice(merge(layers), self._choice)
 
-    def _refusal(self, place: Place, path: str, read: FileRead) -> str | None:
+    def _refusal(self, place: LayerPlace, path: str, read: FileRead) -> str | None:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
         before = self.previous.refusals.get(path, _UNEXAMINED)
         if unchanged and before != _UNEXAMINED:
@@ -460,6 +468,6 @@ def unsaved(path: str, text: str, limit: int, real: str | None) -> FileRead:
         message = (
             f"The text is too large: {len(data):,} bytes, and at most {limit:,} are read. Make it shorter."
         )
-        problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message)
-        return FileRead(path, "too-large", None, (problem,), UNSAVED, real=real)
+        problem = Problem(path, Span(0, 0), "layer.too-large", Severity.ERROR, message=message)
+        return FileRead(path, "too-large", None, (problem,), stamp=UNSAVED, real=real)
     return msgspec.structs.replace(decode_utf8(path, data), stamp=UNSAVED, real=real)

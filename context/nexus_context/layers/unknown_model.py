@@ -38,7 +38,7 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
     )
     severity = Severity.INFORMATION if effective.get("/provider/name") in LISTED else Severity.HINT
     fix = fixes.replace(origin.document, origin.pointer, fixes.quoted(near)) if near else None
-    yield Problem(origin.path, origin.span, "config.unknown-model", severity, message, fix)
+    yield Problem(origin.path, origin.span, "config.unknown-model", severity, message=message, fix=fix)
 
 
 @functools.lru_cache(maxsize=16)

@@ -22,7 +22,7 @@ from nexus_context.layers.copilot import DIRECTORY as INSTRUCTIONS
 from nexus_context.layers.instructions import candidates, is_instruction_name
 from nexus_context.layers.model import Layers, Presence, Remedy, Skipped
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, Place, within
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, LayerPlace, within
 
 MOST = 200
 MOST_ENTRIES = 2_000
@@ -64,7 +64,7 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
         if path not in listed and reading.real_path(path) not in read
     ]
     reported = [
-        Skipped(path, *_reason(reading, layers, height, directory, name, names))
+        Skipped(path, *_reason(reading, layers, height, directory, name=name, names=names))
         for path, height, directory, name in unread[:MOST]
     ]
     if len(unread) > MOST:
@@ -77,9 +77,9 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
 def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names and paths of the known files that are there."""
     presence = reading.presence(directory, tuple(names), _look)
-    yield from presence.found
+    yield from presence.present
     for path in reading.overlays:
-        if path in presence.candidates and (presence.candidates[path], path) not in presence.found:
+        if path in presence.candidates and (presence.candidates[path], path) not in presence.present:
             yield presence.candidates[path], path
     for path in instruction_files(reading, os.path.join(directory, *INSTRUCTIONS.split("/"))):
         yield os.path.relpath(path, directory), path
@@ -90,7 +90,7 @@ def _look(directory: str, names: Sequence[str]) -> Presence:
     plain = [*SHARED, *names, *(os.path.join(CONFIG_DIRECTORY, name) for name in names)]
     candidates: dict[str, str] = {}
     watch: list[str] = []
-    found: list[tuple[str, str]] = []
+    present: list[tuple[str, str]] = []
     for pattern in dict.fromkeys([*plain, *KNOWN]):
         path = os.path.join(directory, *pattern.split("/"))
         parent, name = os.path.split(path)
@@ -100,15 +100,15 @@ def _look(directory: str, names: Sequence[str]) -> Presence:
             candidates[path] = pattern
             watch.append(path)
             if exists(path):
-                found.append((pattern, path))
+                present.append((pattern, path))
             continue
         watch += (parent, parent + os.sep)
-        found += (
+        present += (
             (os.path.join(os.path.dirname(pattern), entry), os.path.join(parent, entry))
             for entry, _ in list_directory(parent, MOST_ENTRIES) or ()
             if entry.endswith(name.removeprefix("*"))
         )
-    return Presence(tuple(names), candidates, tuple(found), tuple(watch))
+    return Presence(tuple(names), candidates, tuple(present), tuple(watch))
 
 
 def _reason(
@@ -122,7 +122,7 @@ def _reason(
         return f"is above {stop.path}, which is not read: that {stop.reason}", None
     chosen = _chosen(layers, directory)
     if height > depth and not _is_to_move(name):
-        there = Place("", directory, os.path.join(directory, CONFIG_DIRECTORY))
+        there = LayerPlace("", directory, os.path.join(directory, CONFIG_DIRECTORY))
         chosen = next(filter(reading.is_anywhere, candidates(there, list(names))), None)
         remedy: Remedy | None
         more, remedy = " to read it", Remedy(depth=height)

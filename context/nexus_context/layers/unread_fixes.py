@@ -28,7 +28,7 @@ class FileEdits(NamedTuple):
 
 def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
     """What to edit so that a file is read; nothing where that cannot be said."""
-    made: list[FileEdits] = []
+    file_edits: list[FileEdits] = []
     settings: dict[str, Any] = {}
     if remedy.depth is not None:
         settings[DEPTH] = remedy.depth
@@ -38,15 +38,15 @@ def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
         edits = _settings_edits(layers, settings, remedy.entry)
         if edits is None:
             return ()
-        made.append(edits)
+        file_edits.append(edits)
     if remedy.importer is not None:
         text = layers.texts.get(remedy.importer)
         if text is None:
             return ()
         gap = "" if not text or text.endswith("\n") else "\n"
         end = Span(len(text), len(text))
-        made.append(FileEdits(remedy.importer, (Edit(end, f"{gap}\n@{remedy.name}\n"),)))
-    return tuple(made)
+        file_edits.append(FileEdits(remedy.importer, (Edit(end, f"{gap}\n@{remedy.name}\n"),)))
+    return tuple(file_edits)
 
 
 def title_of(remedy: Remedy) -> str:

@@ -43,7 +43,7 @@ RealPath = Callable[[str], str]
 """A path with its symbolic links resolved; the answers are kept for one load, which asks often."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class LayerPlace(msgspec.Struct, frozen=True):
     """A directory that may be a layer.
 
     `config_directory` None: its `.nexus3` is not to be read. `strict`: each file must belong to this user or
@@ -86,15 +86,15 @@ def global_directory(environ: Mapping[str, str]) -> str:
     working directory never matters.
     """
     home = user_home(environ)
-    given = environ.get("NEXUS_HOME") or CONFIG_DIRECTORY
-    given = "." if given == "~" else given.removeprefix("~/")
-    return os.path.normpath(os.path.join(home, given))
+    directory = environ.get("NEXUS_HOME") or CONFIG_DIRECTORY
+    directory = "." if directory == "~" else directory.removeprefix("~/")
+    return os.path.normpath(os.path.join(home, directory))
 
 
 def user_home(environ: Mapping[str, str]) -> str:
     """The user's home directory, absolute: by the environment, else by the user database."""
-    given = environ.get("HOME") or environ.get("USERPROFILE") or ""
-    return given if os.path.isabs(given) else os.path.abspath(os.path.expanduser("~"))
+    directory = environ.get("HOME") or environ.get("USERPROFILE") or ""
+    return directory if os.path.isabs(directory) else os.path.abspath(os.path.expanduser("~"))
 
 
 class Walk:
@@ -117,23 +117,23 @@ class Walk:
         self._seen = {real_path(home): "the global layer"}
         self._names: set[str] = set()
 
-    def opened(self, folder: str, root: str) -> list[Place]:
+    def opened(self, folder: str, root: str) -> list[LayerPlace]:
         """The places of a directory and of those above it up to the opened folder, farthest first.
 
         `root` is the path of that, which the directory's begins with.
         """
-        found = []
+        places = []
         current, name = folder, LOCAL
         while True:
             if self._is_new(current, "the folder itself" if current == folder else f"the ancestor {current}"):
-                found.append(self._opened(name or self._name(current), current, root))
+                places.append(self._opened(name or self._name(current), current, root))
             if current in (root, os.path.dirname(current)):
-                return found[::-1]
+                return places[::-1]
             current, name = os.path.dirname(current), ""
 
-    def above(self, root: str, depth: int) -> list[Place]:
+    def above(self, root: str, depth: int) -> list[LayerPlace]:
         """The places of so many directories above the opened folder, farthest first."""
-        found: list[Place] = []
+        places: list[LayerPlace] = []
         current = root
         for _ in range(depth):
             parent = os.path.dirname(current)
@@ -150,10 +150,10 @@ class Walk:
                 optional = not self._has(parent, config)
                 repository = exists(os.path.join(parent, GIT))
                 name = self._name(parent)
-                found.append(
-                    Place(name, parent, config, strict=True, optional=optional, repository=repository)
+                places.append(
+                    LayerPlace(name, parent, config, strict=True, optional=optional, repository=repository)
                 )
-        return found[::-1]
+        return places[::-1]
 
     def up_to_repository(self, root: str, most: int) -> list[str]:
         """The opened folder and `most` directories above it at most, up to the first that holds a `.git`.
@@ -179,33 +179,33 @@ class Walk:
 
     def _is_new(self, directory: str, called: str) -> bool:
         real = self._real_path(directory)
-        known = self._seen.setdefault(real, called)
-        if known != called:
-            self.skipped.append(Skipped(directory, f"is read already: it is {known}"))
-        return known == called
+        name_before = self._seen.setdefault(real, called)
+        if name_before != called:
+            self.skipped.append(Skipped(directory, f"is read already: it is {name_before}"))
+        return name_before == called
 
-    def _opened(self, name: str, directory: str, root: str) -> Place:
+    def _opened(self, name: str, directory: str, root: str) -> LayerPlace:
         trusted = trusted_directory(directory) is None
         strict = trusted and shared_directory(directory)
         if not trusted and directory != root and not owned_alike(directory, root):  # others may write there
             trusted = strict = True
         config = self._config_directory(directory, examine=trusted, opened=True)
         optional = name != LOCAL and not self._has(directory, config)
-        return Place(name, directory, config, strict=strict, optional=optional, opened=root)
+        return LayerPlace(name, directory, config, strict=strict, optional=optional, opened=root)
 
-    def root_of(self, opened: list[Place], root: str) -> Place | None:
+    def root_of(self, opened: list[LayerPlace], root: str) -> LayerPlace | None:
         """The place of the opened folder, which a link may have another path for."""
         real = self._real_path(root)
         return next((place for place in opened if self._real_path(place.directory) == real), None)
 
     def _name(self, directory: str) -> str:
         """The directory's name, with as many of those above it as it takes to be the only one of its kind."""
-        above, shown = os.path.split(directory)
-        while ANCESTOR_PREFIX + shown in self._names:
+        above, name = os.path.split(directory)
+        while ANCESTOR_PREFIX + name in self._names:
             above, more = os.path.split(above)
-            shown = f"{more}/{shown}" if more else directory
-        self._names.add(ANCESTOR_PREFIX + shown)
-        return ANCESTOR_PREFIX + shown
+            name = f"{more}/{name}" if more else directory
+        self._names.add(ANCESTOR_PREFIX + name)
+        return ANCESTOR_PREFIX + name
 
     def _config_directory(self, directory: str, *, examine: bool, opened: bool) -> str | None:
         """The `.nexus3` directory if it may be read; one that does not exist may."""
@@ -241,7 +241,7 @@ class Walk:
         severity = Severity.WARNING if fault.code == "layer.refused" else Severity.ERROR
         message = f"Nothing in here is read: it {fault.reason}. {fault.advice}"
         self.skipped.append(Skipped(path, fault.reason))
-        self.problems.append(Problem(path, Span(0, 0), fault.code, severity, message))
+        self.problems.append(Problem(path, Span(0, 0), fault.code, severity, message=message))
 
     def _has(self, directory: str, config: str | None) -> bool:
         """Whether there is a `.nexus3` that may be read, on the disk or in an editor."""

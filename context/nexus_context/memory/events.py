@@ -58,15 +58,15 @@ class EventBus:
 
     def publish(self, workspace: str, events: Iterable[Event]) -> None:
         """Keep events, in this order, and tell them to who listens."""
-        given = tuple(events)
+        batch = tuple(events)
         with self._lock:
-            kept = self._kept.pop(workspace, None) or deque(maxlen=self._most)
-            kept.extend(given)
-            self._kept[workspace] = kept  # the one used last is the last
+            events_kept = self._kept.pop(workspace, None) or deque(maxlen=self._most)
+            events_kept.extend(batch)
+            self._kept[workspace] = events_kept  # the one used last is the last
             if len(self._kept) > MOST_WORKSPACES:
                 del self._kept[next(iter(self._kept))]
             listeners = tuple(self._listeners)
-        for event in given:
+        for event in batch:
             for listener in listeners:
                 listener(workspace, event)
 
@@ -85,8 +85,8 @@ class EventBus:
     def events(self, workspace: str, *, session: str | None = None) -> list[Event]:
         """What is kept of a workspace, oldest first; with a session only what belongs to it."""
         with self._lock:
-            kept = tuple(self._kept.get(workspace, ()))
-        return [one for one in kept if session is None or one.session == session]
+            newest = tuple(self._kept.get(workspace, ()))
+        return [one for one in newest if session is None or one.session == session]
 
     def replay(
         self, workspace: str, session: str, turns: Iterable[Turn], *, agent: str | None = None
@@ -100,9 +100,9 @@ class EventBus:
         """Drop direct messages that were delivered."""
         gone = frozenset(ids)
         with self._lock:
-            kept = self._kept.get(workspace)
-            if kept is not None and gone:
-                left = [one for one in kept if one.direct is None or one.direct.id not in gone]
+            newest = self._kept.get(workspace)
+            if newest is not None and gone:
+                left = [one for one in newest if one.direct is None or one.direct.id not in gone]
                 self._kept[workspace] = deque(left, maxlen=self._most)
 
 
@@ -118,8 +118,8 @@ def events_of(
         if message.role == "tool":
             yield Event(action="tool_result", text=text, tool=message.name, session=session, agent=agent)
         elif text:
-            said: Action = "execute" if message.role == "user" else "thinking"
-            yield Event(action=said, text=text, session=session, agent=agent)
+            action: Action = "execute" if message.role == "user" else "thinking"
+            yield Event(action=action, text=text, session=session, agent=agent)
         for call in message.tool_calls:
             yield Event(
                 action="tool_call", tool=call.name, arguments=call.arguments, session=session, agent=agent
@@ -134,12 +134,12 @@ def message_of(event: Event) -> Message | None:
         return Message("user", event.text)
     if event.action == "tool_call":
         arguments = "" if event.arguments in (None, {}, "") else json_text(event.arguments)
-        told = shorten_text(arguments, LONGEST_ARGUMENTS)
-        return Message("assistant", line("call", tool=event.tool, arguments=told))
+        short_arguments = shorten_text(arguments, LONGEST_ARGUMENTS)
+        return Message("assistant", line("call", tool=event.tool, arguments=short_arguments))
     return None
 
 
-def remembered(messages: Iterable[Message]) -> list[Message]:
+def memory_messages(messages: Iterable[Message]) -> list[Message]:
     """The messages as memory has them: converted, without what it leaves out."""
-    made = (message_of(event) for event in events_of(messages))
-    return [message for message in made if message is not None]
+    converted = (message_of(event) for event in events_of(messages))
+    return [message for message in converted if message is not None]

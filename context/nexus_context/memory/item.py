@@ -30,7 +30,7 @@ LONGEST_ITEM = 2_000
 """Characters of what one remembered message or summary may say."""
 
 
-class Item(msgspec.Struct, frozen=True):
+class MemoryItem(msgspec.Struct, frozen=True):
     """Something to put before the user's message.
 
     `label` is for people: it names the row of its tokens. Where there is no room for all, the items of the

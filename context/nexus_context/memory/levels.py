@@ -22,9 +22,9 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
 from nexus_context.ledger.records import Head, Hit, Session
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory.events import remembered
+from nexus_context.memory.events import memory_messages
 from nexus_context.memory.item import brief, line
-from nexus_context.memory.working import Entry, Summary, Working
+from nexus_context.memory.working import Entry, Summary, WorkingMemory
 from nexus_context.tokens import SimpleTokenCounter
 
 SESSIONS = 5
@@ -55,13 +55,13 @@ class Levels:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._lock = threading.Lock()
-        self._working: dict[tuple[str, str], Working] = {}
+        self._working: dict[tuple[str, str], WorkingMemory] = {}
         self._picked: dict[tuple[str, str], tuple[Head, Summary | None]] = {}
 
     def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
         """L1: the newest `limit` messages, oldest first. Tool results are not among them."""
         return [
-            Entry(each.session, each.seq, each.created, _said(message))
+            Entry(each.session, each.seq, each.created, _spoken_line(message))
             for each, message in self.newest(workspace, session, limit=limit)
         ]
 
@@ -71,15 +71,15 @@ class Levels:
         if limit <= 0 or not names:
             return []
         for last in (limit + _SPARE, 8 * (limit + _SPARE)):
-            made = [
-                (Entry(names[0], turn.seq, turn.created, _said(message)), message)
+            entries = [
+                (Entry(names[0], turn.seq, turn.created, _spoken_line(message)), message)
                 for turn in self.ledger.turns(workspace, names[0], last=last)
                 if turn.type == "query"
-                for message in remembered(turn.messages)
+                for message in memory_messages(turn.messages)
             ]
-            if len(made) >= limit:
+            if len(entries) >= limit:
                 break
-        return made[-limit:]
+        return entries[-limit:]
 
     def important(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
         """L2: the `limit` exchanges that matter most, oldest first; those of several sessions one by one."""
@@ -108,9 +108,9 @@ class Levels:
         """
         if query is not None and query.strip():
             hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
-            said = [hit for hit in hits if hit.role != "tool"]
+            spoken = [hit for hit in hits if hit.role != "tool"]
             returned = [hit for hit in hits if hit.role == "tool"] if results else []
-            return [_found(hit) for hit in [*said, *returned][: max(limit, 0)]]
+            return [_hit_entry(hit) for hit in [*spoken, *returned][: max(limit, 0)]]
         most = min(max(limit, 0), SESSIONS)
         entries: list[Entry] = []
         for name in self._names(workspace, only, besides=besides)[:most]:
@@ -146,12 +146,13 @@ class Levels:
         if limit <= 0:
             return []
         read = self._read(workspace, session, lambda working: list(working.summaries))
-        known = read or self._other_summaries(workspace, session)
+        summaries = read or self._other_summaries(workspace, session)
         return [
-            Entry(session, one.seq, one.created, brief(one.text, LONGEST_SUMMARY)) for one in known[-limit:]
+            Entry(session, one.seq, one.created, brief(one.text, LONGEST_SUMMARY))
+            for one in summaries[-limit:]
         ]
 
-    def _read(self, workspace: str, session: str, use: Callable[[Working], _T]) -> _T | None:
+    def _read(self, workspace: str, session: str, use: Callable[[WorkingMemory], _T]) -> _T | None:
         """What `use` makes of the working memory of a session, up to date; None if there is no session."""
         for _ in range(_TRIES):
             head = self.ledger.head(workspace, session)
@@ -164,11 +165,11 @@ class Levels:
                     return use(working)
         return None  # it begins anew again and again: there is nothing to remember yet
 
-    def _followed(self, key: tuple[str, str], thread: str) -> Working:
+    def _followed(self, key: tuple[str, str], thread: str) -> WorkingMemory:
         with self._lock:
             working = self._working.pop(key, None)
             if working is None or working.thread != thread:
-                working = Working(thread)
+                working = WorkingMemory(thread)
             self._working[key] = working  # the one used last is the last
             if len(self._working) > FOLLOWED:
                 del self._working[next(iter(self._working))]
@@ -182,13 +183,13 @@ class Levels:
 
     def _other_summaries(self, workspace: str, session: str) -> list[Summary]:
         """The summary in force, of a compaction too long ago to be met; else one that is picked."""
-        known = self.ledger.history(workspace, session, tokens=0)
-        if known is None:
+        history = self.ledger.history(workspace, session, tokens=0)
+        if history is None:
             return []
-        if known.compaction is not None:
-            said = (each.message for each in known.messages if is_summary(each.message))
-            return [Summary(known.compaction, 0, "", summary_of(one)) for one in islice(said, 1)]
-        key, head = (workspace, session), known.head
+        if history.compaction is not None:
+            summaries = (each.message for each in history.messages if is_summary(each.message))
+            return [Summary(history.compaction, 0, "", summary_of(one)) for one in islice(summaries, 1)]
+        key, head = (workspace, session), history.head
         before = self._picked.get(key)
         if before is None or before[0] != head:
             before = (head, self._pick(workspace, session))
@@ -219,18 +220,18 @@ class Levels:
         words = [] if hits else _telling_words(query)
         if len(words) < 2:
             return hits
-        found: dict[tuple[str, int, int], Hit] = {}
+        hit_by_place: dict[tuple[str, int, int], Hit] = {}
         points: dict[tuple[str, int, int], float] = {}
         for word in words:
             for rank, hit in enumerate(find(f'"{word}"')):
                 key = (hit.session, hit.seq, hit.position)
-                found.setdefault(key, hit)
+                hit_by_place.setdefault(key, hit)
                 points[key] = points.get(key, 0.0) + 1 - rank / (limit + 1) / 2
-        best = sorted(found, key=lambda key: (-points[key], key))
-        return [found[key] for key in best[:limit]]
+        best = sorted(hit_by_place, key=lambda key: (-points[key], key))
+        return [hit_by_place[key] for key in best[:limit]]
 
 
-def known_sessions(sessions: Sequence[Session], most: int = 8) -> str:
+def session_names(sessions: Sequence[Session], most: int = 8) -> str:
     """The names of sessions, for an error: the first of them, and how many more there are."""
     names = [repr(one.name) for one in sessions[:most]]
     more = len(sessions) - len(names)
@@ -239,16 +240,16 @@ def known_sessions(sessions: Sequence[Session], most: int = 8) -> str:
 
 def _telling_words(query: str) -> list[str]:
     """The longest of a query's significant words, in its order."""
-    from nexus_context.memory.knowledge.terms import asked  # rarely needed
+    from nexus_context.memory.knowledge.terms import query_terms  # rarely needed
 
-    words = asked(query)
+    words = query_terms(query)
     best = set(sorted(words, key=lambda word: (-len(word), word))[:WORDS])
     return [word for word in words if word in best]
 
 
-def _said(message: Message) -> str:
+def _spoken_line(message: Message) -> str:
     return line("said", role=message.role, text=brief(text_of(message)))
 
 
-def _found(hit: Hit) -> Entry:
+def _hit_entry(hit: Hit) -> Entry:
     return Entry(hit.session, hit.seq, hit.created, line("said", role=hit.role, text=brief(hit.snippet)))

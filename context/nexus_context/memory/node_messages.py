@@ -8,7 +8,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.ledger.store import Ledger
-from nexus_context.memory.item import BASE, Item, line
+from nexus_context.memory.item import BASE, MemoryItem, line
 
 DEFAULT_PRIORITY = 0.5
 LONGEST_CONTENT = 16_000
@@ -26,53 +26,54 @@ MOST_DELIVERED = 20
 _JUST_BELOW = 0.999
 
 
-def make(
-    *,
-    workspace: str,
-    source: str,
-    target: str,
-    content: str,
-    now: float,
-    priority: float = DEFAULT_PRIORITY,
-    ttl: float | None = None,
-    node: str | None = None,
-    task: str | None = None,
-    metadata: Any = None,
-    session: str | None = None,
-    id: str | None = None,  # noqa: A002 (the field's name)
-) -> DirectMessage:
-    """A message with a new id, unless one is given. `now` is in seconds since the epoch, `ttl` in seconds.
+class MessageOptions(TypedDict, total=False):
+    """The optional fields of a message; `ttl` is in seconds."""
 
-    Raises RequestError, code `bad-message`, which names the field that cannot be.
+    priority: float
+    ttl: float | None
+    node: str | None
+    task: str | None
+    metadata: Any
+    session: str | None
+    id: str | None
+
+
+def make(
+    *, workspace: str, source: str, target: str, content: str, now: float, **options: Unpack[MessageOptions]
+) -> DirectMessage:
+    """A message, with a new id unless `id` is set. `now` is in seconds since the epoch.
+
+    Raises RequestError, code `bad-message`, which names the invalid field.
     """
     for name, text in (("workspace", workspace), ("source", source), ("target", target)):
         _check_text(name, text)
-    for name, optional in (("node", node), ("task", task), ("session", session), ("id", id)):
-        if optional is not None:
-            _check_text(name, optional)
+    for name in ("node", "task", "session", "id"):
+        if options.get(name) is not None:
+            _check_text(name, options.get(name))
     _check_text("content", content)
     if len(content) > LONGEST_CONTENT:
         raise _bad(
             f"content has {len(content):,} characters; a message may have {LONGEST_CONTENT:,}. Put the rest "
-            "into a file and name it."
+            "into a file and name the file."
         )
+    priority, ttl = options.get("priority", DEFAULT_PRIORITY), options.get("ttl")
     if not _is_number(priority) or not 0 <= priority <= 1:
         raise _bad(f"priority is {priority!r}; it must be a number from 0 to 1.")
     if ttl is not None and (not _is_number(ttl) or ttl <= 0):
-        raise _bad(f"ttl is {ttl!r}; it must be a number of seconds above 0, or left out.")
+        raise _bad(f"ttl is {ttl!r}; it must be a number of seconds above 0, or omitted.")
     return DirectMessage(
-        id=id or uuid4().hex,
+        id=options.get("id") or uuid4().hex,
         workspace=workspace,
         source=source,
         target=target,
         content=content,
         created=now,
-        node=node,
+        node=options.get("node"),
         priority=float(priority),
         ttl=None if ttl is None else float(ttl),
-        task=task,
-        metadata=_copied(metadata),
-        session=session,
+        task=options.get("task"),
+        metadata=_copied(options.get("metadata")),
+        session=options.get("session"),
     )
 
 
@@ -93,10 +94,10 @@ def is_expired(message: DirectMessage, *, now: float) -> bool:
     return message.ttl is not None and now >= message.created + message.ttl
 
 
-def items(messages: Sequence[DirectMessage]) -> list[Item]:
+def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
     """The messages for their agent's context, in the order that they have."""
     return [
-        Item(
+        MemoryItem(
             "message",
             f"message from {one.source}",
             rendered(one),
@@ -109,23 +110,23 @@ def items(messages: Sequence[DirectMessage]) -> list[Item]:
 
 def rendered(message: DirectMessage) -> str:
     """What the agent reads: who it is from, for which task, how urgent it is, and what it says."""
-    said = [line("from", source=message.source)]
+    head = [line("from", source=message.source)]
     if message.task is not None:
-        said.append(line("task", task=message.task))
+        head.append(line("task", task=message.task))
     if message.priority != DEFAULT_PRIORITY:
-        said.append(line("priority", priority=f"{message.priority:g}"))
-    return f"{', '.join(said)}:\n{message.content.strip()}"
+        head.append(line("priority", priority=f"{message.priority:g}"))
+    return f"{', '.join(head)}:\n{message.content.strip()}"
 
 
-def _check_text(name: str, given: Any) -> None:
-    if not isinstance(given, str):
-        raise _bad(f"{name} is of the type {type(given).__name__}; it must be a text.")
-    if not given.strip():
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise _bad(f"{name} is of the type {type(value).__name__}; it must be a text.")
+    if not value.strip():
         raise _bad(f"{name} is empty; it must say something.")
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _copied(metadata: Any) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.memory.item import table
-from nexus_context.memory.levels import Levels, known_sessions
+from nexus_context.memory.levels import Levels, session_names
 from nexus_context.memory.settings import MemorySettings
 from nexus_context.memory.working import Entry
 
@@ -35,7 +35,7 @@ _PARAMETERS = {
 
 def definitions() -> list[dict[str, Any]]:
     """The tools, in the order of their names."""
-    said = table("memory_tools")
+    descriptions = table("memory_tools")
     schemas: dict[str, dict[str, Any]] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
         "session_id": {"type": "string"},
@@ -44,10 +44,12 @@ def definitions() -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "description": said[name],
+            "description": descriptions[name],
             "inputSchema": {
                 "type": "object",
-                "properties": {one: schemas[one] | _described(said, name, one) for one in _PARAMETERS[name]},
+                "properties": {
+                    one: schemas[one] | _described(descriptions, name, one) for one in _PARAMETERS[name]
+                },
                 "additionalProperties": False,
             },
             "annotations": {"readOnlyHint": True},
@@ -74,14 +76,14 @@ def run(
         raise RequestError(
             f"There is no memory tool {tool_name!r}. Known: {', '.join(NAMES)}.", code="unknown-tool"
         )
-    given = _object(tool_name, arguments)
-    _check_names(tool_name, given)
-    limit = _limit(tool_name, given)
-    named = _text(tool_name, given, "session_id")
+    values = _object(tool_name, arguments)
+    _check_names(tool_name, values)
+    limit = _limit(tool_name, values)
+    named = _text(tool_name, values, "session_id")
     if named is not None and levels.ledger.find(workspace, named) is None:
-        known = known_sessions(levels.sessions(workspace))
+        names = session_names(levels.sessions(workspace))
         raise RequestError(
-            f"{tool_name}: session_id {named!r} is no session of this workspace. There are: {known}.",
+            f"{tool_name}: session_id {named!r} is no session of this workspace. There are: {names}.",
             code="unknown-session",
         )
     if tool_name == "query_l2_memory":
@@ -89,18 +91,18 @@ def run(
     elif tool_name == "query_l3_memory":
         entries = levels.summaries(workspace, named or session, limit=min(limit, settings.l3_limit))
     else:
-        query = _text(tool_name, given, "query")
+        query = _text(tool_name, values, "query")
         entries = levels.across(workspace, query, limit=limit, only=named, besides=session)
     return rendered(entries) or table("memory_results")[f"none_{tool_name}"]
 
 
 def rendered(entries: Sequence[Entry]) -> str:
     """The entries as a text; empty for none."""
-    said = table("memory_results")
+    templates = table("memory_results")
     blocks: list[str] = []
     room = LONGEST_ANSWER
     for entry in entries:
-        form = said["entry" if entry.seq else "undated"]
+        form = templates["entry" if entry.seq else "undated"]
         head = form.format(session=entry.session, turn=entry.seq, created=entry.created)
         block = f"{head}\n{entry.text}"
         if len(block) > room and blocks:
@@ -108,12 +110,12 @@ def rendered(entries: Sequence[Entry]) -> str:
         blocks.append(block)
         room -= len(block) + 2
     if len(blocks) < len(entries):
-        blocks.append(said["more"].format(count=len(entries) - len(blocks)))
+        blocks.append(templates["more"].format(count=len(entries) - len(blocks)))
     return "\n\n".join(blocks)
 
 
-def _described(said: Mapping[str, str], tool: str, argument: str) -> dict[str, str]:
-    return {"description": said.get(f"{argument} of {tool}", said[argument])}
+def _described(descriptions: Mapping[str, str], tool: str, argument: str) -> dict[str, str]:
+    return {"description": descriptions.get(f"{argument} of {tool}", descriptions[argument])}
 
 
 def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
@@ -130,15 +132,15 @@ def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str
     return value
 
 
-def _check_names(tool: str, given: Mapping[str, Any]) -> None:
-    known = _PARAMETERS[tool]
-    for name in given:
-        if name not in known:
-            raise _bad(f"{tool}: there is no argument {str(name)!r:.60}. Known: {', '.join(known)}.")
+def _check_names(tool: str, values: Mapping[str, Any]) -> None:
+    parameters = _PARAMETERS[tool]
+    for name in values:
+        if name not in parameters:
+            raise _bad(f"{tool}: there is no argument {str(name)!r:.60}. Known: {', '.join(parameters)}.")
 
 
-def _limit(tool: str, given: Mapping[str, Any]) -> int:
-    value = given.get("limit")
+def _limit(tool: str, values: Mapping[str, Any]) -> int:
+    value = values.get("limit")
     if value is None:
         return DEFAULT_LIMIT
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -147,8 +149,8 @@ def _limit(tool: str, given: Mapping[str, Any]) -> int:
     return int(value)
 
 
-def _text(tool: str, given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
+def _text(tool: str, values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
     if value is None:
         return None
     if not isinstance(value, str):

@@ -16,7 +16,7 @@ class MemorySettings(msgspec.Struct, frozen=True):
 
 def settings_of(section: Mapping[str, Any]) -> MemorySettings:
     """The settings of a checked section of config.json; what it does not say is as by default."""
-    known = {
+    values = {
         name: section[name] for name in MemorySettings.__struct_fields__ if section.get(name) is not None
     }
-    return msgspec.convert(known, MemorySettings)
+    return msgspec.convert(values, MemorySettings)

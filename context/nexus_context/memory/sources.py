@@ -1,6 +1,6 @@
 """Where remembered items come from, and `gather`, which asks all of them for one turn.
 
-1. What the history shows anyway (`Query.shown`) is not remembered beside it, and nothing is twice.
+1. What the history shows anyway (`Query.history`) is not remembered beside it, and nothing is twice.
 2. With a session L1 to L3 and events stay in it; L4, knowledge and direct messages do not.
 3. Items come in the order in which they are to stand: direct messages, L1 and what else of the levels was
    asked for, events, knowledge (SPEC §9). Within a source the newest matter most, and the best passages.
@@ -17,8 +17,8 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError, Span
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
-from nexus_context.memory.events import EventBus, message_of, remembered
-from nexus_context.memory.item import BASE, ORDER, Item, brief, line
+from nexus_context.memory.events import EventBus, memory_messages, message_of
+from nexus_context.memory.item import BASE, ORDER, MemoryItem, brief, line
 from nexus_context.memory.levels import Levels
 from nexus_context.memory.settings import MemorySettings
 from nexus_context.memory.working import Entry
@@ -42,7 +42,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None  # whose direct messages are delivered
     node: str | None = None
     text: str = ""  # what the user says now
-    shown: Sequence[Message] = ()  # the messages of the history that are sent
+    history: Sequence[Message] = ()  # the messages of the history that are sent
     settings: MemorySettings = MemorySettings()
 
 
@@ -54,12 +54,12 @@ class Source(Protocol):
         """What it is, for people."""
         ...
 
-    def items(self, query: Query) -> Iterable[Item]:
+    def items(self, query: Query) -> Iterable[MemoryItem]:
         """What it remembers for this turn, in the order in which it is to stand."""
         ...
 
 
-class Passage(Protocol):
+class PassageLike(Protocol):
     """A passage of a file that a search found."""
 
     @property
@@ -75,30 +75,30 @@ class Passage(Protocol):
     def span(self) -> Span | None: ...
 
 
-class Gathered(NamedTuple):
+class GatheredItems(NamedTuple):
     """The items of all sources, and in words which source failed and why."""
 
-    items: list[Item]
+    items: list[MemoryItem]
     failures: list[str]
 
 
-def gather(sources: Iterable[Source], query: Query) -> Gathered:
+def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
     """Ask all sources. It may block on the disk: call it in a worker thread."""
-    found: list[Item] = []
+    collected: list[MemoryItem] = []
     failures: list[str] = []
     for source in sources:
         try:
-            found += source.items(query)
+            collected += source.items(query)
         except (RequestError, OSError) as error:
             failures.append(f"{source.name}: {error}")
-    seen: set[str] = set()
-    items: list[Item] = []
-    for item in sorted(found, key=lambda one: ORDER.index(one.source)):
+    keys: set[str] = set()
+    items: list[MemoryItem] = []
+    for item in sorted(collected, key=lambda one: ORDER.index(one.source)):
         what = item.id or item.text
-        if what not in seen:
+        if what not in keys:
             items.append(item)
-        seen.add(what)
-    return Gathered(items, failures)
+        keys.add(what)
+    return GatheredItems(items, failures)
 
 
 class MemorySource:
@@ -110,14 +110,16 @@ class MemorySource:
         self._levels = levels
         self._include = include
 
-    def items(self, query: Query) -> list[Item]:
+    def items(self, query: Query) -> list[MemoryItem]:
         """L4 and L3 first, then L2, then L1: the nearer, the later and the dearer."""
-        found = [
+        found_items = [
             (level, entry) for level in LEVELS if level in self._include for entry in self._of(level, query)
         ]
         return [
-            Item("memory", f"{level}: {entry.session}, turn {entry.seq}", entry.text, BASE["memory"] + share)
-            for (level, entry), share in zip(found, _shares(len(found)), strict=True)
+            MemoryItem(
+                "memory", f"{level}: {entry.session}, turn {entry.seq}", entry.text, BASE["memory"] + share
+            )
+            for (level, entry), share in zip(found_items, _shares(len(found_items)), strict=True)
         ]
 
     def _of(self, level: Level, query: Query) -> list[Entry]:
@@ -127,20 +129,20 @@ class MemorySource:
             hits = levels.across(where, query.text, limit=FOUND, results=False) if query.text.strip() else []
             return [hit for hit in reversed(hits) if hit.session != session]
         if level == "L3":
-            shown = _text(query.shown)
+            history = _text(query.history)
             return [
                 one
                 for one in levels.summaries(where, session, limit=limits.l3_limit)
-                if one.text[:_TOLD_BY] not in shown
+                if one.text[:_TOLD_BY] not in history
             ]
         if level == "L2":
             beside = self._of("L1", query) if "L1" in self._include else []
-            shown = "\n".join([_text(query.shown), *(one.text for one in beside)])
-            made = levels.important(where, session, limit=limits.l2_limit)
-            return [one for one in made if not _is_told(one.text, shown)]
-        said = _said(query.shown[-SHOWN - 4 * limits.l1_messages :])
+            history = "\n".join([_text(query.history), *(one.text for one in beside)])
+            entries = levels.important(where, session, limit=limits.l2_limit)
+            return [one for one in entries if not _is_in_history(one.text, history)]
+        in_history = _texts_by_role(query.history[-SHOWN - 4 * limits.l1_messages :])
         newest = levels.newest(where, session, limit=limits.l1_messages)
-        return [entry for entry, message in newest if (message.role, text_of(message)) not in said]
+        return [entry for entry, message in newest if (message.role, text_of(message)) not in in_history]
 
 
 class DirectSource:
@@ -151,13 +153,13 @@ class DirectSource:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def items(self, query: Query) -> list[Item]:
+    def items(self, query: Query) -> list[MemoryItem]:
         if query.agent is None:
             return []
-        found = node_messages.inbox(
+        found_items = node_messages.inbox(
             self._ledger, query.workspace, query.agent, now=query.now, node=query.node
         )
-        return node_messages.items(found)
+        return node_messages.items(found_items)
 
 
 class EventSource:
@@ -169,27 +171,27 @@ class EventSource:
         self._bus = bus
         self._most = most
 
-    def items(self, query: Query) -> list[Item]:
+    def items(self, query: Query) -> list[MemoryItem]:
         events = self._bus.events(query.workspace)
         sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
         mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
         waiting = node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
-        said = _said(query.shown[-SHOWN:])
-        told: list[tuple[str, Message]] = []
+        in_history = _texts_by_role(query.history[-SHOWN:])
+        messages: list[tuple[str, Message]] = []
         for event in events:
             message = message_of(event)
             here = query.session is None or event.session == query.session
-            if message is not None and here and (message.role, text_of(message)) not in said:
-                told.append((event.agent or event.action, message))
-        told = told[-self._most :] if self._most else []
+            if message is not None and here and (message.role, text_of(message)) not in in_history:
+                messages.append((event.agent or event.action, message))
+        messages = messages[-self._most :] if self._most else []
         return node_messages.items(waiting) + [
-            Item(
+            MemoryItem(
                 "event",
                 f"event: {who}",
                 line("said", role=message.role, text=brief(text_of(message))),
                 BASE["event"] + share,
             )
-            for (who, message), share in zip(told, _shares(len(told)), strict=True)
+            for (who, message), share in zip(messages, _shares(len(messages)), strict=True)
         ]
 
 
@@ -198,26 +200,26 @@ class KnowledgeSource:
 
     name = "knowledge"
 
-    def __init__(self, find: Callable[[str], Iterable[Passage]]) -> None:
+    def __init__(self, find: Callable[[str], Iterable[PassageLike]]) -> None:
         self._find = find
 
-    def items(self, query: Query) -> list[Item]:
+    def items(self, query: Query) -> list[MemoryItem]:
         return passage_items(self._find(query.text)) if query.text.strip() else []
 
 
-def passage_items(passages: Iterable[Passage]) -> list[Item]:
+def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
     """Passages, the best first, as items: each with its file and heading above it."""
-    found = list(passages)
+    ranked = list(passages)
     return [
-        Item(
+        MemoryItem(
             "knowledge",
             one.path if not one.heading else f"{one.path} › {one.heading}",
             f"{_place(one)}\n{one.text.strip()}",
             BASE["knowledge"] + share,
-            one.path,
-            one.span,
+            path=one.path,
+            span=one.span,
         )
-        for one, share in zip(found, reversed(_shares(len(found))), strict=True)
+        for one, share in zip(ranked, reversed(_shares(len(ranked))), strict=True)
     ]
 
 
@@ -225,7 +227,7 @@ LEVELS: tuple[Level, ...] = ("L4", "L3", "L2", "L1")
 _TOLD_BY = 150  # characters of a sentence by which it is known again
 
 
-def _place(passage: Passage) -> str:
+def _place(passage: PassageLike) -> str:
     if passage.heading:
         return line("passage_under", path=passage.path, heading=passage.heading)
     return line("passage", path=passage.path)
@@ -236,17 +238,17 @@ def _shares(count: int) -> list[float]:
     return [(place + 1) / (count + 1) for place in range(count)]
 
 
-def _said(messages: Iterable[Message]) -> set[tuple[str, str]]:
+def _texts_by_role(messages: Iterable[Message]) -> set[tuple[str, str]]:
     """What the messages say, as memory has it."""
-    return {(message.role, text_of(message)) for message in remembered(messages)}
+    return {(message.role, text_of(message)) for message in memory_messages(messages)}
 
 
 def _text(messages: Iterable[Message]) -> str:
     return "\n".join(map(text_of, messages))
 
 
-def _is_told(entry: str, shown: str) -> bool:
+def _is_in_history(entry: str, history: str) -> bool:
     """Whether everything that is said in an exchange stands in what is shown."""
     openings = tuple(line("said", role=role, text="") for role in ("user", "assistant"))
     spoken = [each.partition(": ")[2] for each in entry.splitlines() if each.startswith(openings)]
-    return bool(spoken) and all(each[:_TOLD_BY] in shown for each in spoken)
+    return bool(spoken) and all(each[:_TOLD_BY] in history for each in spoken)

@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True):
     weight: float = 0.0
 
 
-class Noted(msgspec.Struct, frozen=True):
+class ExchangeNotes(msgspec.Struct, frozen=True):
     """What is worth telling of one exchange; commands that failed and were not mended, and that went well."""
 
     seq: int
@@ -78,7 +78,7 @@ class _Exchange(msgspec.Struct):
     messages: list[Message]
 
 
-class Working:
+class WorkingMemory:
     """What was read of one thread. Whoever uses it holds `lock`."""
 
     def __init__(self, thread: str) -> None:
@@ -86,7 +86,7 @@ class Working:
         self.lock = threading.Lock()
         self.summaries: list[Summary] = []
         self._read = 0  # seq of the last turn that was read
-        self._closed: list[Noted | _Exchange] = []
+        self._closed: list[ExchangeNotes | _Exchange] = []
         self._open: _Exchange | None = None
         self._role = ""
 
@@ -96,13 +96,13 @@ class Working:
         count = head.seq - max(self._read, first - 1)
         while count > 0:
             turns = list(ledger.turns(workspace, session, last=count))
-            known = max(self._read, first - 1)
-            missing = turns[0].seq - known - 1 if turns else 0
+            last_read = max(self._read, first - 1)
+            missing = turns[0].seq - last_read - 1 if turns else 0
             if missing > 0:  # appended to while it was read
                 count += missing
                 continue
             for turn in turns:
-                if turn.seq > known:
+                if turn.seq > last_read:
                     self._take(turn)
             break
         now = ledger.head(workspace, session)
@@ -111,20 +111,20 @@ class Working:
 
     def entries(self, session: str, limit: int) -> list[Entry]:
         """The `limit` exchanges that matter most, oldest first."""
-        noted = [_noted(one) for one in self._closed]
+        noted = [_notes_of(one) for one in self._closed]
         self._closed = list(noted)
         if self._open is not None:
-            noted.append(_noted(self._open))
-        made = [*_told(noted, session), *self._pins(session)]
-        best = sorted(made, key=lambda one: (-one.weight, -one.seq))[: max(limit, 0)]
+            noted.append(_notes_of(self._open))
+        candidates = [*_important_entries(noted, session), *self._pins(session)]
+        best = sorted(candidates, key=lambda one: (-one.weight, -one.seq))[: max(limit, 0)]
         return sorted(best, key=lambda one: one.seq)
 
     def _take(self, turn: Turn) -> None:
         self._read = turn.seq
         if turn.type == "compaction":
-            said = (message for message in turn.messages if is_summary(message))
+            summaries = (message for message in turn.messages if is_summary(message))
             self.summaries += [
-                Summary(turn.compaction, turn.seq, turn.created, summary_of(one)) for one in said
+                Summary(turn.compaction, turn.seq, turn.created, summary_of(one)) for one in summaries
             ]
         elif turn.type == "undo":
             names = [one.compaction for one in self.summaries]
@@ -161,7 +161,7 @@ class Working:
         if not self.summaries:
             return []
         last = self.summaries[-1]
-        return [Entry(session, last.seq, last.created, pin, PINNED) for pin in pins_in(last.text)]
+        return [Entry(session, last.seq, last.created, pin, weight=PINNED) for pin in pins_in(last.text)]
 
 
 def first_scanned(seq: int) -> int:
@@ -169,67 +169,67 @@ def first_scanned(seq: int) -> int:
     return max((seq - SCANNED) // TURNS_TOGETHER * TURNS_TOGETHER, 1)
 
 
-def _noted(exchange: Noted | _Exchange) -> Noted:
-    if isinstance(exchange, Noted):
+def _notes_of(exchange: ExchangeNotes | _Exchange) -> ExchangeNotes:
+    if isinstance(exchange, ExchangeNotes):
         return exchange
     return note(exchange.messages, seq=exchange.seq, created=exchange.created)
 
 
-def note(messages: Sequence[Message], *, seq: int, created: str) -> Noted:
+def note(messages: Sequence[Message], *, seq: int, created: str) -> ExchangeNotes:
     """What matters of one exchange."""
     fresh = [message for message in messages if not is_summary(message)]
-    found = extract_facts(fresh)
-    weight, told = _spoken(found)
-    changed = [item.text for item in found.of("files") if item.weight > 1]
+    facts = extract_facts(fresh)
+    weight, notes = _spoken_notes(facts)
+    changed = [item.text for item in facts.of("files") if item.weight > 1]
     if changed:
         weight += CHANGED
-        told += changed
-    failures = found.activity.failures
+        notes += changed
+    failures = facts.activity.failures
     if failures:
         weight += ERROR
-        told += [_error(one.text, one.where, resolved=one.resolved) for one in failures]
+        notes += [_error(one.text, one.where, resolved=one.resolved) for one in failures]
     pinned = [line("said", role=one.role, text=brief(text_of(one))) for one in fresh if _is_pinned(one)]
     if pinned:
         weight += PINNED
-    elif weight >= IMPORTANT and not found.of("instructions"):
-        told = [*_opening(fresh), *told]
+    elif weight >= IMPORTANT and not facts.of("instructions"):
+        notes = [*_opening(fresh), *notes]
     failed: dict[str, tuple[str, ...]] = {}
     for one in failures:
         if not one.resolved:
             failed[one.where] = (*failed.get(one.where, ()), one.text)
-    fine = {run.command: run.outcome for run in found.activity.runs if not run.failed}
-    unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in told)])
-    return Noted(seq, created, weight, tuple(unique)[:MOST_LINES], failed, fine)
+    fine = {run.command: run.outcome for run in facts.activity.runs if not run.failed}
+    unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in notes)])
+    return ExchangeNotes(seq, created, weight, tuple(unique)[:MOST_LINES], failed=failed, fine=fine)
 
 
 def _is_pinned(message: Message) -> bool:
     return isinstance(message.meta, dict) and message.meta.get("pinned") is True
 
 
-def _spoken(found: Facts) -> tuple[float, list[str]]:
+def _spoken_notes(facts: Facts) -> tuple[float, list[str]]:
     """How much what is said matters, and that."""
-    ordered = found.of("instructions")
-    decided = [item for item in found.of("decisions") if item.weight >= _REPORT]
+    ordered = facts.of("instructions")
+    decided = [item for item in facts.of("decisions") if item.weight >= _REPORT]
     weight = max((item.weight for item in ordered), default=0.0)
     if decided:
         weight += DECIDED if any(item.weight >= _DECISION for item in decided) else REPORTED
-    told = [line("said", role="user", text=item.text) for item in ordered]
-    return weight, told + [line("said", role="assistant", text=item.text) for item in decided]
+    notes = [line("said", role="user", text=item.text) for item in ordered]
+    return weight, notes + [line("said", role="assistant", text=item.text) for item in decided]
 
 
 def _opening(messages: Iterable[Message]) -> list[str]:
     """How the user began an exchange, where none of the sentences that matter is the user's."""
-    said = next((event.text for event in events_of(messages) if event.action == "execute"), "")
-    if not said:
+    request = next((event.text for event in events_of(messages) if event.action == "execute"), "")
+    if not request:
         return []
-    return [line("said", role="user", text=brief(said, LONGEST_LINE // 2))]
+    return [line("said", role="user", text=brief(request, LONGEST_LINE // 2))]
 
 
 def _error(text: str, where: str, *, resolved: bool) -> str:
     return lines()["resolved" if resolved else "unresolved"].format(error=text, where=where)
 
 
-def _told(noted: Sequence[Noted], session: str) -> list[Entry]:
+def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Entry]:
     """The exchanges that matter, with errors as resolved that a later one mended."""
     fails: dict[str, list[int]] = {}
     mended: dict[int, dict[str, str]] = {}
@@ -246,11 +246,11 @@ def _told(noted: Sequence[Noted], session: str) -> list[Entry]:
                 mends.setdefault(place, []).append(form.format(command=command, outcome=outcome))
         for command in one.failed:
             fails.setdefault(command, []).append(place)
-    made = []
+    entries = []
     for place, one in enumerate(noted):
         better = {brief(old, LONGEST_LINE): new for old, new in mended.get(place, {}).items()}
-        told = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(mends.get(place, ()))]
+        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(mends.get(place, ()))]
         weight = one.weight + (MEND if place in mends else 0)
-        if weight >= IMPORTANT and told:
-            made.append(Entry(session, one.seq, one.created, "\n".join(told), weight))
-    return made
+        if weight >= IMPORTANT and notes:
+            entries.append(Entry(session, one.seq, one.created, "\n".join(notes), weight=weight))
+    return entries

@@ -5,55 +5,55 @@ from collections.abc import Iterator
 
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prompt import texts
-from nexus_context.prompt.blocks import MANAGER, WORKER, Block, Generation, Standing
-from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Generation
+from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.sections import Part, bootstrap_file, by_file, glued, sourced
 from nexus_context.prompt.texts import Piece
 
 
-def folder_files(contents: Contents) -> Contents | Generation:
+def folder_files(contents: PromptContents) -> PromptContents | Generation:
     """The files that stand as in the prompt of the workspace folder itself."""
-    standing = contents.standing
-    if standing is None or (not standing.above and standing.text is None):
+    grant = contents.grant
+    if grant is None or (not grant.above and grant.text is None):
         return contents
     return next((one for one in contents.above if one.agent is None), Generation())
 
 
-def configurations(contents: Contents) -> Iterator[list[Part]]:
+def configurations(contents: PromptContents) -> Iterator[list[Part]]:
     """What the agent has of its own, then what those between it and the folder have, the nearest first."""
-    standing = contents.standing
-    if standing is None:
+    grant = contents.grant
+    if grant is None:
         return
-    if standing.text is not None:
-        yield _given(standing.text)
-    elif standing.above:
-        own = Generation(standing.agent, contents.bootstrap, contents.blocks)
-        yield _configuration(own, "subagent", f"Subagent Configuration ({standing.agent})", {})
+    if grant.text is not None:
+        yield _system_prompt(grant.text)
+    elif grant.above:
+        generation_of_agent = Generation(grant.agent, contents.bootstrap, contents.blocks)
+        yield _configuration(generation_of_agent, "subagent", f"Subagent Configuration ({grant.agent})", {})
     for generation in contents.above:
         if generation.text is not None:
-            yield _given(generation.text)
+            yield _system_prompt(generation.text)
         elif generation.agent is not None:
             name = [Piece(generation.agent)]
             title = f"Parent Agent Configuration ({generation.agent})"
             yield _configuration(generation, "subagent_parent", title, {"name": name})
 
 
-def role(standing: Standing | None) -> list[Part]:
+def role(grant: AgentGrant | None) -> list[Part]:
     """What an agent of its role does and leaves, and its task."""
-    if standing is None:
+    if grant is None:
         return []
-    task = texts.unix_lines(standing.task or "").strip()
+    task = texts.unix_lines(grant.task or "").strip()
     values = {
         "task": [Piece(task)] if task else None,
-        "manager": [Piece(standing.reports_to or MAIN)],
-        "agent": [Piece(standing.agent)],
+        "manager": [Piece(grant.reports_to or MAIN)],
+        "agent": [Piece(grant.agent)],
     }
     groups = []
     if task:
         groups.append([Part("role", None, "Task", texts.fill("role_task", values))])
-    if standing.role in (MANAGER, WORKER):
-        title = f"Role: {standing.role}"
-        groups.append([Part("role", None, title, texts.fill(f"role_{standing.role}", values))])
+    if grant.role in (MANAGER, WORKER):
+        title = f"Role: {grant.role}"
+        groups.append([Part("role", None, title, texts.fill(f"role_{grant.role}", values))])
     return glued(groups, "\n\n")
 
 
@@ -76,10 +76,10 @@ def _configuration(
 
 def _instructions(block: Block, title: str) -> list[Part]:
     named = f"{title}: {os.path.basename(block.path)}"
-    return by_file("subagent", block.layer.name, named, block.path, sourced(block))
+    return by_file("subagent", block.layer.name, named, block.path, pieces=sourced(block))
 
 
-def _given(text: str) -> list[Part]:
+def _system_prompt(text: str) -> list[Part]:
     """A system prompt that was given in place of files; traced to no file."""
     content = texts.unix_lines(text).strip()
     return [Part("subagent", None, "Given System Prompt", [Piece(content)])] if content else []

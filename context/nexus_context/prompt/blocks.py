@@ -34,7 +34,7 @@ class Conditional(msgspec.Struct, frozen=True):
     applies_to: str
 
 
-class Section(msgspec.Struct, frozen=True):
+class CustomSection(msgspec.Struct, frozen=True):
     """A custom section of `context.sections`. `path` and `span` are where it is defined."""
 
     name: str
@@ -58,7 +58,7 @@ class Generation(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
-class Standing(msgspec.Struct, frozen=True):
+class AgentGrant(msgspec.Struct, frozen=True):
     """What an agent is among others, as far as its snapshot tells.
 
     `above` are the files of the agents above it, the nearest first, and `sections` their custom sections;
@@ -74,7 +74,7 @@ class Standing(msgspec.Struct, frozen=True):
     reports_to: str | None = None
     text: str | None = None
     above: tuple[Generation, ...] = ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[CustomSection, ...] = ()
     texts: dict[str, str] = {}
     tools: tuple[tuple[str, ...], ...] = ()
     servers: tuple[McpServer, ...] = ()
@@ -82,7 +82,7 @@ class Standing(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-def paths_of(blocks: Iterable[Block | Section]) -> Iterator[str]:
+def paths_of(blocks: Iterable[Block | CustomSection]) -> Iterator[str]:
     """The paths of the files whose text is in the blocks, what they import included; some more than once."""
     for block in blocks:
         for piece in block.pieces:

@@ -19,7 +19,7 @@ from nexus_context.prompt.texts import Piece
 MOST = 20
 
 
-def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[Part]:
+def section(layers: Layers, credentials: Sequence[Credential], facts: Facts) -> list[Part]:
     """The section; nothing where there is nothing to tell."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [one.skill.name for one in offered(layers, facts)]
@@ -30,8 +30,8 @@ def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[P
         "tools": _listed([name for name, _ in facts.tools]),
         "configured_servers": _listed([server.name for server in servers if server.enabled]),
         "disabled": _listed([server.name for server in servers if not server.enabled]),
-        "configured": _listed([one.variable for one in found if one.configured]),
-        "broken": _listed([one.variable for one in found if not one.configured]),
+        "configured": _listed([one.variable for one in credentials if one.configured]),
+        "broken": _listed([one.variable for one in credentials if not one.configured]),
     }
     if all(value is None for value in values.values()):
         return []
@@ -41,5 +41,5 @@ def section(layers: Layers, found: Sequence[Credential], facts: Facts) -> list[P
 def _listed(names: Sequence[str]) -> list[Piece] | None:
     if not names:
         return None
-    shown = [one_line(name) for name in names[:MOST]]
-    return [Piece(", ".join(shown) + (", …" if len(names) > MOST else ""))]
+    lines = [one_line(name) for name in names[:MOST]]
+    return [Piece(", ".join(lines) + (", …" if len(names) > MOST else ""))]

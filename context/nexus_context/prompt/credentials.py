@@ -23,9 +23,9 @@ class Credential(msgspec.Struct, frozen=True):
 def credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential, ...]:
     """The credentials of a folder, in the order of their names."""
     names = set()
-    given = layers.effective.get("/provider/api_key_env")
-    if isinstance(given, str) and given.strip():
-        names.add(given.strip())
+    api_key_variable = layers.effective.get("/provider/api_key_env")
+    if isinstance(api_key_variable, str) and api_key_variable.strip():
+        names.add(api_key_variable.strip())
     for server in layers.servers:
         if server.enabled and server.shadowed_by is None:
             names.update(_variables(server))

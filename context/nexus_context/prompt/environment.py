@@ -84,9 +84,9 @@ def read_host() -> Host:
     elif system == "Linux":
         version = os_release(OS_RELEASE)
     if not hasattr(os, "uname"):
-        return Host(system, platform.node(), platform.release(), platform.machine(), version)
+        return Host(system, platform.node(), platform.release(), platform.machine(), version=version)
     uname = os.uname()
-    return Host(system, uname.nodename, uname.release, uname.machine, version)
+    return Host(system, uname.nodename, uname.release, uname.machine, version=version)
 
 
 def os_release(paths: tuple[str, ...]) -> str:
@@ -130,10 +130,10 @@ def one_line(text: str) -> str:
 
 def _fact(text: str) -> str:
     """A fact by rule 2."""
-    shown = one_line(text[: 2 * MAX_FACT])
-    if not (shown.isascii() and shown.isprintable()):
-        shown = one_line(_SELECTORS.sub("", "".join(char for char in shown if char.isprintable())))
-    return shown if len(shown) <= MAX_FACT else shown[: MAX_FACT - 1] + "…"
+    line = one_line(text[: 2 * MAX_FACT])
+    if not (line.isascii() and line.isprintable()):
+        line = one_line(_SELECTORS.sub("", "".join(char for char in line if char.isprintable())))
+    return line if len(line) <= MAX_FACT else line[: MAX_FACT - 1] + "…"
 
 
 def _distribution(os_release_text: str) -> str:

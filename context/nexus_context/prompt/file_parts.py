@@ -21,7 +21,7 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.prompt.blocks import blocks_of
-from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.render import Prompt, places_of
@@ -40,7 +40,7 @@ class Share(msgspec.Struct, frozen=True):
     span: Span
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedFile(msgspec.Struct, frozen=True):
     """The pieces of one file and its imports, in a row, and the prompt's offsets of their beginnings.
 
     `through` is the import in the file that each other file is there by, by that one's path.
@@ -56,44 +56,46 @@ class Placed(msgspec.Struct, frozen=True):
         return self.starts[-1] + len(self.pieces[-1].text)
 
 
-def placed(prompt: Prompt, contents: Contents, path: str, file_texts: Mapping[str, str]) -> Placed | None:
+def placed(
+    prompt: Prompt, contents: PromptContents, path: str, file_texts: Mapping[str, str]
+) -> PlacedFile | None:
     """Where a file stands in a prompt that was rendered from these contents; None where it does not.
 
     `file_texts` are the texts by path that the prompt was made of.
     """
     through = _through(contents.imports, path)
     for top, pieces in _files(contents):
-        own = [at for at, one in enumerate(pieces) if path in (top, one.path) or one.path in through]
-        if own:
-            low, high = own[0], own[-1] + 1
+        indexes = [at for at, one in enumerate(pieces) if path in (top, one.path) or one.path in through]
+        if indexes:
+            low, high = indexes[0], indexes[-1] + 1
             starts = _starts(prompt, pieces, file_texts)
-            return None if starts is None else Placed(tuple(pieces[low:high]), starts[low:high], through)
+            return None if starts is None else PlacedFile(tuple(pieces[low:high]), starts[low:high], through)
     return None
 
 
-def alone(path: str, text: str, span: Span) -> tuple[Prompt, Placed]:
+def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
     """A prompt that is nothing but a part of a file."""
     piece = cut(path, text, trimmed(text, span))
-    return Prompt(piece.text, ()), Placed((piece,), (0,))
+    return Prompt(piece.text, ()), PlacedFile((piece,), (0,))
 
 
 def counted_shares(
-    prompt: Prompt, where: Placed, path: str, text: str, counter: TokenCounter, *, most: int
+    prompt: Prompt, where: PlacedFile, path: str, text: str, counter: TokenCounter, *, most: int
 ) -> list[tuple[Share, int]]:
     """The first shares of a file of that text, each with the tokens of what it brings."""
-    found = shares(where, path, text)[:most]
-    own, imported = _sums(prompt, path, counter, {end for share in found for end in share.span})
+    parts = shares(where, path, text)[:most]
+    units, imported = _sums(prompt, path, counter, {end for share in parts for end in share.span})
     return [
-        (share, part_tokens(counter, own[end] - own[start]) + imported[end] - imported[start])
-        for share in found
+        (share, part_tokens(counter, units[end] - units[start]) + imported[end] - imported[start])
+        for share in parts
         for start, end in (share.span,)
     ]
 
 
-def shares(where: Placed, path: str, text: str) -> list[Share]:
+def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
     """What the headings and imports of a file of that text bring, in the order of the text."""
-    found = [*_headings(where, path, text), *_imports(where)]
-    return sorted(found, key=lambda share: (share.source, share.kind))
+    parts = [*_headings(where, path, text), *_imports(where)]
+    return sorted(parts, key=lambda share: (share.source, share.kind))
 
 
 def _sums(
@@ -113,15 +115,17 @@ def _sums(
     units_before = list(accumulate(units, initial=0))
     own_before = list(accumulate(map(mul, units, is_own), initial=0))
     tokens = zip(fragment_tokens(prompt, counter), is_own, strict=True)
-    imported_before = list(accumulate((0 if own else count for count, own in tokens), initial=0))
-    own, imported = {}, {}
+    imported_before = list(
+        accumulate((0 if file_units else count for count, file_units in tokens), initial=0)
+    )
+    file_units, imported = {}, {}
     for place in cuts:
         index = bisect_right(ends, place)  # the fragment that the cut is in
         inside = 0
         if index < len(fragments) and is_own[index]:
             inside = min(max(fine[place] - units_before[index], 0), units[index])
-        own[place], imported[place] = own_before[index] + inside, imported_before[index]
-    return own, imported
+        file_units[place], imported[place] = own_before[index] + inside, imported_before[index]
+    return file_units, imported
 
 
 @lru_cache(maxsize=16)
@@ -132,13 +136,13 @@ def _units(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int
 
 def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
     """The import in a file that each file beneath it is in the prompt by; each is there once."""
-    found: dict[str, Span] = {}
+    imports_by_path: dict[str, Span] = {}
     for one in imports:  # each after that of its importing file
         if one.path == path:
-            found[one.target] = one.span
-        elif one.path in found:
-            found[one.target] = found[one.path]
-    return found
+            imports_by_path[one.target] = one.span
+        elif one.path in imports_by_path:
+            imports_by_path[one.target] = imports_by_path[one.path]
+    return imports_by_path
 
 
 def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, str]) -> tuple[int, ...] | None:
@@ -151,7 +155,7 @@ def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, st
     return None
 
 
-def _files(contents: Contents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
+def _files(contents: PromptContents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
     """The pieces of each file that a layer or a section brings, with those of what it imports.
 
     Of the files of agents above the imports are not known: all pieces are those of the path that is told.
@@ -164,20 +168,20 @@ def _files(contents: Contents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
         yield None, section.pieces
 
 
-def _headings(where: Placed, path: str, text: str) -> Iterator[Share]:
-    found: list[tuple[int, Span, int]] = []  # level, heading, place in the prompt
+def _headings(where: PlacedFile, path: str, text: str) -> Iterator[Share]:
+    headings: list[tuple[int, Span, int]] = []  # level, heading, place in the prompt
     places = _Places(where, path, text)
     for match in _outside_code(text):
         place = places.of(match.start(1))
         if place is not None:
-            found.append((len(match[1]), Span(*match.span()), place))
-    ends = [where.end] * len(found)
+            headings.append((len(match[1]), Span(*match.span()), place))
+    ends = [where.end] * len(headings)
     open_ones: list[int] = []
-    for at, (level, _, place) in enumerate(found):
-        while open_ones and found[open_ones[-1]][0] >= level:
+    for at, (level, _, place) in enumerate(headings):
+        while open_ones and headings[open_ones[-1]][0] >= level:
             ends[open_ones.pop()] = place
         open_ones.append(at)
-    for (_, heading, place), end in zip(found, ends, strict=True):
+    for (_, heading, place), end in zip(headings, ends, strict=True):
         yield Share("heading", heading, Span(place, end))
 
 
@@ -195,7 +199,7 @@ def _outside_code(text: str) -> Iterator[re.Match[str]]:
 class _Places:
     """Where in the prompt the characters of a file stand."""
 
-    def __init__(self, where: Placed, path: str, text: str) -> None:
+    def __init__(self, where: PlacedFile, path: str, text: str) -> None:
         pairs = zip(where.pieces, where.starts, strict=True)
         self._own = [(one.source, start) for one, start in pairs if one.path == path and one.verbatim]
         self._text = text
@@ -211,7 +215,7 @@ class _Places:
         return start + len(unix_lines(self._text[source.start : offset]))
 
 
-def _imports(where: Placed) -> Iterator[Share]:
+def _imports(where: PlacedFile) -> Iterator[Share]:
     pairs = zip(where.pieces, where.starts, strict=True)
     for source, run in groupby(pairs, key=lambda pair: where.through.get(pair[0].path or "")):
         if source is not None:

@@ -14,7 +14,7 @@
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,23 +29,23 @@ from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile,
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import within
 from nexus_context.prompt import size
-from nexus_context.prompt.blocks import Block, Conditional, Generation, Section, Standing, paths_of
+from nexus_context.prompt.blocks import AgentGrant, Block, Conditional, CustomSection, Generation, paths_of
 from nexus_context.prompt.credentials import Credential, credentials
 from nexus_context.prompt.hidden_markup import hidden_markup
 from nexus_context.prompt.hidden_text import hidden_text
 from nexus_context.prompt.imports import (
     Import,
+    ImportRefusal,
     Imports,
-    Refusal,
     expand,
     impossible,
-    shown_name,
-    shown_path,
+    short_name,
+    short_path,
     take,
     too_long,
 )
 from nexus_context.prompt.inheritance import divided
-from nexus_context.prompt.memo import Remembered, whole
+from nexus_context.prompt.memo import TextMemo, whole
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
 
@@ -53,11 +53,11 @@ DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
 
 
-class Contents(msgspec.Struct, frozen=True):
+class PromptContents(msgspec.Struct, frozen=True):
     """The files' part of the prompt and what is wrong with it.
 
     `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
-    Of an agent among others (`standing`) they are only those that no agent above it has; `above` are theirs
+    Of an agent among others (`grant`) they are only those that no agent above it has; `above` are theirs
     as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
     that were followed, each after that of its importing file. `conditional` are files that only some turns
     are sent with. `waits_for` is an encoding without which it cannot be told whether a file is too long:
@@ -66,10 +66,10 @@ class Contents(msgspec.Struct, frozen=True):
 
     bootstrap: tuple[Block, ...]
     blocks: tuple[Block, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[CustomSection, ...]
     problems: tuple[Problem, ...]
     credentials: tuple[Credential, ...] = ()
-    standing: Standing | None = None
+    grant: AgentGrant | None = None
     above: tuple[Generation, ...] = ()
     imports: tuple[Import, ...] = ()
     waits_for: str | None = None
@@ -82,9 +82,9 @@ def gather(
     *,
     user_home: str,
     environ: Mapping[str, str],
-    standing: Standing | None = None,
+    grant: AgentGrant | None = None,
     load_vocabulary: bool = True,
-) -> Contents:
+) -> PromptContents:
     """Read what the layers' bootstrap and instruction files import, and the files of custom sections.
 
     `load_vocabulary`: the first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s.
@@ -93,52 +93,65 @@ def gather(
     before = set(reading.reads)
     files = _prompt_files(layers)
     above: tuple[Generation, ...] = ()
-    if standing is not None:
-        files, above, imports.inherited = divided(files, standing, reading.real_path)
+    if grant is not None:
+        files, above, imports.inherited = divided(files, grant, reading.real_path)
         imports.included.update(imports.inherited)
-    waiting = {reading.real_path(file.path) for _, file in files}
+    blocks = tuple(_blocks(imports, files))
+    if grant is None:
+        sections = _sections(layers, reading, imports)
+    else:
+        sections = _all_sections(layers, reading, imports, grant)
+    conditional = tuple(_conditional(layers, imports))
+    for path in imports.dropped.difference(imports.texts, before):
+        reading.reads.pop(path, None)  # an unused text is not kept in memory
+    reading.watch.update(imports.refused)
+    packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
+    text_problems = [
+        problem
+        for path, text in imports.texts.items()
+        if path not in packaged
+        for problem in reading.remark(path, text, _text_problems)
+    ]
+
+    def measure() -> size.OversizeReport:
+        return size.measure(
+            layers.effective,
+            (*blocks, *sections),
+            layers.skills,
+            read=lambda path: reading.read(path).text or "",
+            packaged=packaged,
+            load=load_vocabulary,
+        )
+
+    oversize = reported(imports.problems, layers.folder, measure, size.OversizeReport((), None))
+    nothing: tuple[Credential, ...] = ()
+    required = reported(imports.problems, layers.folder, lambda: credentials(layers, environ), nothing)
+    return PromptContents(
+        bootstrap=tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS),
+        blocks=tuple(block for block in blocks if block.kind not in BOOTSTRAP_KINDS),
+        sections=sections,
+        problems=(*imports.problems, *text_problems, *oversize.problems, *_skill_problems(layers, reading)),
+        credentials=required,
+        grant=grant,
+        above=above,
+        imports=tuple(imports.followed),
+        waits_for=oversize.waits_for,
+        conditional=conditional,
+    )
+
+
+def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Iterator[Block]:
+    """The files with their imports in place, each real file once."""
+    waiting = {imports.real_path(file.path) for _, file in files}
     imports.included.update(waiting)
-    blocks = []
     for layer, file in files:
-        real = reading.real_path(file.path)
+        real = imports.real_path(file.path)
         if real not in waiting:
             continue
         waiting.remove(real)
-        pieces = expand(imports, layer, file.path, file.text or "", file.body)
+        pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
         if pieces:
-            blocks.append(Block(file.kind, layer, file.path, tuple(pieces)))
-    persona = tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS)
-    sections = (
-        _sections(layers, reading, imports)
-        if standing is None
-        else _all_sections(layers, reading, imports, standing)
-    )
-    conditional = tuple(_conditional(layers, imports))
-    for path in imports.dropped.difference(imports.texts, before):
-        reading.reads.pop(path, None)  # a text that is of no use is not kept in memory
-    reading.watch.update(imports.refused)
-    packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
-    texts = [(path, text) for path, text in imports.texts.items() if path not in packaged]
-    told = [problem for path, text in texts for problem in reading.remark(path, text, _text_problems)]
-    measure = functools.partial(
-        size.measure,
-        layers.effective,
-        (*blocks, *sections),
-        layers.skills,
-        lambda path: reading.read(path).text or "",
-        packaged=packaged,
-        load=load_vocabulary,
-    )
-    contain = functools.partial(reported, imports.problems, layers.folder)
-    long = contain(measure, size.Found((), None))
-    nothing: tuple[Credential, ...] = ()
-    known = contain(lambda: credentials(layers, environ), nothing)
-    problems = (*imports.problems, *told, *long.problems, *_skill_problems(layers, reading))
-    rest = tuple(blocks[len(persona) :])
-    found = tuple(imports.found)
-    return Contents(
-        persona, rest, sections, problems, known, standing, above, found, long.waits_for, conditional
-    )
+            yield Block(file.kind, layer, file.path, tuple(pieces))
 
 
 def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
@@ -150,7 +163,7 @@ def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
             if file.status != "conditional" or file.applies_to is None or real in in_prompt:
                 continue
             imports.included = {*in_prompt, real}
-            pieces = expand(imports, layer, file.path, file.text or "", file.body)
+            pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
             if pieces:
                 yield Conditional(Block(file.kind, layer, file.path, tuple(pieces)), file.applies_to)
     imports.included = set(in_prompt)
@@ -164,7 +177,7 @@ def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
         for file in layer.files
         if file.status == "loaded" and file.text is not None and file.kind in _PROMPT_ORDER
     ]
-    return sorted(files, key=lambda found: _PROMPT_ORDER[found[1].kind])
+    return sorted(files, key=lambda pair: _PROMPT_ORDER[pair[1].kind])
 
 
 _PROMPT_ORDER: dict[Kind, int] = {
@@ -188,7 +201,7 @@ def _text_problems(path: str, text: str) -> Iterator[Problem]:
 
 def _secret_problems(path: str, text: str) -> Iterator[Problem]:
     for span in _secrets.of(whole(text), secrets_in_text)[:MAX_SECRETS]:
-        yield Problem(path, span, "prompt.secret", Severity.WARNING, _LITERAL)
+        yield Problem(path, span, "prompt.secret", Severity.WARNING, message=_LITERAL)
 
 
 _LITERAL = (
@@ -198,22 +211,22 @@ _LITERAL = (
 
 
 def _all_sections(
-    layers: Layers, reading: Reading, imports: Imports, standing: Standing
-) -> tuple[Section, ...]:
+    layers: Layers, reading: Reading, imports: Imports, grant: AgentGrant
+) -> tuple[CustomSection, ...]:
     """The agent's own sections and those of the agents above it, each definition once."""
-    if standing.text is not None:
+    if grant.text is not None:
         return ()
-    above = standing.sections
+    above = grant.sections
     inherited = {imports.real_path(path) for path in set(paths_of(above))}
     imports.inherited.update(inherited)
     imports.included.update(inherited)
-    known = {(section.path, section.span) for section in above}
-    own = _sections(layers, reading, imports)
-    return (*(section for section in own if (section.path, section.span) not in known), *above)
+    places = {(section.path, section.span) for section in above}
+    sections = _sections(layers, reading, imports)
+    return (*(section for section in sections if (section.path, section.span) not in places), *above)
 
 
-def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Section, ...]:
-    found: list[Section] = []
+def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[CustomSection, ...]:
+    sections: list[CustomSection] = []
     nothing: list[Piece] = []
     named: dict[str, Provenance] = {}
     for index, value in enumerate(layers.effective.get("/context/sections") or ()):
@@ -225,14 +238,19 @@ def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Secti
         first = named.setdefault(" ".join(value["name"].split()), origin)
         if first.path != origin.path:  # two of one name in one file are reported with that file
             problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
-        look = functools.partial(_section_pieces, layers, imports, value, origin, problems)
+        look = functools.partial(_section_pieces, layers, imports, value, origin=origin, problems=problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
         if pieces:
-            priority = value.get("priority", DEFAULT_PRIORITY)
-            found.append(
-                Section(value["name"], priority, origin.layer, origin.path, origin.span, tuple(pieces))
+            section = CustomSection(
+                name=value["name"],
+                priority=value.get("priority", DEFAULT_PRIORITY),
+                layer=origin.layer,
+                path=origin.path,
+                span=origin.span,
+                pieces=tuple(pieces),
             )
-    return tuple(found)
+            sections.append(section)
+    return tuple(sections)
 
 
 def _origin(effective: Effective, pointer: str) -> Provenance | None:
@@ -247,7 +265,15 @@ def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Proble
     )
     related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
     severity = Severity.WARNING
-    return Problem(origin.path, _name_span(origin), "prompt.section-name", severity, message, None, related)
+    return Problem(
+        origin.path,
+        _name_span(origin),
+        "prompt.section-name",
+        severity,
+        message=message,
+        fix=None,
+        related=related,
+    )
 
 
 def _name_span(origin: Provenance) -> Span:
@@ -266,7 +292,7 @@ def _section_pieces(
         text = unix_lines(content).strip()
         if _secrets.of(whole(text), secrets_in_text):
             span = document.span((*origin.pointer, "content"))
-            problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, _LITERAL))
+            problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, message=_LITERAL))
         return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
     span = document.span((*origin.pointer, "file"))
     layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
@@ -276,23 +302,23 @@ def _section_pieces(
     if refusal is None and imports.real_path(path) in imports.included:
         message = "The section's file is left out: that file is in the prompt already. Remove the section."
         code = "prompt.section-file"
-        problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message))
+        problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message=message))
         return []
-    read = take(imports, layer, path) if refusal is None else Refusal("outside", refusal)
+    read = take(imports, layer, path) if refusal is None else ImportRefusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else "it does not exist"
-        read = Refusal("unreadable", f"{shown_path(path)} cannot be read: {why}")
-    if isinstance(read, Refusal) or read.text is None:
-        why = read.why if isinstance(read, Refusal) else ""
+        read = ImportRefusal("unreadable", f"{short_path(path)} cannot be read: {why}")
+    if isinstance(read, ImportRefusal) or read.text is None:
+        why = read.why if isinstance(read, ImportRefusal) else ""
         message = f"The section's file is left out: {why or 'the limit of a prompt is reached'}."
-        problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message))
+        problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message=message))
         return []
     imports.included.add(imports.real_path(path))
     return expand(imports, layer, path, read.text)
 
 
 # many folders have the files above them in common
-_secrets = Remembered[tuple[Span, ...]]()
+_secrets = TextMemo[tuple[Span, ...]]()
 
 
 def _has_file(layer: Layer, path: str) -> bool:
@@ -304,7 +330,7 @@ def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str |
     if impossible(name):
         return name, f"{fixes.quoted(name)} holds a character that no file name can hold. Correct it"
     if too_long(name):
-        return name, f"no file can have so long a name as {shown_name(name)}. Correct it"
+        return name, f"no file can have so long a name as {short_name(name)}. Correct it"
     if not layer.in_workspace:
         expanded = os.path.join(imports.user_home, name[2:]) if name.startswith("~/") else name
         base = layer.config_directory if layer.name == GLOBAL else layer.directory
@@ -312,5 +338,5 @@ def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str |
     path = os.path.normpath(os.path.join(layer.directory, name))
     inside = within(imports.real_path(path), imports.real_path(layer.tree))
     if os.path.isabs(name) or name.startswith("~/") or not inside:
-        return path, f"{shown_name(name)} is not beneath {shown_path(layer.tree)}"
+        return path, f"{short_name(name)} is not beneath {short_path(layer.tree)}"
     return path, None

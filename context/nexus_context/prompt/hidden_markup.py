@@ -51,7 +51,9 @@ def hidden_markup(path: str, text: str) -> Iterator[Problem]:
             f"Models read this {markup.noun}; people who look at the rendered page do not see it. Remove it "
             "unless it is meant for the model."
         )
-        yield Problem(path, markup.span, "prompt.hidden-markup", Severity.INFORMATION, message, fix)
+        yield Problem(
+            path, markup.span, "prompt.hidden-markup", Severity.INFORMATION, message=message, fix=fix
+        )
 
 
 def _markups(text: str) -> Iterator[_Markup]:

@@ -73,7 +73,7 @@ def hidden_text(path: str, text: str) -> Iterator[Problem]:
     for span in _runs(text):
         fix = Fix("Remove the hidden text", (Edit(span, ""),))
         message = _message(text[span.start : span.end])
-        yield Problem(path, span, "prompt.hidden-text", Severity.WARNING, message, fix)
+        yield Problem(path, span, "prompt.hidden-text", Severity.WARNING, message=message, fix=fix)
 
 
 @functools.lru_cache(maxsize=64)
@@ -82,14 +82,14 @@ def _runs(text: str) -> tuple[Span, ...]:
     suspects = _CONTROLS if text.isascii() else _HIDDEN
     if not _compiled(f"[{suspects}]").search(text):
         return ()
-    found: list[Span] = []
+    spans: list[Span] = []
     for match in _compiled(_RUN).finditer(text):
         start = _start(text, *match.span())
         if start < match.end() and not _needed(text, start, match.end()):
-            found.append(Span(start, match.end()))
-            if len(found) == MOST_RUNS:
+            spans.append(Span(start, match.end()))
+            if len(spans) == MOST_RUNS:
                 break
-    return tuple(found)
+    return tuple(spans)
 
 
 @functools.cache
@@ -103,9 +103,9 @@ def _start(text: str, start: int, end: int) -> int:
     if start == 0:
         return int(text[0] == "\ufeff")
     for pattern in (_PAIRS, _FLAGS):
-        known = _compiled(pattern).match(text, start - 1, end)
-        if known is not None:
-            return known.end()
+        match = _compiled(pattern).match(text, start - 1, end)
+        if match is not None:
+            return match.end()
     return start
 
 
@@ -137,19 +137,19 @@ def _is_one_of(characters: str, char: str) -> bool:
 
 
 def _message(run: str) -> str:
-    said = _said(run)
-    if said:
-        seen = f"People do not see it, models can read {fixes.as_json(said)}"
+    spelling = _spelling(run)
+    if spelling:
+        effect = f"People do not see it, models can read {fixes.as_json(spelling)}"
     elif _compiled(f"[{_CONTROLS}]").search(run):
-        seen = "Terminals act on it instead of showing it, models read it"
+        effect = "Terminals act on it instead of showing it, models read it"
     elif _compiled(f"[{_BIDI}]").search(run):
-        seen = "People see the text around it in another order than models read it"
+        effect = "People see the text around it in another order than models read it"
     else:
-        seen = "People do not see it, models do"
-    return f"Hidden text, {_names(run)}: {seen}. Remove it."
+        effect = "People do not see it, models do"
+    return f"Hidden text, {_names(run)}: {effect}. Remove it."
 
 
-def _said(run: str) -> str:
+def _spelling(run: str) -> str:
     """What tag characters and variation selectors spell, secrets covered; empty where that is no text."""
     tags = "".join(chr(ord(char) - 0xE0000) for char in run if 0xE0020 <= ord(char) <= 0xE007E)
     data = bytes(_selected(char) for char in run if _compiled(f"[{_SELECTORS}]").match(char))
@@ -157,11 +157,11 @@ def _said(run: str) -> str:
         spelt = data.decode() if len(data) > 1 else ""
     except UnicodeDecodeError:
         spelt = ""
-    said = tags + (spelt if spelt.isprintable() else "")
-    if not said.strip():
+    spelling = tags + (spelt if spelt.isprintable() else "")
+    if not spelling.strip():
         return ""
-    said = redact_prose(said[: 4 * MOST_SHOWN])
-    return said if len(said) <= MOST_SHOWN else said[: MOST_SHOWN - 1] + "…"
+    spelling = redact_prose(spelling[: 4 * MOST_SHOWN])
+    return spelling if len(spelling) <= MOST_SHOWN else spelling[: MOST_SHOWN - 1] + "…"
 
 
 def _selected(selector: str) -> int:
@@ -188,7 +188,7 @@ def _names(run: str) -> str:
     for char in dict.fromkeys(run):
         if not 0xE0000 <= ord(char) <= 0xE007F:
             count = run.count(char)
-            shown = f"U+{ord(char):04X} {name(char, _CONTROL_NAMES.get(char, 'unassigned'))}"
-            names.append(f"{shown} ({count} times)" if count > 1 else shown)
+            name_of_char = f"U+{ord(char):04X} {name(char, _CONTROL_NAMES.get(char, 'unassigned'))}"
+            names.append(f"{name_of_char} ({count} times)" if count > 1 else name_of_char)
     more = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

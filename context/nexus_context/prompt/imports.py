@@ -68,7 +68,7 @@ class Imports:
     `read` returns a file's text, unsaved text first; `user_home` is what `~` stands for. `included` are the
     real paths that are in the prompt, of them `inherited` those through another agent; `texts` is what was
     read for it, by path; `dropped` are paths that were read and not used, `refused` ones that are there and
-    must not be read; `found` are the imports that were followed, each after that of its importing file. All
+    must not be read; `followed` are the imports in the prompt, each after that of its importing file. All
     grow with each `expand`.
     """
 
@@ -82,14 +82,14 @@ class Imports:
         self.dropped: set[str] = set()
         self.refused: set[str] = set()
         self.problems: list[Problem] = []
-        self.found: list[Import] = []
+        self.followed: list[Import] = []
         self.lookups = 0
         self.steps = 0
         self.seen: dict[str, int] = {}  # characters of each file that was read
         self.spent = False
 
 
-class Refusal(NamedTuple):
+class ImportRefusal(NamedTuple):
     """Why a file is not included; no words where that was said before."""
 
     detail: str  # of the problem's code
@@ -119,24 +119,24 @@ def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | No
     imports.texts[path] = text
 
     def importer() -> _Importer:
-        return _Importer(path, text, layer, (imports.real_path(path),), body)
+        return _Importer(path, text, layer, (imports.real_path(path),), body=body)
 
     return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
 
-def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
+def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
     """Read a file for the prompt, on behalf of a layer that may name its path; or why it is left out."""
     real = imports.real_path(path)
     reason = _forbidden(imports, layer, path)
     if reason is not None:
         imports.refused.add(path)
-        return Refusal("refused", reason)
+        return ImportRefusal("refused", reason)
     if imports.spent:
-        return Refusal("limit", "")
+        return ImportRefusal("limit", "")
     read = imports.read(path)
     if read.real not in (None, real):  # what was decided of the path does not hold for this file
         imports.dropped.add(path)
-        return Refusal(
+        return ImportRefusal(
             "unreadable", "its path was changed while it was read. Save the file that names it again"
         )
     if read.text is None:
@@ -146,12 +146,12 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | Refusal:
         imports.spent = True
         imports.dropped.add(path)
         why = f"{MAX_FILES} files and {MAX_CHARACTERS:,} characters are read for one prompt. Import less"
-        return Refusal("limit", why)
+        return ImportRefusal("limit", why)
     # the file that was opened is looked at: another one may stand there by now
     must = layer.in_workspace and examined(path, strict=layer.strict)
     if must and (reason := trusted_read(read)):
         imports.dropped.add(path)
-        return Refusal("refused", f"it {reason}. Only your own files and root's are read there")
+        return ImportRefusal("refused", f"it {reason}. Only your own files and root's are read there")
     return read
 
 
@@ -171,12 +171,12 @@ def impossible(path: str) -> bool:
         return True
 
 
-def shown_name(name: str) -> str:
+def short_name(name: str) -> str:
     """A name as a message has it: of a long one the beginning and the end."""
     return _shortened(name, _SHOWN, _SHOWN_END)
 
 
-def shown_path(path: str) -> str:
+def short_path(path: str) -> str:
     """An absolute path as a message has it."""
     return _shortened(path, _PATH_SHOWN, _PATH_SHOWN_END)
 
@@ -189,9 +189,9 @@ def place_after(text: str, span: Span, end: int) -> int:
     line = _line(text, span, end)
     while _is_row(text, line):
         after = line.end + (2 if text.startswith("\r\n", line.end) else 1)
-        if after >= end or not _is_row(text, following := _line(text, Span(after, after), end)):
+        if after >= end or not _is_row(text, next_line := _line(text, Span(after, after), end)):
             break
-        line = following
+        line = next_line
     return line.end
 
 
@@ -227,7 +227,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
                 f"only the first {MAX_LOOKUPS} of a prompt are looked at, with {MAX_STEPS:,} names in their "
                 "paths. Import less"
             )
-            _report(imports, importer, token, "limit", why)
+            _report(imports, importer, token, "limit", message=why)
         if imports.spent:
             break
         imported = reported(
@@ -235,7 +235,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         )
         if imported is None:
             continue
-        imports.found.append(Import(path, token.span, imported.path))
+        imports.followed.append(Import(path, token.span, imported.path))
         line = _line(text, token.span, whole.end)
         if _is_alone(text, token.span, line):
             yield from _cut(path, text, Span(position, token.span.start))
@@ -300,23 +300,25 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
     real = imports.real_path(target)
     refusal = _repetition(imports, importer, real)
     read = refusal or take(imports, importer.layer, target)
-    if isinstance(read, Refusal):
+    if isinstance(read, ImportRefusal):
         if read.detail != "refused" or exists(target):
             _report(imports, importer, token, *read)
             return None
         read = FileRead(target, "missing", None)
     if read.status == "missing":
-        why = f"there is no file {shown_path(target)}. Create it or correct the path"
-        _report_if_meant(imports, importer, token, "missing", why)
+        why = f"there is no file {short_path(target)}. Create it or correct the path"
+        _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     if read.text is None or read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else read.status
-        _report(imports, importer, token, "unreadable", f"{shown_path(target)} cannot be included: {why}")
+        _report(
+            imports, importer, token, "unreadable", message=f"{short_path(target)} cannot be included: {why}"
+        )
         return None
     if len(importer.stack) > MAX_DEPTH:
         imports.dropped.add(target)
         why = f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top"
-        _report(imports, importer, token, "depth", why)
+        _report(imports, importer, token, "depth", message=why)
         return None
     imports.included.add(real)
     imports.texts[target] = read.text
@@ -328,28 +330,28 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     name = token.name
     if _ADDRESS in name:
         why = "it is an address, and only files can be imported. Copy its text into a file"
-        _report_if_meant(imports, importer, token, "missing", why)
+        _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     if too_long(name):
         why = f"no file can have so long a name: it has {len(name):,} characters. Correct the path"
-        _report_if_meant(imports, importer, token, "missing", why)
+        _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     if impossible(name):
         why = "it holds a character that no file name can hold. Correct the path"
-        _report_if_meant(imports, importer, token, "missing", why)
+        _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     root = importer.layer.tree if importer.layer.in_workspace else None
     home_relative = name.startswith("~/")
     if home_relative or os.path.isabs(name):
         if root is not None:
             hint = "only the global layer may use `~` and absolute paths. Use a path relative to this file"
-            _report_if_meant(imports, importer, token, "outside", hint)
+            _report_if_meant(imports, importer, token, "outside", message=hint)
             return None
         return os.path.normpath(os.path.join(imports.user_home, name[2:]) if home_relative else name)
     target = os.path.normpath(os.path.join(os.path.dirname(importer.path), name))
     if root is not None and not within(imports.real_path(target), imports.real_path(root)):
-        hint = f"it leads out of {shown_path(root)}. Import files beneath that directory only"
-        _report_if_meant(imports, importer, token, "outside", hint)
+        hint = f"it leads out of {short_path(root)}. Import files beneath that directory only"
+        _report_if_meant(imports, importer, token, "outside", message=hint)
         return None
     return target
 
@@ -365,37 +367,39 @@ def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
     if hidden or name.startswith("."):
         first, allowed = (*hidden, name)[0], ", ".join(ASSISTANT_DIRECTORIES)
         return (
-            f"{shown_name(first)} is hidden, and of hidden directories only {allowed} are read. Move the text"
+            f"{short_name(first)} is hidden, and of hidden directories only {allowed} are read. Move the text"
         )
     if not name.lower().endswith(_TEXT_SUFFIXES):
         return f"a workspace imports only files that end in {', '.join(_TEXT_SUFFIXES)}. Copy its text there"
     return None
 
 
-def _repetition(imports: Imports, importer: _Importer, real: str) -> Refusal | None:
+def _repetition(imports: Imports, importer: _Importer, real: str) -> ImportRefusal | None:
     if real in importer.stack:
         why = "that file imports this one, so it is not included again. Remove one of the two imports"
-        return Refusal("cycle", why)
+        return ImportRefusal("cycle", why)
     if real in imports.inherited:
-        return Refusal("repeated", "")
+        return ImportRefusal("repeated", "")
     if real in imports.included:
         why = "that file is in the prompt already and is not included twice. Remove this import"
-        return Refusal("repeated", why)
+        return ImportRefusal("repeated", why)
     return None
 
 
 def _report_if_meant(imports: Imports, importer: _Importer, token: _Token, detail: str, message: str) -> None:
     name = token.name
     if name.startswith(("./", "../", "~/")) or name.lower().endswith(_TEXT_SUFFIXES):
-        _report(imports, importer, token, detail, message)
+        _report(imports, importer, token, detail, message=message)
 
 
 def _report(imports: Imports, importer: _Importer, token: _Token, detail: str, message: str) -> None:
     if not message:
         return
     severity = Severity.INFORMATION if detail == "repeated" else Severity.WARNING
-    name = shown_name(token.name)
+    name = short_name(token.name)
     if _ADDRESS in token.name:  # it may hold a password
         name = redact_prose(name)
     text = f"Import @{name} is left out: {message}."
-    imports.problems.append(Problem(importer.path, token.span, f"prompt.import-{detail}", severity, text))
+    imports.problems.append(
+        Problem(importer.path, token.span, f"prompt.import-{detail}", severity, message=text)
+    )

@@ -15,42 +15,40 @@ import msgspec
 from nexus_context.layers.bootstrap import agent_file, is_blank
 from nexus_context.layers.model import Kind, Layer, LayerFile
 from nexus_context.layers.walk import RealPath
-from nexus_context.prompt.blocks import WORKER, Generation, Standing, blocks_of, paths_of
+from nexus_context.prompt.blocks import WORKER, AgentGrant, Generation, blocks_of, paths_of
 
 IDENTITY: tuple[Kind, ...] = ("agent", "soul", "identity")
 """Kinds of files that say who an agent is."""
 
-Found = list[tuple[Layer, LayerFile]]
+PromptFiles = list[tuple[Layer, LayerFile]]
 
 
 def divided(
-    files: Found, standing: Standing, real_path: RealPath
-) -> tuple[Found, tuple[Generation, ...], set[str]]:
+    files: PromptFiles, grant: AgentGrant, real_path: RealPath
+) -> tuple[PromptFiles, tuple[Generation, ...], set[str]]:
     """Of an agent's files those that are new, what stays of those above, and the real paths of that."""
-    if standing.text is not None:
+    if grant.text is not None:
         return [], (), set()
-    loaded = _real_paths(standing.above, real_path)
-    own = [
-        (layer, file)
-        for layer, file in files
-        if _counts(file, standing) and real_path(file.path) not in loaded
+    loaded = _real_paths(grant.above, real_path)
+    new_files = [
+        (layer, file) for layer, file in files if _counts(file, grant) and real_path(file.path) not in loaded
     ]
-    replaced = {file.kind for _, file in own if file.kind in IDENTITY and not is_blank(file)}
+    replaced = {file.kind for _, file in new_files if file.kind in IDENTITY and not is_blank(file)}
     if not replaced:
-        return own, standing.above, loaded
-    above = tuple(_without(generation, replaced) for generation in standing.above)
-    return own, above, _real_paths(above, real_path)
+        return new_files, grant.above, loaded
+    above = tuple(_without(generation, replaced) for generation in grant.above)
+    return new_files, above, _real_paths(above, real_path)
 
 
-def _counts(file: LayerFile, standing: Standing) -> bool:
-    if standing.role != WORKER or file.kind not in IDENTITY or not standing.above:
+def _counts(file: LayerFile, grant: AgentGrant) -> bool:
+    if grant.role != WORKER or file.kind not in IDENTITY or not grant.above:
         return True
-    return os.path.basename(file.path) == agent_file(standing.agent)
+    return os.path.basename(file.path) == agent_file(grant.agent)
 
 
 def _without(generation: Generation, kinds: set[Kind]) -> Generation:
-    kept = tuple(block for block in generation.bootstrap if block.kind not in kinds)
-    return msgspec.structs.replace(generation, bootstrap=kept)
+    blocks = tuple(block for block in generation.bootstrap if block.kind not in kinds)
+    return msgspec.structs.replace(generation, bootstrap=blocks)
 
 
 def _real_paths(generations: tuple[Generation, ...], real_path: RealPath) -> set[str]:

@@ -87,16 +87,16 @@ def _spans_between(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _spans(runs: Sequence[tuple[int, int]]) -> list[Span]:
     """The code spans of one paragraph, by its runs of backticks."""
-    following = [0] * len(runs)  # the next run of the same length; 0: there is none
+    next_run = [0] * len(runs)  # the next run of the same length; 0: there is none
     of_length: dict[int, int] = {}
     for index in range(len(runs) - 1, -1, -1):
         start, end = runs[index]
-        following[index] = of_length.get(end - start, 0)
+        next_run[index] = of_length.get(end - start, 0)
         of_length[end - start] = index
     spans: list[Span] = []
     index = 0
     while index < len(runs):
-        closing = following[index]
+        closing = next_run[index]
         if closing:
             spans.append(Span(runs[index][0], runs[closing][1]))
             index = closing

@@ -18,7 +18,7 @@ MOST = 4096  # entries of a generation, about 400 bytes each
 _Value = TypeVar("_Value")
 
 
-class Part(NamedTuple):
+class TextSlice(NamedTuple):
     """A part of a text. It is cut out only where it is looked at: a text keeps its hash, a part has none."""
 
     text: str
@@ -29,19 +29,19 @@ class Part(NamedTuple):
         return self.text[self.span.start : self.span.end]
 
 
-def whole(text: str) -> Part:
+def whole(text: str) -> TextSlice:
     """All of a text."""
-    return Part(text, Span(0, len(text)))
+    return TextSlice(text, Span(0, len(text)))
 
 
-class Remembered(Generic[_Value]):
+class TextMemo(Generic[_Value]):
     """Values of parts of texts."""
 
     def __init__(self) -> None:
         self._young: dict[Hashable, _Value] = {}
         self._old: dict[Hashable, _Value] = {}
 
-    def of(self, part: Part, look: Callable[[str], _Value], by: Hashable = None) -> _Value:
+    def of(self, part: TextSlice, look: Callable[[str], _Value], by: Hashable = None) -> _Value:
         """`look(part.cut())`, from memory if it was worked out lately; `by` is what else it depends on."""
         key = (hash(part.text), len(part.text), part.span, by)
         young = self._young

@@ -17,8 +17,8 @@ from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
 from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections, tool_summary
 from nexus_context.prompt.environment import Environment
-from nexus_context.prompt.gather import Contents
-from nexus_context.prompt.sections import Facts, Part
+from nexus_context.prompt.gather import PromptContents
+from nexus_context.prompt.sections import NO_FACTS, Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
 OWN = 20_000  # of an agent below others: before everything that it has from them
@@ -64,7 +64,9 @@ class Prompt(msgspec.Struct, frozen=True):
     fragments: tuple[Fragment, ...]
 
 
-def render(layers: Layers, contents: Contents, *, environment: Environment, facts: Facts = Facts()) -> Prompt:  # noqa: B008 (frozen)
+def render(
+    layers: Layers, contents: PromptContents, *, environment: Environment, facts: Facts = NO_FACTS
+) -> Prompt:
     """The prompt of the layers. The date is in it only with `datetime.placement = system`.
 
     Raises RequestError for a skill that is to be activated and cannot be.
@@ -76,7 +78,7 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         sections.mcp_servers(layers.servers),
     ]
     base = agent_sections.folder_files(contents)
-    found = [
+    weighted = [
         *((OWN, group) for group in agent_sections.configurations(contents)),
         (AGENT, sections.bootstrap(base, "agent")),
         (PERSONA, sections.bootstrap(base, "soul", "identity", "user-identity")),
@@ -87,13 +89,13 @@ def render(layers: Layers, contents: Contents, *, environment: Environment, fact
         (TOOLS, tool_summary.section(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
-        (ROLE, agent_sections.role(contents.standing)),
+        (ROLE, agent_sections.role(contents.grant)),
         (DATE, sections.date(effective, facts.now)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]
-    found.sort(key=lambda section: -section[0])
+    weighted.sort(key=lambda section: -section[0])
     separator = unix_lines(str(effective.get("/context/section_separator")))
-    return tiled(sections.glued((parts for _, parts in found), separator))
+    return tiled(sections.glued((parts for _, parts in weighted), separator))
 
 
 def tiled(parts: Sequence[Part]) -> Prompt:
@@ -102,13 +104,14 @@ def tiled(parts: Sequence[Part]) -> Prompt:
     texts: list[str] = []
     start = 0
     for section, layer, title, pieces in parts:
-        label = (section, layer, title)
         for text, path, source, verbatim in pieces:
             if not text:
                 continue
             end = start + len(text)
             before = fragments[-1] if fragments else None
-            fragment = Fragment(*label, Span(start, end), path, source, verbatim)
+            fragment = Fragment(
+                section, layer, title, Span(start, end), path=path, source=source, verbatim=verbatim
+            )
             joined = _joined(before, fragment) if before is not None and before.path == path else None
             if joined is None:
                 fragments.append(fragment)
@@ -174,7 +177,15 @@ def _joined(before: Fragment, after: Fragment) -> Fragment | None:
     elif after.verbatim or source != after.source:
         return None
     span = Span(before.span.start, after.span.end)
-    return Fragment(after.section, after.layer, after.title, span, after.path, source, after.verbatim)
+    return Fragment(
+        section=after.section,
+        layer=after.layer,
+        title=after.title,
+        span=span,
+        path=after.path,
+        source=source,
+        verbatim=after.verbatim,
+    )
 
 
 def _skip(text: str, source: Span, distance: int) -> int:

@@ -15,9 +15,9 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Span
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
-from nexus_context.prompt.blocks import Block, Generation, Section
+from nexus_context.prompt.blocks import Block, CustomSection, Generation
 from nexus_context.prompt.environment import Environment, one_line
-from nexus_context.prompt.gather import Contents
+from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
 
 SHIPPED = "(shipped)"
@@ -27,8 +27,8 @@ SHIPPED = "(shipped)"
 class Facts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
-    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills` are
-    names of those that are activated. `tools` are the request's, by name and description.
+    `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
+    match. `skills` names the active ones. `tools` are the request's, by name and description.
     """
 
     model: str | None = None
@@ -39,6 +39,9 @@ class Facts(msgspec.Struct, frozen=True):
     skill_filter: tuple[str, ...] | None = None
     skills: tuple[str, ...] = ()
     tools: tuple[tuple[str, str], ...] = ()
+
+
+NO_FACTS = Facts()
 
 
 class Part(NamedTuple):
@@ -65,7 +68,7 @@ def glued(groups: Iterable[list[Part]], separator: str) -> list[Part]:
     return parts
 
 
-def layered(contents: Contents | Generation) -> list[Part]:
+def layered(contents: PromptContents | Generation) -> list[Part]:
     """`# System Configuration` and the files of each layer under the layer's heading."""
     groups: list[list[Part]] = []
     for _, blocks in groupby(contents.blocks, key=lambda block: id(block.layer)):
@@ -77,7 +80,7 @@ def layered(contents: Contents | Generation) -> list[Part]:
     return glued([[heading], *groups], "\n\n")
 
 
-def bootstrap(contents: Contents | Generation, *kinds: Kind) -> list[Part]:
+def bootstrap(contents: PromptContents | Generation, *kinds: Kind) -> list[Part]:
     """The bootstrap files of some kinds, each under its heading; nothing of kinds that no layer has."""
     return glued((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
@@ -144,19 +147,19 @@ def date(effective: Effective, now: datetime | None) -> list[Part]:
     return [Part("date", None, "Date", texts.fill("date", {"date": _plain(day)}))]
 
 
-def custom(section: Section) -> list[Part]:
+def custom(section: CustomSection) -> list[Part]:
     """A section of the user's own."""
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})
     pieces = texts.retraced(filled, "custom", section.path, Span(section.span.start, section.span.start))
-    return by_file("custom", section.layer, section.name, section.path, pieces)
+    return by_file("custom", section.layer, section.name, section.path, pieces=pieces)
 
 
 def _block(block: Block, *, headed: bool) -> list[Part]:
     path, layer = block.path, block.layer
     text, title = _heading(layer, path)
     pieces = [*text, Piece("\n", path), *sourced(block)] if headed else sourced(block)
-    return by_file("layers", layer.name, title, path, pieces)
+    return by_file("layers", layer.name, title, path, pieces=pieces)
 
 
 def bootstrap_file(block: Block) -> list[Part]:
@@ -165,13 +168,13 @@ def bootstrap_file(block: Block) -> list[Part]:
     heading = texts.retraced(texts.fill(name, {}), name, block.path)
     title = texts.text(name).lstrip("# ")
     pieces = [*heading, Piece("\n", block.path), *sourced(block)]
-    return by_file(block.kind, block.layer.name, title, block.path, pieces)
+    return by_file(block.kind, block.layer.name, title, block.path, pieces=pieces)
 
 
 def sourced(block: Block) -> list[Piece]:
     """The text of a file after a line that says where it stands, or that it comes with Nexus."""
-    shown = SHIPPED if block.layer.name == DEFAULTS else _shown(block.path)
-    path = [Piece(shown, block.path)]
+    location = SHIPPED if block.layer.name == DEFAULTS else _one_line(block.path)
+    path = [Piece(location, block.path)]
     filled = texts.fill("source", {"path": path, "content": block.pieces})
     return texts.retraced(filled, "source", block.path)
 
@@ -196,8 +199,8 @@ def by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Pi
     parts = []
     for origin, run in groupby(pieces, key=lambda piece: piece.path):
         foreign = origin is not None and origin != path and not origin.startswith(str(texts.DIRECTORY))
-        shown = f"{title}: {os.path.basename(str(origin))}" if foreign else title
-        parts.append(Part(section, layer, shown, list(run)))
+        part_title = f"{title}: {os.path.basename(str(origin))}" if foreign else title
+        parts.append(Part(section, layer, part_title, list(run)))
     if pieces and pieces[-1].path != path:
         end = max((piece.source.end for piece in pieces if piece.path == path), default=0)
         parts.append(Part(section, layer, title, [Piece("", path, Span(end, end))]))
@@ -215,10 +218,10 @@ def _setting(effective: Effective, pointer: str | None, value: object) -> list[P
 
 
 def _plain(value: str | None) -> list[Piece] | None:
-    return None if value is None else [Piece(_shown(value))]
+    return None if value is None else [Piece(_one_line(value))]
 
 
-def _shown(value: str) -> str:
+def _one_line(value: str) -> str:
     """A value on one line; a path keeps its blanks."""
     return value.replace("\r", " ").replace("\n", " ")
 

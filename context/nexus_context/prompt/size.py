@@ -19,8 +19,8 @@ from typing import NamedTuple
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import LayerSkill
-from nexus_context.prompt.blocks import Block, Section
-from nexus_context.prompt.memo import Part, Remembered, whole
+from nexus_context.prompt.blocks import Block, CustomSection
+from nexus_context.prompt.memo import TextMemo, TextSlice, whole
 from nexus_context.prompt.texts import text as sentence
 from nexus_context.skills import Skill
 from nexus_context.tokens import SimpleTokenCounter, TokenCounter, counter_for, is_loaded
@@ -33,7 +33,7 @@ PROMPT_SHARE = 0.25
 _WORDS = re.compile("[a-z]{3,}")
 
 
-class Found(NamedTuple):
+class OversizeReport(NamedTuple):
     """What is too long. `waits_for` is an encoding that has to be loaded before all can be told."""
 
     problems: tuple[Problem, ...]
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 
 def measure(
     effective: Effective,
-    blocks: Iterable[Block | Section],
+    blocks: Iterable[Block | CustomSection],
     skills: Sequence[LayerSkill],
-    read: Callable[[str], str],
     *,
+    read: Callable[[str], str],
     packaged: Collection[str],
     load: bool,
-) -> Found:
+) -> OversizeReport:
     """A warning for each file that takes too much of the window, or for all of them together.
 
     `read` returns the text of a skill's file; `packaged` are paths that no user can shorten. `load`: a
@@ -56,7 +56,7 @@ def measure(
     """
     scale = _Scale(effective, load=load)
     files = _by_file(blocks, packaged)
-    return Found((*_prompt(scale, files, skills), *_bodies(scale, skills, read)), scale.waits_for)
+    return OversizeReport((*_prompt(scale, files, skills), *_bodies(scale, skills, read)), scale.waits_for)
 
 
 class _Amount(NamedTuple):
@@ -89,7 +89,7 @@ class _Scale:
         self._encoding, self._factor = limits.encoding, limits.factor
         self._load = load
 
-    def too_much(self, texts: Collection[Part], share: float) -> _Amount | None:
+    def too_much(self, texts: Collection[TextSlice], share: float) -> _Amount | None:
         """The tokens of some texts, if they are that share of the window or more, as far as can be told."""
         least = self.window * share
         if sum(map(_length, texts)) * self._factor < least:
@@ -107,7 +107,7 @@ class _Scale:
         return _Amount(tokens, exact, self.window) if tokens >= least else None
 
 
-def _by_file(blocks: Iterable[Block | Section], packaged: Collection[str]) -> dict[str, Part]:
+def _by_file(blocks: Iterable[Block | CustomSection], packaged: Collection[str]) -> dict[str, TextSlice]:
     """The text that each file brings."""
     parts: dict[str, list[str]] = {}
     for block in blocks:
@@ -117,20 +117,20 @@ def _by_file(blocks: Iterable[Block | Section], packaged: Collection[str]) -> di
     return {path: whole("".join(texts)) for path, texts in parts.items()}
 
 
-def _prompt(scale: _Scale, files: Mapping[str, Part], skills: Sequence[LayerSkill]) -> Iterator[Problem]:
+def _prompt(scale: _Scale, files: Mapping[str, TextSlice], skills: Sequence[LayerSkill]) -> Iterator[Problem]:
     """What is said of the files and of the skills' descriptions, which are in every request."""
-    found = False
+    is_reported = False
     for path, text in files.items():
         if amount := scale.too_much([text], FILE_SHARE):
-            found = True
+            is_reported = True
             yield _problem(path, Span(0, 0), _FILE.format(os.path.basename(path), amount, amount.share))
     index = whole("\n".join(_row(one.skill) for one in skills))
     if amount := scale.too_much([index], FILE_SHARE):
-        found = True
+        is_reported = True
         longest = max((one.skill for one in skills), key=lambda skill: len(skill.description))
-        told = _INDEX.format(f"{len(skills):,}", amount, amount.share)
-        yield _problem(longest.path, longest.description_span, told)
-    if files and not found and (amount := scale.too_much([*files.values(), index], PROMPT_SHARE)):
+        message = _INDEX.format(f"{len(skills):,}", amount, amount.share)
+        yield _problem(longest.path, longest.description_span, message)
+    if files and not is_reported and (amount := scale.too_much([*files.values(), index], PROMPT_SHARE)):
         what = f"{len(files):,} files of the prompt"
         what += f" and the descriptions of {len(skills):,} skills" if skills else ""
         longest_file = max(files, key=lambda path: len(files[path].text))
@@ -141,16 +141,16 @@ def _bodies(scale: _Scale, skills: Sequence[LayerSkill], read: Callable[[str], s
     """What is said of the skills' own texts."""
     for one in skills:
         skill = one.skill
-        if amount := scale.too_much([Part(read(skill.path), skill.body)], FILE_SHARE):
-            told = _BODY.format(skill.name, amount, amount.share)
-            yield _problem(skill.path, Span(skill.body.start, skill.body.start), told)
+        if amount := scale.too_much([TextSlice(read(skill.path), skill.body)], FILE_SHARE):
+            message = _BODY.format(skill.name, amount, amount.share)
+            yield _problem(skill.path, Span(skill.body.start, skill.body.start), message)
 
 
 def _row(skill: Skill) -> str:
     return sentence("skill_row").format(name=skill.name, description=skill.description, path=skill.path)
 
 
-def _length(part: Part) -> int:
+def _length(part: TextSlice) -> int:
     """The bytes of a part."""
     if part.text.isascii():
         return part.span.end - part.span.start
@@ -166,19 +166,19 @@ def _most(text: str) -> float:
     return _bytes(text) - sum(map(len, _WORDS.findall(text))) / 3
 
 
-def _count(counter: TokenCounter, part: Part) -> int:
+def _count(counter: TokenCounter, part: TextSlice) -> int:
     return _counts.of(part, counter.count, counter)
 
 
 _BY_CHARACTERS = SimpleTokenCounter()
 
-_lengths = Remembered[int]()
-_ceilings = Remembered[float]()
-_counts = Remembered[int]()
+_lengths = TextMemo[int]()
+_ceilings = TextMemo[float]()
+_counts = TextMemo[int]()
 
 
 def _problem(path: str, span: Span, message: str) -> Problem:
-    return Problem(path, span, "prompt.size", Severity.WARNING, message)
+    return Problem(path, span, "prompt.size", Severity.WARNING, message=message)
 
 
 _FILE = (

@@ -28,27 +28,27 @@ def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
         return ()
     if facts.skill_filter is None:
         return layers.skills
-    wanted = Patterns(facts.skill_filter)
-    return tuple(one for one in layers.skills if wanted.matches(one.skill.name))
+    patterns = Patterns(facts.skill_filter)
+    return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
 
 
 def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     """The skills that the request activates; RequestError for a name that no skill has which it may use."""
     if facts.skip_skills:
         return ()
-    known = offered(layers, facts)
-    names = [one.skill.name for one in known]
+    skills = offered(layers, facts)
+    names = [one.skill.name for one in skills]
     for name in facts.skills:
         if name not in names:
             raise RequestError(_unknown(name, names), code="unknown-skill")
-    return tuple(one for one in known if one.skill.name in facts.skills)
+    return tuple(one for one in skills if one.skill.name in facts.skills)
 
 
 def section(layers: Layers, facts: Facts) -> list[Part]:
     """The index and the texts of the active skills; nothing where no skill is offered."""
-    known = offered(layers, facts)
+    skills = offered(layers, facts)
     active = bodies(layers, activated(layers, facts))
-    return glued([_index(known), active], "\n\n") if known else []
+    return glued([_index(skills), active], "\n\n") if skills else []
 
 
 def bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
@@ -56,10 +56,10 @@ def bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     return glued((_body(layers, one) for one in skills), "\n\n")
 
 
-def _index(known: Sequence[LayerSkill]) -> list[Part]:
+def _index(skills: Sequence[LayerSkill]) -> list[Part]:
     """The list, a part for each skill."""
     heading = Part(SECTION, None, "Skills", texts.fill("skills", {}))
-    return glued([[heading], glued(([_row(one)] for one in known), "\n")], "\n\n")
+    return glued([[heading], glued(([_row(one)] for one in skills), "\n")], "\n\n")
 
 
 def _row(one: LayerSkill) -> Part:
@@ -82,12 +82,12 @@ def _body(layers: Layers, one: LayerSkill) -> list[Part]:
     body = texts.fill("source", {"path": path, "content": [texts.cut(skill.path, content, span)]})
     pieces = [*heading, Piece("\n", skill.path), *texts.retraced(body, "source", skill.path)]
     if skill.allowed_tools:
-        told = texts.text("skill_tools").format(tools=", ".join(skill.allowed_tools))
-        pieces.append(Piece(f"\n\n{told}", skill.path, skill.tools_span))
+        sentence = texts.text("skill_tools").format(tools=", ".join(skill.allowed_tools))
+        pieces.append(Piece(f"\n\n{sentence}", skill.path, skill.tools_span))
     if skill.examples:
         rows = "\n".join(f"- {example}" for example in skill.examples)
-        told = texts.text("skill_examples").format(rows=rows)
-        pieces.append(Piece(f"\n\n{told}", skill.path, skill.examples_span))
+        sentence = texts.text("skill_examples").format(rows=rows)
+        pieces.append(Piece(f"\n\n{sentence}", skill.path, skill.examples_span))
     return [Part(SECTION, one.layer, skill.name, pieces)]
 
 
@@ -100,5 +100,5 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     near = fixes.meant(name, names)
     if near is not None:
         return f"There is no skill {fixes.quoted(name)}; did you mean {near}?"
-    shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-    return f"There is no skill {fixes.quoted(name)}. Skills that this request may use: {shown or 'none'}."
+    listed = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return f"There is no skill {fixes.quoted(name)}. Skills that this request may use: {listed or 'none'}."

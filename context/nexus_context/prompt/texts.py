@@ -88,8 +88,8 @@ def fill(name: str, values: Values) -> list[Piece]:
 
 def retraced(pieces: Iterable[Piece], name: str, path: str, source: Span = NOWHERE) -> list[Piece]:
     """The pieces, with what stands in `texts/<name>.md` traced to a place in the user's own file instead."""
-    own = _load(name).path
-    return [Piece(piece.text, path, source) if piece.path == own else piece for piece in pieces]
+    text_path = _load(name).path
+    return [Piece(piece.text, path, source) if piece.path == text_path else piece for piece in pieces]
 
 
 def cut(path: str, content: str, span: Span) -> Piece:
@@ -120,8 +120,8 @@ def moment(now: datetime, settings: Mapping[str, Any]) -> dict[str, str]:
     offset = local.strftime("%z")
     zone = settings.get("timezone") or "local"
     zone = f"UTC{offset[:3]}:{offset[3:5]}" if zone == "local" and offset else zone
-    shown = _TIME_PART.sub(lambda part: local.strftime(_DIRECTIVES[part[0]]), pattern)
-    return {"moment": shown, "date": f"{local:%Y-%m-%d}", "zone": zone}
+    formatted = _TIME_PART.sub(lambda part: local.strftime(_DIRECTIVES[part[0]]), pattern)
+    return {"moment": formatted, "date": f"{local:%Y-%m-%d}", "zone": zone}
 
 
 def _in_zone(now: datetime, name: str | None) -> datetime:

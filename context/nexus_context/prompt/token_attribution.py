@@ -92,12 +92,12 @@ def part_of(fragment: Fragment) -> PromptPart:
 
 def _in_proportion(prompt: Prompt, units: tuple[int, ...], rest: int) -> Iterator[tuple[int, int]]:
     """Shares of `rest` for the fragments of no layer, by their units; without any, for the last fragment."""
-    own = [index for index, one in enumerate(prompt.fragments) if one.layer is None and units[index]]
-    whole = sum(units[index] for index in own)
+    indexes = [index for index, one in enumerate(prompt.fragments) if one.layer is None and units[index]]
+    whole = sum(units[index] for index in indexes)
     before = 0
-    for index in own:
+    for index in indexes:
         after = before + units[index]
         yield index, rest * after // whole - rest * before // whole
         before = after
-    if not own and prompt.fragments:
+    if not indexes and prompt.fragments:
         yield len(prompt.fragments) - 1, rest

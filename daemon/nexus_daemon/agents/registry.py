@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool
-from nexus_context.agents.agent import Wanted
+from nexus_context.agents.agent import AgentSpec
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import LiveAgent, NewAgent
 from nexus_context.snapshot import LoadInputs, Snapshot
@@ -335,7 +335,7 @@ class Agents:
     def _bring_back(self, row: LiveAgent, done: _Done) -> None:
         self._numbers[row.name] = row.number
         try:
-            wanted = msgspec.convert(row.wanted, Wanted)
+            wanted = msgspec.convert(row.wanted, AgentSpec)
             self._pool.restore(msgspec.structs.replace(wanted, id=row.name, parent=row.parent))
         except (RequestError, msgspec.ValidationError) as error:  # one holds up no other
             logger.warning("the agent %s is not brought back: %s", row.name, error)
@@ -346,7 +346,7 @@ class Agents:
         agent = self._pool.spawn(**asked)
         above = None if agent.parent is None or agent.parent.id == MAIN else agent.parent.id
         try:
-            wanted = msgspec.to_builtins(msgspec.structs.replace(agent.wanted, folder=self._place(agent)))
+            wanted = msgspec.to_builtins(msgspec.structs.replace(agent.spec, folder=self._place(agent)))
             self._numbers[agent.id] = self._ledger.start_agent(NewAgent(agent.id, above, wanted, MAX_AGENTS))
         except BaseException:
             self._pool.dispose(agent.id)

@@ -67,7 +67,7 @@ async def agent_get(client: "Client", params: protocol.AgentParams) -> protocol.
     return protocol.AgentDetails(
         **{name: getattr(info, name) for name in info.__struct_fields__},
         model=agent.model,
-        system_prompt=agent.wanted.system_prompt,
+        system_prompt=agent.spec.system_prompt,
         tools=list(agent.tools[-1]) if agent.tools else None,
         permissions={"level": may.level, "allow": list(may.allow), "deny": list(may.deny)},
         parameters=agent.parameters,

@@ -8,7 +8,7 @@ from nexus_context.config import merge
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
-from nexus_context.memory.item import Item
+from nexus_context.memory.item import MemoryItem
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
@@ -26,7 +26,7 @@ def measure(
     conversation: Conversation,
     locate: Locator,
     request: assembly.Request,
-    memory: Sequence[Item] = (),
+    memory: Sequence[MemoryItem] = (),
 ) -> tuple[protocol.TokenUsage, float]:
     """Usage, and how full the context is before anything is cut, in percent."""
     found = assembly.measure(snapshot, conversation.manager, request=request, now=_now(), memory=memory)

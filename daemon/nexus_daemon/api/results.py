@@ -84,7 +84,7 @@ def assembled(
     `positions` are those of the conversation's messages.
     """
     event = (params.event or {}).get("id")
-    standing = snapshot.contents.standing
+    grant = snapshot.contents.grant
     return protocol.AssembledContext(
         revision=snapshot.revision,
         workspace_folder=folder,
@@ -101,7 +101,7 @@ def assembled(
         token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",
-        role="unified" if standing is None else standing.role,
+        role="unified" if grant is None else grant.role,
         workspace_path=context.workspace_path,
         metadata=metadata,
         problems=problems(locate, snapshot.problems),

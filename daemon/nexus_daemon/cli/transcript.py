@@ -100,7 +100,7 @@ def with_prompt(snapshot: Snapshot, text: str, model: str | None) -> Snapshot:
     effective = snapshot.effective
     changed = msgspec.structs.replace(effective, values=deep_merge(effective.values, values))
     layers = msgspec.structs.replace(snapshot.layers, effective=changed)
-    return msgspec.structs.replace(snapshot, layers=layers, prompt=Prompt(text, fragments), given=True)
+    return msgspec.structs.replace(snapshot, layers=layers, prompt=Prompt(text, fragments), is_fixed=True)
 
 
 def print_sent(opened: Opened, made: assembly.AssembledContext, target: float, counter: TokenCounter) -> None:

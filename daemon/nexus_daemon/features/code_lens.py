@@ -21,7 +21,7 @@ from nexus_context.budget import usage
 from nexus_context.errors import Span
 from nexus_context.layers.model import LayerFile
 from nexus_context.layers.walk import ASSISTANT_DIRECTORIES
-from nexus_context.prompt.file_parts import Placed, alone, counted_shares, placed
+from nexus_context.prompt.file_parts import PlacedFile, alone, counted_shares, placed
 from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.tokens import TokenCounter
 from nexus_daemon.lsp.convert import Locator
@@ -129,7 +129,7 @@ def _place_of(snapshot: "Snapshot", path: str) -> Span | None:
     return Span(own[0].span.start, last.span.end)
 
 
-def _of_sent(snapshot: "Snapshot", path: str, where: Placed | None, counter: TokenCounter) -> str:
+def _of_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, counter: TokenCounter) -> str:
     """What a file takes of each request, with what it imports."""
     by_path = tokens_by_path(snapshot.prompt, counter)
     imported = sum(by_path.get(each, 0) for each in where.through) if where is not None else 0

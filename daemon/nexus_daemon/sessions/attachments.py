@@ -22,7 +22,7 @@ from nexus_context.errors import Span
 from nexus_context.files import PROMPT_LIMIT, RealFiles, read_text, real_path
 from nexus_context.layers.text_reader import forbidden_link
 from nexus_context.layers.walk import within
-from nexus_context.memory.item import BASE, Item
+from nexus_context.memory.item import BASE, MemoryItem
 from nexus_context.prompt.blocks import Conditional
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
@@ -48,7 +48,7 @@ class _Outcome(NamedTuple):
 class Attachments(NamedTuple):
     """The items to send, and what became of each file: the folder's own for some files, the editor's."""
 
-    items: tuple[Item, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
     instructions: tuple[_Outcome, ...] = ()
     statuses: tuple[_Outcome, ...] = ()
 
@@ -68,7 +68,7 @@ def read_attachments(
         return NONE
     prompt = snapshot.prompt
     present = {_real_path(fragment.path) for fragment in prompt.fragments if fragment.path is not None}
-    items: list[Item] = []
+    items: list[MemoryItem] = []
     instructions: list[_Outcome] = []
     paths = [path for uri in files if (path := convert.uri_to_path(uri)) is not None]
     for each in conditional:
@@ -78,7 +78,9 @@ def read_attachments(
             block = each.block
             said = "".join(piece.text for piece in block.pieces)
             source = block.pieces[0].source
-            items.append(Item("instructions", outcome.row, said, BASE["instructions"], block.path, source))
+            items.append(
+                MemoryItem("instructions", outcome.row, said, BASE["instructions"], block.path, source)
+            )
             present.update(_real_path(piece.path) for piece in block.pieces if piece.path is not None)
     statuses: list[_Outcome] = []
     by_uri = {attachment.uri: attachment for attachment in attachments}
@@ -94,7 +96,7 @@ def read_attachments(
             elif text.strip() not in prompt.text:  # nor is an empty one worth sending
                 status = "sent"
                 span = None if attached is None else Span(0, len(text))
-                items.append(Item("instructions", row, text, BASE["instructions"], attached, span))
+                items.append(MemoryItem("instructions", row, text, BASE["instructions"], attached, span))
         if attached is not None:
             present.add(_real_path(attached))
         statuses.append(_Outcome(attachment.uri, label, status, row))

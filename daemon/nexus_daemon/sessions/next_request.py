@@ -173,9 +173,9 @@ def _kept(options: Options) -> Any:
 
 
 def _asks_for_model(agent: "Agent") -> bool:
-    from nexus_context.agents.spawn import model_asked
+    from nexus_context.agents.spawn import requested_model
 
-    return model_asked(agent) is not None
+    return requested_model(agent) is not None
 
 
 def _log_failure(writing: "Future[None]") -> None:

@@ -23,7 +23,7 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.files import read_text
 from nexus_context.layers.agent_definitions import MAIN
-from nexus_context.memory.item import Item
+from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.settings import MemorySettings, settings_of
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.lsp.convert import Locator
@@ -46,10 +46,10 @@ class Found(msgspec.Struct, frozen=True):
     """What is remembered for a turn, and what failed. `asked`: whether anything was looked for."""
 
     asked: bool = False
-    items: Sequence[Item] = ()
+    items: Sequence[MemoryItem] = ()
     failures: tuple[str, ...] = ()
 
-    def behind(self, items: Sequence[Item]) -> "Found":
+    def behind(self, items: Sequence[MemoryItem]) -> "Found":
         """The same behind items that the request itself brought."""
         return msgspec.structs.replace(self, items=(*items, *self.items)) if items else self
 
@@ -86,7 +86,7 @@ def gathered(
         session=conversation.session,
         agent=agent,
         text="" if request.message is None else text_of(request.message),
-        shown=_shown(conversation),
+        history=_shown(conversation),
         settings=settings,
     )
     items, failures = sources.gather(chosen, query)
@@ -124,7 +124,7 @@ def answer(
     )
 
 
-def with_files(locate: Locator, items: Sequence[Item]) -> Locator:
+def with_files(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
     """A locator that knows the files of the items, too."""
     paths = {item.path for item in items if item.path is not None}
     texts = {path: read_text(path, limit=FILE_LIMIT).text or "" for path in sorted(paths)}
@@ -139,7 +139,7 @@ class _Inbox:
     def __init__(self, ledger: FolderLedger) -> None:
         self._ledger = ledger
 
-    def items(self, query: "Query") -> list[Item]:
+    def items(self, query: "Query") -> list[MemoryItem]:
         if query.agent is None:
             return []
         from nexus_context.memory import node_messages
@@ -170,9 +170,9 @@ def _shows_newest(conversation: Conversation, most: int) -> bool:
         begin = max(begin, prefix.view.start)
     if most <= 0 or (not begin and conversation.compaction is None):
         return True
-    from nexus_context.memory.events import remembered
+    from nexus_context.memory.events import memory_messages
 
-    return len(remembered(history.messages[max(begin, len(history) - LOOKED_AT * most) :])) >= most
+    return len(memory_messages(history.messages[max(begin, len(history) - LOOKED_AT * most) :])) >= most
 
 
 def _shown(conversation: Conversation) -> Sequence[Message]:

@@ -9,7 +9,7 @@
    threshold. One that the user took back is not made again before he asks.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
 5. What the conversation is, the ledger says (`following`). A compaction is in force once it is written there.
-6. What is remembered (`remembered`) takes only what room is left, and is no reason to compact.
+6. What is remembered (`memory_messages`) takes only what room is left, and is no reason to compact.
 """
 
 import time

@@ -29,7 +29,7 @@ from nexus_context.files import real_path
 from nexus_context.layers.model import Layers
 
 if TYPE_CHECKING:
-    from nexus_context.memory.knowledge import Index, Passage
+    from nexus_context.memory.knowledge import KnowledgeIndex, Passage
     from nexus_context.tokens import TokenCounter
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Knowledge:
         self._moved = moved
         self._layers: Layers | None = None
         self._paths: dict[_Name, Provenance] = {}
-        self._index: Index | None = None
+        self._index: KnowledgeIndex | None = None
         self._opening = threading.Lock()
         self._begun = False
         self._stop = threading.Event()
@@ -247,16 +247,16 @@ class Knowledge:
             counter,
             top_k=settings.top_k if top_k is None else top_k,
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
-            wanted=settings.covers,
+            accepts=settings.covers,
         )
 
-    def _opened(self) -> "Index":
+    def _opened(self) -> "KnowledgeIndex":
         """The index; in a worker thread."""
-        from nexus_context.memory.knowledge import Index, index_path
+        from nexus_context.memory.knowledge import KnowledgeIndex, index_path
 
         with self._opening:
             if self._index is None:
-                self._index = Index(index_path(real_path(self._folder), self._environ))
+                self._index = KnowledgeIndex(index_path(real_path(self._folder), self._environ))
             return self._index
 
 

@@ -147,7 +147,7 @@ def elsewhere(tree: Fixture) -> None:
 def test_nobody_gains_by_a_directory_that_is_lost(tmp_path: Path, lose: Callable[[Fixture], None]) -> None:
     tree = company(tmp_path, {"box/.nexus3/config.json": BOX, "x.txt": ""})
     pool = pool_of(tree, "/home/co")
-    wanted = pool.spawn("box", "box").wanted
+    wanted = pool.spawn("box", "box").spec
     lose(tree)
     back = pool_of(tree, "/home/co")
     agent = back.restore(wanted)

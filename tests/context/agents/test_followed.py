@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.agents import Agent, AgentPool
-from nexus_context.agents.agent import Wanted
-from nexus_context.agents.directory_snapshots import UNUSED_AT_MOST, Bases
+from nexus_context.agents.agent import AgentSpec
+from nexus_context.agents.directory_snapshots import UNUSED_AT_MOST, DirectorySnapshots
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
@@ -85,15 +85,15 @@ def test_a_directory_that_is_gone_keeps_what_was_read(tree: Fixture) -> None:
 def test_a_directory_that_is_swapped_once_it_was_looked_at(
     tree: Fixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, path = Bases._root, tree.path("/home/co/api")
+    root, path = DirectorySnapshots._root, tree.path("/home/co/api")
 
-    def swapped(self: Bases, at: str) -> str:
+    def swapped(self: DirectorySnapshots, at: str) -> str:
         if at == path and not os.path.islink(path):
             shutil.rmtree(path)
             os.symlink(tree.path("/home/other"), path)
         return root(self, at)
 
-    monkeypatch.setattr(Bases, "_root", swapped)
+    monkeypatch.setattr(DirectorySnapshots, "_root", swapped)
     agent = pool_of(tree, "/home/co").spawn("api", "api")
     assert os.path.islink(path)
     check(agent, "", "<co>")
@@ -122,7 +122,7 @@ def test_an_agent_comes_back_as_it_was(tree: Fixture) -> None:
     made = pool.spawn("auth", "api", "manager", "Mend it.", tools=["fs.*"], parameters={"temperature": 0.5})
     pool.spawn("below", "web", parent="auth")
     other = pool_of(tree, "/home/co")
-    back = [other.restore(agent.wanted) for agent in pool.list()]
+    back = [other.restore(agent.spec) for agent in pool.list()]
     assert [(one.prompt, one.permissions, one.tools, one.parameters) for one in back] == [
         (one.prompt, one.permissions, one.tools, one.parameters) for one in pool.list()
     ]
@@ -130,11 +130,11 @@ def test_an_agent_comes_back_as_it_was(tree: Fixture) -> None:
         (None, one.folder, one.depth) for one in pool.list()
     ]
     assert made.children == back[0].children == ["below"]
-    for wanted in (made.wanted, Wanted("main")):
+    for wanted in (made.spec, AgentSpec("main")):
         with pytest.raises(RequestError, match="already"):
             other.restore(wanted)
     with pytest.raises(RequestError, match="no agent 'nobody'"):
-        other.restore(Wanted("x", "api", parent="nobody"))
+        other.restore(AgentSpec("x", "api", parent="nobody"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_agent_without_its_directory_comes_back_with_what_its_parent_reads(
 ) -> None:
     pool = pool_of(tree, "/home/co")
     path = tree.path(folder) if folder.startswith("/") else folder
-    lost = pool.restore(Wanted("lost", path, "worker"))
+    lost = pool.restore(AgentSpec("lost", path, "worker"))
     unknown = " Until then it has no tools: nobody knows what its settings allow."
     check(lost, notice.format(co=tree.path("/home/co")) + unknown, "<co>")
     assert lost.folder == (path if folder.startswith("/") else tree.path(f"/home/co/{folder}"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexus_context.agents import AgentPool, Permissions
+from nexus_context.agents import AgentPermissions, AgentPool
 from nexus_context.agents.permissions import narrowed
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.scope import LEVELS
@@ -38,7 +38,7 @@ spawns = st.lists(
     max_size=5,
 )
 patterns = st.lists(st.sampled_from(PATTERNS), max_size=2).map(tuple)
-some = st.builds(Permissions, st.sampled_from(LEVELS), patterns, patterns)
+some = st.builds(AgentPermissions, st.sampled_from(LEVELS), patterns, patterns)
 
 
 def made(root: Path, present: set[tuple[str, str]], linked: list[tuple[str, str]]) -> Fixture:
@@ -91,7 +91,7 @@ def test_a_file_is_in_a_prompt_once(
 
 
 @given(some, some)
-def test_what_two_allow_is_never_more_than_either(one: Permissions, other: Permissions) -> None:
+def test_what_two_allow_is_never_more_than_either(one: AgentPermissions, other: AgentPermissions) -> None:
     both = narrowed(one, other)
     assert LEVELS.index(both.level) == min(LEVELS.index(one.level), LEVELS.index(other.level))
     for word in WORDS:
@@ -109,7 +109,7 @@ def test_patterns_say_what_names_do(one: str, other: str, word: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(some, min_size=1, max_size=5))
-def test_no_agent_may_more_than_one_above_it(wanted: list[Permissions]) -> None:
+def test_no_agent_may_more_than_one_above_it(wanted: list[AgentPermissions]) -> None:
     with tempfile.TemporaryDirectory() as root:
         pool = pool_of(write_fixture("//- /home/co/x.txt\n", Path(root)), "/home/co")
         parent = pool.main
@@ -128,6 +128,6 @@ def test_no_agent_may_more_than_one_above_it(wanted: list[Permissions]) -> None:
                 above = above.parent
 
 
-def may(permissions: Permissions, word: str) -> bool:
+def may(permissions: AgentPermissions, word: str) -> bool:
     denied = any(fnmatchcase(word, one) for one in permissions.deny)
     return not denied and (not permissions.allow or any(fnmatchcase(word, one) for one in permissions.allow))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.agents import MAX_DEPTH, Agent, AgentPool
-from nexus_context.agents.permissions import Permissions
+from nexus_context.agents.permissions import AgentPermissions
 from nexus_context.errors import RequestError
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
@@ -63,7 +63,7 @@ def shown(agent: Agent) -> tuple[object, ...]:
     """All that an agent is, but for how often it was loaded."""
     above = None if agent.parent is None else agent.parent.id
     prompt = agent.prompt.text
-    return above, agent.depth, agent.wanted, agent.permissions, agent.tools, agent.folder, prompt
+    return above, agent.depth, agent.spec, agent.permissions, agent.tools, agent.folder, prompt
 
 
 def write(tree: Fixture, path: str, text: str) -> str:
@@ -305,7 +305,7 @@ def test_what_the_parents_directory_says_of_a_name(tree: Fixture, lead: AgentPoo
         "<auth>",
         "o3",
         (("fs.*",),),
-        Permissions("sandboxed"),
+        AgentPermissions("sandboxed"),
     )
     assert auth.folder == tree.path("/home/co/backend/auth")
     assert lead.view_as("backend").folder == tree.path("/home/co/backend")
@@ -319,7 +319,7 @@ def test_the_folder_names_the_parent_and_the_parents_directory_the_rest(
     auth = lead.view_as("auth")
     assert auth.parent is not None
     assert (auth.parent.id, auth.model, auth.permissions.level) == ("backend", "o3", "sandboxed")
-    assert lead.view_as("reviewer").wanted.parent == "auth"
+    assert lead.view_as("reviewer").spec.parent == "auth"
     lead.spawn("backend")
     assert shown(lead.spawn("auth")) == shown(auth)
 

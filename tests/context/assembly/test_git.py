@@ -17,7 +17,7 @@ from nexus_context.assembly.git import Changes, GitState, find, look, read
 from nexus_context.assembly.git.state import MAX_NAME, MOST_FILES, MOST_LINES, lines
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.manager import ContextManager
-from nexus_context.memory.item import Item
+from nexus_context.memory.item import MemoryItem
 from support.fixture import write_fixture
 from support.folders import load_folder
 
@@ -350,7 +350,7 @@ def check(
     request: Request,
     *,
     config: str = "{}",
-    memory: tuple[Item, ...] = (),
+    memory: tuple[MemoryItem, ...] = (),
 ) -> tuple[AssembledContext, str, dict[str, int]]:
     """Assemble: the context, the text of its last message and its rows; all rows sum to the total."""
     snapshot = load_folder(write_fixture(CONFIG.format(config), root), "/home/a")
@@ -371,7 +371,7 @@ def test_git_is_in_the_event_with_a_row_and_not_in_the_prefix(tmp_path: Path) ->
     assert sum(more.values()) - sum(rows.values()) == made.usage.total - without.usage.total
     assert made.prompt == without.prompt
     assert made.metadata["prefixHash"] == without.metadata["prefixHash"]
-    item = Item("memory", "L1", "user: remembered")
+    item = MemoryItem("memory", "L1", "user: remembered")
     both, text, with_memory = check(tmp_path, Request(message=ask, git=STATE), memory=(item,))
     assert SAID in text
     assert text.index(SAID) < text.index("remembered") < text.index("Why?")

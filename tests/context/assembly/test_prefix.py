@@ -12,7 +12,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES, Strategy
 from nexus_context.conversation.view import View
 from nexus_context.conversation.window import Budget, Policy, Window
-from nexus_context.prefix import Break, Prefix, compare
+from nexus_context.prefix import CacheBreak, Prefix, compare
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.tokens import resolve
@@ -53,7 +53,7 @@ def prefix(
 VIEW = view_of("u1 a1")
 
 
-def check(before: Prefix, now: Prefix, reused: int, category: str = "", label: str = "") -> Break | None:
+def check(before: Prefix, now: Prefix, reused: int, category: str = "", label: str = "") -> CacheBreak | None:
     """How much is reused, and what the rest is blamed on."""
     report = compare(before, now, LETTERS)
     broke = report.broke

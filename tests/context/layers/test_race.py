@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nexus_context import files
 from nexus_context.assembly import git
-from nexus_context.memory.knowledge import Index, refresh, settings_of
+from nexus_context.memory.knowledge import KnowledgeIndex, refresh, settings_of
 from nexus_context.memory.knowledge.passage_index import Changed, Indexed
 from nexus_context.snapshot import Snapshot
 from support.fixture import write_fixture
@@ -65,7 +65,7 @@ class Folder:
         with mock.patch.object(files, "SETTLED_NS", -(10**18)):  # what is unchanged is not read again
             snapshot = load_folder(self.fixture, FOLDER, previous=previous)
             settings, _ = settings_of(snapshot.layers, self.fixture.path("/home"))
-            refresh(cast("Index", index), settings)
+            refresh(cast("KnowledgeIndex", index), settings)
             repository = git.find(self.fixture.path(FOLDER))
             head = "" if repository is None else str(git.read(repository))
         return snapshot, "\n".join(
@@ -79,7 +79,7 @@ class _Passages:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def known(self) -> dict[str, Indexed]:
+    def indexed_files(self) -> dict[str, Indexed]:
         return {}
 
     def write(self, changed: Collection[Changed], _removed: Collection[str]) -> None:

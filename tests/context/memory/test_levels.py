@@ -20,7 +20,7 @@ from nexus_context.ledger.records import Counted, Head, NewCompaction, NewTurn, 
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import working
 from nexus_context.memory.levels import Levels
-from nexus_context.memory.working import Working
+from nexus_context.memory.working import WorkingMemory
 
 FOLDER = "/home/a"
 
@@ -268,12 +268,12 @@ def test_what_is_remembered_does_not_depend_on_when_it_was_read(
     monkeypatch.setattr(working, "TURNS_TOGETHER", 4)
     ledger = Recorded(turns_of(made(steps), sizes))
     total, ledger.shown = ledger.shown, 0
-    followed = Working("t")
+    followed = WorkingMemory("t")
     for count in [*reads, total]:
         ledger.shown = min(ledger.shown + count, total)
         assert followed.follow(ledger, "", "", ledger.head("", ""))  # type: ignore[arg-type]
         followed.entries("s", 3)
-    fresh = Working("t")
+    fresh = WorkingMemory("t")
     fresh.follow(ledger, "", "", ledger.head("", ""))  # type: ignore[arg-type]
     assert followed.entries("s", 100) == fresh.entries("s", 100)
 
@@ -282,7 +282,7 @@ def test_a_session_that_goes_on_is_not_read_again() -> None:
     turns = turns_of([user(f"Never do {number}.") for number in range(2_000)], [1] * 2_000)
     ledger = Recorded(turns)
     ledger.shown = 1_990
-    followed = Working("t")
+    followed = WorkingMemory("t")
     followed.follow(ledger, "", "", ledger.head("", ""))  # type: ignore[arg-type]
     assert ledger.read <= working.SCANNED + working.TURNS_TOGETHER
     ledger.read, ledger.shown = 0, 2_000
@@ -292,7 +292,7 @@ def test_a_session_that_goes_on_is_not_read_again() -> None:
 
 def test_what_is_appended_while_it_is_read_is_not_missed() -> None:
     ledger = Recorded(turns_of([user(f"Never do {number}.") for number in range(9)], [1] * 9))
-    followed = Working("t")
+    followed = WorkingMemory("t")
     followed.follow(ledger, "", "", Head("t", seq=4))  # type: ignore[arg-type]
     assert len(followed.entries("s", 100)) == 1  # the user's messages follow one another: one exchange
     assert "Never do 8." in followed.entries("s", 100)[0].text

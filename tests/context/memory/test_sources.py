@@ -15,8 +15,8 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.ledger.store import Ledger
 from nexus_context.memory import events, node_messages
-from nexus_context.memory.events import Event, EventBus, events_of, message_of, remembered
-from nexus_context.memory.item import Item
+from nexus_context.memory.events import Event, EventBus, events_of, memory_messages, message_of
+from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.levels import Levels
 from nexus_context.memory.settings import MemorySettings
 from nexus_context.memory.sources import (
@@ -53,7 +53,7 @@ def append(ledger: Ledger, session: str, *messages: Message) -> None:
     ledger.append(FOLDER, session, NewTurn(messages=counted, counter="test"))
 
 
-def check(sources: Iterable[Source], expected: list[str], **asked: Any) -> list[Item]:
+def check(sources: Iterable[Source], expected: list[str], **asked: Any) -> list[MemoryItem]:
     """What is gathered: `source: text`, in order."""
     given: dict[str, Any] = {"workspace": FOLDER, "now": 0.0, "session": "main", "agent": "me"}
     query = Query(**given | asked)
@@ -100,7 +100,7 @@ def test_messages_as_events() -> None:
         ("tool_result", "content"),
     ]
     assert {(each.session, each.agent) for each in made} == {("main", "me")}
-    assert [(each.role, each.content) for each in remembered(messages)] == [
+    assert [(each.role, each.content) for each in memory_messages(messages)] == [
         ("user", "Read x."),
         ("assistant", "I read."),
         ("assistant", '[Calling read({"path": "x"})]'),
@@ -163,10 +163,10 @@ def test_what_the_history_shows_is_not_remembered_beside_it(ledger: Ledger) -> N
     bus.replay(FOLDER, "main", ledger.turns(FOLDER, "main"))
     levels = Levels(ledger)
     every = MemorySource(levels, include=("L1", "L2"))
-    check([every, EventSource(bus)], [], shown=said)
-    check([every], ["memory: user: Never push."], shown=said[1:])
-    check([MemorySource(levels)], ["memory: user: Never push."], shown=said[1:])
-    check([EventSource(bus)], ["event: user: Never push."], shown=said[1:])
+    check([every, EventSource(bus)], [], history=said)
+    check([every], ["memory: user: Never push."], history=said[1:])
+    check([MemorySource(levels)], ["memory: user: Never push."], history=said[1:])
+    check([EventSource(bus)], ["event: user: Never push."], history=said[1:])
 
 
 def test_levels_and_events_stay_in_the_session(ledger: Ledger) -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from nexus_context.errors import Span
 from nexus_context.prompt import gather, memo
-from nexus_context.prompt.memo import Part, Remembered, whole
+from nexus_context.prompt.memo import TextMemo, TextSlice, whole
 from support.fixture import write_fixture
 from support.folders import load_folder
 
 PARTS = st.builds(
-    lambda text, start, length: Part(text, Span(start, start + length)),
+    lambda text, start, length: TextSlice(text, Span(start, start + length)),
     st.text("aбc\ud800", max_size=4),
     st.integers(0, 4),
     st.integers(0, 4),
@@ -23,8 +23,8 @@ PARTS = st.builds(
 
 
 @given(st.lists(st.tuples(PARTS, st.booleans())))
-def test_a_value_is_that_of_its_part(asked: list[tuple[Part, bool]]) -> None:
-    known = Remembered[str]()
+def test_a_value_is_that_of_its_part(asked: list[tuple[TextSlice, bool]]) -> None:
+    known = TextMemo[str]()
     for part, by in asked:
         assert known.of(part, str.upper if by else str.lower, by) == (
             part.cut().upper() if by else part.cut().lower()
@@ -33,7 +33,7 @@ def test_a_value_is_that_of_its_part(asked: list[tuple[Part, bool]]) -> None:
 
 @given(st.integers(1, 6), st.lists(st.integers(0, 12)))
 def test_as_many_as_are_walked_in_turn_are_known(most: int, before: list[int]) -> None:
-    known, looked = Remembered[str](), []
+    known, looked = TextMemo[str](), []
 
     def look(text: str) -> str:
         looked.append(text)
@@ -52,7 +52,7 @@ def test_as_many_as_are_walked_in_turn_are_known(most: int, before: list[int]) -
 
 
 def test_no_text_is_kept() -> None:
-    known = Remembered[int]()
+    known = TextMemo[int]()
     known.of(whole("x" * 1_000_000), len)
     (key,) = known._young
     assert isinstance(key, tuple)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nexus_context.errors import Problem, Severity
 from nexus_context.layers.read_layers import open_layers
 from nexus_context.prompt import size
-from nexus_context.prompt.gather import Contents, gather
+from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TiktokenCounter, vocabulary
 from nexus_context.tokens.vocabulary import VocabularyError
@@ -46,7 +46,7 @@ def check(
     return fixture, snapshot
 
 
-def told(snapshot: Snapshot | Contents) -> list[Problem]:
+def told(snapshot: Snapshot | PromptContents) -> list[Problem]:
     return [problem for problem in snapshot.problems if problem.code == "prompt.size"]
 
 
@@ -173,7 +173,7 @@ def test_files_of_usual_length_load_no_vocabulary(tmp_path: Path, monkeypatch: p
     check(tmp_path, {f"{FOLDER}/AGENTS.md": 850, "/home/c/NEXUS.md": 500}, {})
 
 
-def contents_of(fixture: Fixture, *, load_vocabulary: bool) -> Contents:
+def contents_of(fixture: Fixture, *, load_vocabulary: bool) -> PromptContents:
     inputs = load_inputs(fixture.path("/home"))
     layers, reading = open_layers(fixture.path(FOLDER), inputs)
     return gather(layers, reading, user_home=inputs.user_home, environ={}, load_vocabulary=load_vocabulary)

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Layers } from "../../src/protocol.ts";
+import type { LayersResult } from "../../src/protocol/index.ts";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { lenses, quickFix } from "./harness/editor.ts";
@@ -122,7 +122,7 @@ test("a file that is not read says why, and its quick fix has it read; one that 
   );
 });
 
-function filesOf(layer: Layers["layers"][number]): Layers["layers"][number]["files"] {
+function filesOf(layer: LayersResult["layers"][number]): LayersResult["layers"][number]["files"] {
   return layer.files;
 }
 

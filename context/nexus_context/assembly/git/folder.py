@@ -67,7 +67,12 @@ def find(folder: str) -> Repository | None:
 def read(repository: Repository) -> GitState:
     """Branch or commit, and what is under way; an empty state where HEAD says nothing that can be used."""
     operation = next(
-        (said for name, said in _OPERATIONS if exists(os.path.join(repository.directory, name))), None
+        (
+            name_of_operation
+            for name, name_of_operation in _OPERATIONS
+            if exists(os.path.join(repository.directory, name))
+        ),
+        None,
     )
     head = _head(repository)
     if _COMMIT.match(head):
@@ -103,8 +108,8 @@ def _upwards(directory: str) -> Iterator[str]:
 def _directory(top: str, dot: str) -> str | None:
     if is_dir(dot):
         return dot
-    said = (read_text(dot, limit=LIMIT).text or "").rstrip("\r\n")
-    if not said.startswith("gitdir:") or "\0" in said:
+    content = (read_text(dot, limit=LIMIT).text or "").rstrip("\r\n")
+    if not content.startswith("gitdir:") or "\0" in content:
         return None
-    named = os.path.normpath(os.path.join(top, said.removeprefix("gitdir:").strip()))
+    named = os.path.normpath(os.path.join(top, content.removeprefix("gitdir:").strip()))
     return named if is_dir(named) else None

@@ -52,40 +52,42 @@ class GitState(msgspec.Struct, frozen=True):
 
 def lines(state: GitState) -> list[str]:
     """The lines that a model sees; none where nothing is known."""
-    said = table("event_git")
+    templates = table("event_git")
     changes = state.changes
-    found = [", ".join(_head(state, said))] if state.branch or state.commit else []
+    state_lines = [", ".join(_head(state, templates))] if state.branch or state.commit else []
     if changes is None:
-        return [*found, said["slow"]] if state.slow else found
+        return [*state_lines, templates["slow"]] if state.slow else state_lines
     if not changes.total:
-        return [*found, said["clean"]]
+        return [*state_lines, templates["clean"]]
     counted = ((name, getattr(changes, name)) for name in ("staged", "unstaged", "untracked", "conflicts"))
-    counts = ", ".join(said[name].format(count=f"{count:,}") for name, count in counted if count)
-    found.append(said["changed"].format(counts=counts))
-    found.extend(changes.files[:MOST_FILES])
+    counts = ", ".join(templates[name].format(count=f"{count:,}") for name, count in counted if count)
+    state_lines.append(templates["changed"].format(counts=counts))
+    state_lines.extend(changes.files[:MOST_FILES])
     more = changes.total - len(changes.files[:MOST_FILES])
-    return [*found, said["more"].format(count=f"{more:,}")] if more else found
+    return [*state_lines, templates["more"].format(count=f"{more:,}")] if more else state_lines
 
 
-def shown(name: str) -> str:
+def visible_name(name: str) -> str:
     """A name by rule 2."""
     plain = name if name.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in name)
     return plain if len(plain) <= MAX_NAME else f"{plain[: MAX_NAME - 1]}…"
 
 
-def _head(state: GitState, said: dict[str, str]) -> Iterator[str]:
+def _head(state: GitState, templates: dict[str, str]) -> Iterator[str]:
     if state.branch is None:
-        yield said["detached"].format(commit=state.commit)
+        yield templates["detached"].format(commit=state.commit)
     else:
-        yield said["unborn" if state.unborn else "branch"].format(branch=shown(state.branch))
+        yield templates["unborn" if state.unborn else "branch"].format(branch=visible_name(state.branch))
     if state.upstream is not None:
         apart = [
-            said[name].format(count=f"{count:,}")
+            templates[name].format(count=f"{count:,}")
             for name, count in (("ahead", state.ahead), ("behind", state.behind))
             if count
         ]
-        known = state.ahead is not None and state.behind is not None
-        how = ", ".join(apart) or (said["even"] if known else "")
-        yield said["upstream"].format(upstream=shown(state.upstream)) + (f" ({how})" if how else "")
+        is_counted = state.ahead is not None and state.behind is not None
+        how = ", ".join(apart) or (templates["even"] if is_counted else "")
+        yield templates["upstream"].format(upstream=visible_name(state.upstream)) + (
+            f" ({how})" if how else ""
+        )
     if state.operation is not None:
-        yield said["operation"].format(operation=state.operation)
+        yield templates["operation"].format(operation=state.operation)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from nexus_context.assembly.git.folder import SHORT, Repository, find, read
-from nexus_context.assembly.git.state import MOST_FILES, Changes, GitState, shown
+from nexus_context.assembly.git.state import MOST_FILES, Changes, GitState, visible_name
 from nexus_context.files import real_path, which
 
 POLL_S = 0.05
@@ -72,17 +72,17 @@ def look(
     repository = find(folder)
     if repository is None:
         return None
-    known = read(repository)
+    head_state = read(repository)
     program = which("git", search=environ.get("PATH", ""))
     if program is None:
-        return known
+        return head_state
     until = time.monotonic() + timeout_s
     run = _Git(program, folder, environ, lambda: stopped() or time.monotonic() > until)
     try:
-        said = _status(run, repository)
+        output = _status(run, repository)
     except _LateError:
-        return msgspec.structs.replace(known, slow=True)
-    return known if said is None else _parsed(said, known, _prefix(repository, folder))
+        return msgspec.structs.replace(head_state, slow=True)
+    return head_state if output is None else _parsed(output, head_state, _prefix(repository, folder))
 
 
 def _status(run: "_Git", repository: Repository) -> bytes | None:
@@ -92,9 +92,9 @@ def _status(run: "_Git", repository: Repository) -> bytes | None:
     return None if settings is None else run(_STATUS, settings)
 
 
-def _is_meant(repository: Repository, said: bytes | None) -> bool:
+def _is_meant(repository: Repository, output: bytes | None) -> bool:
     """Whether git says that it means this repository and its working tree."""
-    paths = [] if said is None else os.fsdecode(said).removesuffix("\n").split("\n")
+    paths = [] if output is None else os.fsdecode(output).removesuffix("\n").split("\n")
     meant = [real_path(os.path.normpath(path)) for path in paths]
     return meant == [real_path(path) for path in (repository.top, repository.directory)]
 
@@ -107,8 +107,8 @@ class _Git:
     ) -> None:
         self._program = program
         self._folder = folder
-        own = {name: value for name, value in environ.items() if not name.upper().startswith("GIT_")}
-        self._environ = {**own, **_ENVIRONMENT}
+        variables = {name: value for name, value in environ.items() if not name.upper().startswith("GIT_")}
+        self._environ = {**variables, **_ENVIRONMENT}
         self._late = late
 
     def __call__(self, arguments: Sequence[str], settings: Sequence[str] = ()) -> bytes | None:
@@ -130,25 +130,25 @@ class _Git:
         with process:
             while True:
                 try:
-                    said, _ = process.communicate(timeout=POLL_S)
+                    output, _ = process.communicate(timeout=POLL_S)
                 except subprocess.TimeoutExpired:
                     if self._late():
                         process.kill()
                         raise _LateError from None
                 else:
-                    failed = process.returncode not in (0, 1) or (process.returncode == 1 and said)
-                    return None if failed else said
+                    failed = process.returncode not in (0, 1) or (process.returncode == 1 and output)
+                    return None if failed else output
 
 
 def _filters_off(names: bytes | None) -> list[str] | None:
     """Settings that switch off every filter; None where one of them has a name that cannot be given."""
     if names is None:
         return None
-    found = {name.rpartition(b".")[0] for name in names.split(b"\0") if name.count(b".") > 1}
-    if any(b"=" in name or b"\n" in name for name in found):
+    filters = {name.rpartition(b".")[0] for name in names.split(b"\0") if name.count(b".") > 1}
+    if any(b"=" in name or b"\n" in name for name in filters):
         return None
     off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-    return [f"{os.fsdecode(name)}.{key}={value}" for name in sorted(found) for key, value in off]
+    return [f"{os.fsdecode(name)}.{key}={value}" for name in sorted(filters) for key, value in off]
 
 
 def _prefix(repository: Repository, folder: str) -> str:
@@ -157,17 +157,17 @@ def _prefix(repository: Repository, folder: str) -> str:
     return "" if below == os.curdir else below.replace(os.sep, "/") + "/"
 
 
-def _parsed(said: bytes, known: GitState, prefix: str) -> GitState:
+def _parsed(output: bytes, head_state: GitState, prefix: str) -> GitState:
     """The state by `git status --porcelain=v2 --branch -z`."""
-    entries = said.split(b"\0")
+    entries = output.split(b"\0")
     headers = dict(
         entry[2:].decode("utf-8", "replace").partition(" ")[::2] for entry in entries if entry[:2] == b"# "
     )
-    branch, oid = headers.get("branch.head", known.branch), headers.get("branch.oid", "")
+    branch, oid = headers.get("branch.head", head_state.branch), headers.get("branch.oid", "")
     detached = branch == "(detached)"
     apart = headers.get("branch.ab", "").split()
     return msgspec.structs.replace(
-        known,
+        head_state,
         branch=None if detached else branch,
         commit=oid[:SHORT] if detached else None,
         unborn=oid == "(initial)",
@@ -199,7 +199,9 @@ def _changes(entries: Sequence[bytes], prefix: str) -> Changes:
             first[kind].append(entry)
     total = sum(1 for entry in entries if entry[:1] in first)
     shown_first = [*first[b"u"], *first[b"1"], *first[b"?"]][:MOST_FILES]
-    return Changes(total, staged, unstaged, untracked, conflicts, tuple(_lines(shown_first, prefix)))
+    return Changes(
+        total, staged, unstaged, untracked, conflicts=conflicts, files=tuple(_lines(shown_first, prefix))
+    )
 
 
 def _lines(entries: Sequence[bytes], prefix: str) -> Iterator[str]:
@@ -208,4 +210,4 @@ def _lines(entries: Sequence[bytes], prefix: str) -> Iterator[str]:
         kind = entry[:1]
         path = entry.split(b" ", _FIELDS[kind])[-1].decode("utf-8", "replace")
         code = "??" if kind == b"?" else entry[2:4].decode("ascii", "replace").replace(".", " ")
-        yield f"{code} {shown(path.removeprefix(prefix))}"
+        yield f"{code} {visible_name(path.removeprefix(prefix))}"

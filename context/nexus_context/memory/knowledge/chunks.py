@@ -116,22 +116,22 @@ class _Outline:
 
     def _opens(self, line: str) -> str | None:
         if self._markdown:
-            found = _FENCE.match(line) if "`" in line or "~" in line else None
+            match = _FENCE.match(line) if "`" in line or "~" in line else None
         else:
-            found = _ADOC_BLOCK.match(line) if self._adoc else None
-        return found[1] if found else None
+            match = _ADOC_BLOCK.match(line) if self._adoc else None
+        return match[1] if match else None
 
     def _heading(self, line: str) -> tuple[int, str] | None:
         """Level and title of a heading that is marked on its own line."""
         if self._markdown:
-            found = _ATX.match(line) if "#" in line else None
+            match = _ATX.match(line) if "#" in line else None
         else:
-            found = _ADOC.match(line) if self._adoc else None
-        if found is None:
+            match = _ADOC.match(line) if self._adoc else None
+        if match is None:
             return None
-        title = found[2].strip()
+        title = match[2].strip()
         open_title = title.rstrip("#")  # `# Title #`, but not `# C#`
-        return len(found[1]), open_title.strip() if open_title[-1:] in ("", " ", "\t") else title
+        return len(match[1]), open_title.strip() if open_title[-1:] in ("", " ", "\t") else title
 
     def _underlined(self, line: str) -> tuple[int, str] | None:
         """Level and title of a heading that this line underlines."""
@@ -178,11 +178,11 @@ def _closes(line: str, fence: str) -> bool:
 
 def _with_lone_headings(sections: list[_Section]) -> Iterator[_Section]:
     before: list[Span] = []  # headings that wait for what follows
-    for section, following in zip_longest(sections, sections[1:]):
+    for section, next_section in zip_longest(sections, sections[1:]):
         section.blocks[:0] = before
         before = []
         alone = section.blocks[-1].end <= section.title_end
-        if alone and following is not None and following.level > section.level:
+        if alone and next_section is not None and next_section.level > section.level:
             before = section.blocks
         else:
             yield section

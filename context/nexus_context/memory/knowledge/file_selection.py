@@ -36,7 +36,7 @@ MAX_TOKENS = 2_000
 _WILD = ("*", "?", "[")
 
 
-class Place(msgspec.Struct, frozen=True):
+class KnowledgePath(msgspec.Struct, frozen=True):
     """The files that one entry of `memory.knowledge.paths` means.
 
     `base` is absolute, of a glob what stands before the first wildcard; `pattern` are the rest's path
@@ -105,7 +105,7 @@ class Place(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """What is searched, and how much of it goes with a message."""
 
-    places: tuple[Place, ...] = ()
+    places: tuple[KnowledgePath, ...] = ()
     top_k: int = TOP_K
     max_tokens: int = MAX_TOKENS
 
@@ -119,9 +119,9 @@ def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem
 
     Looks at the disk only where paths are set.
     """
-    given = layers.effective.get("/memory/knowledge")
-    values: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    places: list[Place] = []
+    section = layers.effective.get("/memory/knowledge")
+    values: Mapping[str, Any] = section if isinstance(section, dict) else {}
+    places: list[KnowledgePath] = []
     problems: list[Problem] = []
     for index, name in enumerate(values.get("paths") or ()):
         for entry in layers.effective.provenance.get(f"/memory/knowledge/paths/{index}", ()):
@@ -140,9 +140,9 @@ def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem
     ), tuple(problems)
 
 
-def problem(place: Place, code: str, message: str) -> Problem:
+def problem(place: KnowledgePath, code: str, message: str) -> Problem:
     """What is wrong with an entry."""
-    return Problem(place.path, place.span, code, Severity.WARNING, message)
+    return Problem(place.path, place.span, code, Severity.WARNING, message=message)
 
 
 def skipped(name: str) -> bool:
@@ -150,7 +150,7 @@ def skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED
 
 
-def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> Place:
+def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> KnowledgePath:
     start = layer.directory
     if layer.name == GLOBAL:
         start = layer.config_directory
@@ -163,10 +163,19 @@ def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> Place:
     root: str | None = layer.directory
     if not layer.in_workspace:
         root = base if once else None
-    return Place(base, once, root, layer.name, layer.directory, entry.path, entry.span, layer.strict)
+    return KnowledgePath(
+        base=base,
+        pattern=once,
+        root=root,
+        layer=layer.name,
+        directory=layer.directory,
+        path=entry.path,
+        span=entry.span,
+        strict=layer.strict,
+    )
 
 
-def _refusal(layer: Layer, place: Place) -> str | None:
+def _refusal(layer: Layer, place: KnowledgePath) -> str | None:
     if not layer.in_workspace:
         return None
     if not within(place.base, layer.directory) or not place.permits(place.base):
@@ -193,17 +202,17 @@ def _may_be_named(path: str) -> bool:
 
 def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     """Whether a path fits; each part is tried with all steps that may come next: no `**` starts over."""
-    following = _after(pattern, 0)
+    next_steps = _after(pattern, 0)
     for part in parts:
-        steps, following = following, set()
+        steps, next_steps = next_steps, set()
         for at in steps:
             if at < len(pattern) and pattern[at] == "**":
-                following |= _after(pattern, at)
+                next_steps |= _after(pattern, at)
             elif at < len(pattern) and fnmatchcase(part, pattern[at]):
-                following |= _after(pattern, at + 1)
-        if not following:
+                next_steps |= _after(pattern, at + 1)
+        if not next_steps:
             return False
-    return len(pattern) in following
+    return len(pattern) in next_steps
 
 
 def _after(pattern: tuple[str, ...], at: int) -> set[int]:

@@ -12,55 +12,55 @@ import msgspec
 
 from nexus_context.errors import Problem
 from nexus_context.files import RealFiles, exists, is_dir, real_path
-from nexus_context.memory.knowledge.file_selection import Place, Settings, problem
+from nexus_context.memory.knowledge.file_selection import KnowledgePath, Settings, problem
 
 MOST_FILES = 20_000
 MOST_DIRECTORIES = 20_000
 
 
-class Found(msgspec.Struct):
+class WalkedFiles(msgspec.Struct):
     """The files by path, each with the place that means it, and the directories that were looked through."""
 
-    files: dict[str, Place]
+    files: dict[str, KnowledgePath]
     directories: dict[str, None]
     problems: list[Problem]
 
 
-def walk(settings: Settings, stopped: Callable[[], bool]) -> Found:
+def walk(settings: Settings, stopped: Callable[[], bool]) -> WalkedFiles:
     """Every file that the settings mean and that may be read; fewer when it is `stopped`."""
-    found = Found({}, {}, [])
+    walked = WalkedFiles({}, {}, [])
     for place in settings.places:
         empty = True
-        for path in _files(place, found, stopped):
+        for path in _files(place, walked, stopped):
             empty = False
-            if path in found.files:
+            if path in walked.files:
                 continue
-            if len(found.files) >= MOST_FILES:
-                found.problems.append(_too_many(place, f"{MOST_FILES:,} files are indexed"))
-                return found
-            found.files[path] = place
-        if len(found.directories) >= MOST_DIRECTORIES:
-            found.problems.append(_too_many(place, f"{MOST_DIRECTORIES:,} directories are looked through"))
-            return found
+            if len(walked.files) >= MOST_FILES:
+                walked.problems.append(_too_many(place, f"{MOST_FILES:,} files are indexed"))
+                return walked
+            walked.files[path] = place
+        if len(walked.directories) >= MOST_DIRECTORIES:
+            walked.problems.append(_too_many(place, f"{MOST_DIRECTORIES:,} directories are looked through"))
+            return walked
         if empty and not stopped():
-            found.problems.append(_nothing(place))
-    return found
+            walked.problems.append(_nothing(place))
+    return walked
 
 
-def _files(place: Place, found: Found, stopped: Callable[[], bool]) -> Iterator[str]:
+def _files(place: KnowledgePath, walked: WalkedFiles, stopped: Callable[[], bool]) -> Iterator[str]:
     real = real_path(place.base)
     if not place.reaches(real):
         return
     if not is_dir(place.base):
-        found.directories[os.path.dirname(place.base)] = None
+        walked.directories[os.path.dirname(place.base)] = None
         if exists(place.base) and place.covers(place.base):
             yield place.base
         return
     files = RealFiles()
     waiting = [(place.base, real)]
-    while waiting and not stopped() and len(found.directories) < MOST_DIRECTORIES:
+    while waiting and not stopped() and len(walked.directories) < MOST_DIRECTORIES:
         directory, real = waiting.pop()
-        found.directories[directory] = None
+        walked.directories[directory] = None
         below = []
         for name, kind in files.list_directory(real) or ():
             path = os.path.join(directory, name)
@@ -72,19 +72,19 @@ def _files(place: Place, found: Found, stopped: Callable[[], bool]) -> Iterator[
         waiting += reversed(below)
 
 
-def _linked(place: Place, path: str) -> bool:
+def _linked(place: KnowledgePath, path: str) -> bool:
     """Whether a link leads to what may be read: rule 4 of `places`, also where nothing is a limit."""
     limited = place if place.root is not None else msgspec.structs.replace(place, root=place.base)
     return not is_dir(path) and limited.permits(path)
 
 
-def _too_many(place: Place, limit: str) -> Problem:
+def _too_many(place: KnowledgePath, limit: str) -> Problem:
     message = f"There are too many files: only the first {limit}. Name fewer directories, or use patterns."
     return problem(place, "config.knowledge", message)
 
 
-def _nothing(place: Place) -> Problem:
-    shown = os.path.join(place.base, *place.pattern)
+def _nothing(place: KnowledgePath) -> Problem:
+    location = os.path.join(place.base, *place.pattern)
     if not exists(place.base):
-        return problem(place, "config.knowledge", f"There is no {shown}. Create it or correct the path.")
-    return problem(place, "config.knowledge", f"No text file is found at {shown}. Correct the path.")
+        return problem(place, "config.knowledge", f"There is no {location}. Create it or correct the path.")
+    return problem(place, "config.knowledge", f"No text file is found at {location}. Correct the path.")

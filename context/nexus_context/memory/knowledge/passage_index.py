@@ -57,7 +57,7 @@ class Indexed(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-class Passage(msgspec.Struct, frozen=True):
+class IndexedPassage(msgspec.Struct, frozen=True):
     """A passage for the index: as it is shown, and as it is searched."""
 
     heading: str
@@ -72,10 +72,10 @@ class Changed(msgspec.Struct, frozen=True):
 
     path: str
     indexed: Indexed
-    passages: tuple[Passage, ...] | None
+    passages: tuple[IndexedPassage, ...] | None
 
 
-class Row(msgspec.Struct, frozen=True):
+class PassageHit(msgspec.Struct, frozen=True):
     """A passage that was found. `score` is higher for a better one."""
 
     path: str
@@ -104,7 +104,7 @@ class IndexBusyError(NexusError):
     """Another process writes for very long: try again later."""
 
 
-class Index:
+class KnowledgeIndex:
     """An index, opened on first use. Every method may block on the disk and may be called from any thread.
 
     IndexLostError says that it had to be emptied.
@@ -120,7 +120,7 @@ class Index:
         self._read_from = ""
         self._emptied = 0
 
-    def known(self, paths: Collection[str] | None = None) -> dict[str, Indexed]:
+    def indexed_files(self, paths: Collection[str] | None = None) -> dict[str, Indexed]:
         """What is indexed, by path: all, or what of these paths."""
         query = "SELECT path, stamp, digest FROM files"
         with self._write() as connection:
@@ -161,7 +161,7 @@ class Index:
             ((count,),) = connection.execute(query, (term, most))
         return int(count)
 
-    def best(self, expression: str, limit: int) -> list[Row]:
+    def best(self, expression: str, limit: int) -> list[PassageHit]:
         """The passages that fit a full-text expression best by BM25, the best first."""
         query = (
             "SELECT f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
@@ -170,7 +170,7 @@ class Index:
         )
         with self._read() as connection:
             return [
-                Row(path, heading, body, Span(start, end), score)
+                PassageHit(path, heading, body, Span(start, end), score=score)
                 for path, heading, body, start, end, score in connection.execute(query, (expression, limit))
             ]
 

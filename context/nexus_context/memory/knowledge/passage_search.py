@@ -17,8 +17,13 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from nexus_context.errors import Span
-from nexus_context.memory.knowledge.passage_index import Index, IndexBusyError, IndexLostError, Row
-from nexus_context.memory.knowledge.terms import asked
+from nexus_context.memory.knowledge.passage_index import (
+    IndexBusyError,
+    IndexLostError,
+    KnowledgeIndex,
+    PassageHit,
+)
+from nexus_context.memory.knowledge.terms import query_terms
 from nexus_context.prompt import texts
 from nexus_context.redact import secrets_in_text
 from nexus_context.tokens import TokenCounter
@@ -54,43 +59,43 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def query(
-    index: Index,
+    index: KnowledgeIndex,
     message: str,
     counter: TokenCounter,
     *,
     top_k: int,
     max_tokens: int,
-    wanted: Callable[[str], bool] = lambda _: True,
+    accepts: Callable[[str], bool] = lambda _: True,
 ) -> list[Passage]:
     """The best passages for a message, at most `top_k`, of at most `max_tokens` tokens together.
 
     They are of files that are `wanted`, by path: the index may be older than the settings. An index that
     cannot be read right now has none.
     """
-    terms, most = asked(message), min(top_k, MOST_PASSAGES)
+    terms, most = query_terms(message), min(top_k, MOST_PASSAGES)
     if not terms or top_k < 1 or max_tokens < 1:
         return []
     try:
         rows = _rows(index, terms, most * MORE)
     except (IndexLostError, IndexBusyError):
         return []
-    found: list[Passage] = []
+    passages: list[Passage] = []
     left = max_tokens
-    for row in _apart([row for row in rows if wanted(row.path)]):
+    for row in _apart([row for row in rows if accepts(row.path)]):
         passage = _passage(row, row.text, counter)
         if passage.tokens > left:
-            shortened = None if found else _shortened(row, counter, left)
+            shortened = None if passages else _shortened(row, counter, left)
             if shortened is None:
                 continue
             passage = shortened
-        found.append(passage)
+        passages.append(passage)
         left -= passage.tokens
-        if len(found) == most:
+        if len(passages) == most:
             break
-    return found
+    return passages
 
 
-def _rows(index: Index, terms: list[str], limit: int) -> list[Row]:
+def _rows(index: KnowledgeIndex, terms: list[str], limit: int) -> list[PassageHit]:
     counted = [(index.frequency(f'"{term}"', MOST_ROWS + 1), f'"{term}"') for term in terms]
     rarest = sorted((count, at, term) for at, (count, term) in enumerate(counted) if count)
     chosen, ranked = [], 0
@@ -109,25 +114,27 @@ def _rows(index: Index, terms: list[str], limit: int) -> list[Row]:
     return []
 
 
-def _apart(rows: list[Row]) -> Iterator[Row]:
+def _apart(rows: list[PassageHit]) -> Iterator[PassageHit]:
     """The passages without those that say what a better one says."""
-    said: list[set[str]] = []
+    word_sets: list[set[str]] = []
     for row in rows:
         words = set(_WORDS.findall(row.text.lower()))
-        if all(len(words & other) < ALIKE * len(words | other) for other in said):
-            said.append(words)
+        if all(len(words & other) < ALIKE * len(words | other) for other in word_sets):
+            word_sets.append(words)
             yield row
 
 
-def _passage(row: Row, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
+def _passage(row: PassageHit, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:
     covered = _covered(text)
-    shown = f"{covered}\n{texts.text('knowledge_cut')}" if cut else covered
-    tokens = counter.count(row.path) + counter.count(row.heading) + counter.count(shown)
+    displayed = f"{covered}\n{texts.text('knowledge_cut')}" if cut else covered
+    tokens = counter.count(row.path) + counter.count(row.heading) + counter.count(displayed)
     span = Span(row.span.start, row.span.start + len(text))
-    return Passage(row.path, row.heading, shown, span, row.score, tokens, cut)
+    return Passage(
+        path=row.path, heading=row.heading, text=displayed, span=span, score=row.score, tokens=tokens, cut=cut
+    )
 
 
-def _shortened(row: Row, counter: TokenCounter, limit: int) -> Passage | None:
+def _shortened(row: PassageHit, counter: TokenCounter, limit: int) -> Passage | None:
     """The passage with as many of its first lines as fit; None if not one does."""
     ends = [match.start() for match in re.finditer(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)", row.text)]
     low, high, best = 0, len(ends), None

@@ -18,9 +18,15 @@ from nexus_context.layers.model import Skipped
 from nexus_context.layers.real_paths import RealPaths
 from nexus_context.layers.walk import examined
 from nexus_context.memory.knowledge.chunks import chunks
-from nexus_context.memory.knowledge.file_selection import Place, Settings
+from nexus_context.memory.knowledge.file_selection import KnowledgePath, Settings
 from nexus_context.memory.knowledge.file_walk import MOST_FILES, walk
-from nexus_context.memory.knowledge.passage_index import Changed, Index, Indexed, IndexLostError, Passage
+from nexus_context.memory.knowledge.passage_index import (
+    Changed,
+    Indexed,
+    IndexedPassage,
+    IndexLostError,
+    KnowledgeIndex,
+)
 from nexus_context.memory.knowledge.terms import searchable
 from nexus_context.ownership import trusted_read
 
@@ -50,7 +56,7 @@ class Refreshed(msgspec.Struct, frozen=True):
 
 
 def refresh(
-    index: Index,
+    index: KnowledgeIndex,
     settings: Settings,
     *,
     changed: Collection[str] | None = None,
@@ -72,37 +78,37 @@ def refresh(
     raise lost
 
 
-def _all(index: Index, settings: Settings, stopped: Callable[[], bool]) -> Refreshed:
-    found = walk(settings, stopped)
-    known = index.known()
-    update = _Update(index, known)
-    for path, place in found.files.items():
+def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool]) -> Refreshed:
+    walked = walk(settings, stopped)
+    indexed = index.indexed_files()
+    update = _Update(index, indexed)
+    for path, place in walked.files.items():
         if stopped():
             break
         update.look(path, place)
     if not stopped():  # else more may be there than was found
-        update.let_go(path for path in known if path not in found.files)
+        update.let_go(path for path in indexed if path not in walked.files)
     update.flush()
-    used = {os.path.dirname(path): None for path in found.files}
-    return update.done(tuple(used | found.directories), found.problems)
+    file_directories = {os.path.dirname(path): None for path in walked.files}
+    return update.done(tuple(file_directories | walked.directories), walked.problems)
 
 
 def _some(
-    index: Index, settings: Settings, changed: Collection[str], stopped: Callable[[], bool]
+    index: KnowledgeIndex, settings: Settings, changed: Collection[str], stopped: Callable[[], bool]
 ) -> Refreshed | None:
     """As `refresh` for some paths; None where everything has to be looked at."""
-    meant: dict[str, Place] = {}
+    meant: dict[str, KnowledgePath] = {}
     for path in changed:
         if is_dir(path) or index.has_below(path):
             return None
         place = next((place for place in settings.places if place.covers(path)), None)
         if place is not None:
             meant[path] = place
-    known = index.known(changed)
+    indexed = index.indexed_files(changed)
     files, _ = index.totals()
-    if files + len(meant) - len(known) > MOST_FILES:
+    if files + len(meant) - len(indexed) > MOST_FILES:
         return None
-    update = _Update(index, known)
+    update = _Update(index, indexed)
     for path, place in meant.items():
         if stopped():
             break
@@ -110,7 +116,7 @@ def _some(
             update.look(path, place)
         else:
             update.let_go([path])
-    update.let_go(path for path in known if path not in meant)
+    update.let_go(path for path in indexed if path not in meant)
     update.flush()
     return update.done(None, [])
 
@@ -118,9 +124,9 @@ def _some(
 class _Update:
     """One bringing up to date: what waits to be written, and what was done."""
 
-    def __init__(self, index: Index, known: Mapping[str, Indexed]) -> None:
+    def __init__(self, index: KnowledgeIndex, indexed: Mapping[str, Indexed]) -> None:
         self._index = index
-        self._known = known
+        self._known = indexed
         self._put: list[Changed] = []
         self._gone: list[str] = []
         self._characters = 0
@@ -129,11 +135,11 @@ class _Update:
         self._real_paths = RealPaths()
         self._files = RealFiles()
 
-    def look(self, path: str, place: Place) -> None:
+    def look(self, path: str, place: KnowledgePath) -> None:
         """Take a file as it is now."""
-        known = self._known.get(path)
+        before = self._known.get(path)
         real = self._real_paths[path]
-        previous = FileRead(path, "loaded", None, stamp=known.stamp, real=real) if known else None
+        previous = FileRead(path, "loaded", None, stamp=before.stamp, real=real) if before else None
         reason = place.forbidden(path, self._real_paths.__getitem__)
         if reason is not None:
             read = FileRead(path, "unreadable", None)
@@ -149,7 +155,7 @@ class _Update:
             return
         digest = hashlib.blake2b(read.text.encode(), digest_size=16).digest()
         indexed = Indexed(read.stamp, digest)
-        if known is not None and known.digest == digest:
+        if before is not None and before.digest == digest:
             self._put.append(Changed(path, indexed, None))
         else:
             self._put.append(Changed(path, indexed, tuple(passages(path, read.text))))
@@ -171,21 +177,23 @@ class _Update:
 
     def done(self, directories: tuple[str, ...] | None, problems: list[Problem]) -> Refreshed:
         skipped = tuple(self._skipped[:MOST_SKIPPED])
-        return Refreshed(self._changed, self._removed, directories, tuple(problems), skipped)
+        return Refreshed(self._changed, self._removed, directories, tuple(problems), skipped=skipped)
 
 
-def passages(path: str, text: str) -> list[Passage]:
+def passages(path: str, text: str) -> list[IndexedPassage]:
     """A text's passages for the index; a file is also found by its name."""
     name = os.path.splitext(os.path.basename(path))[0]
-    found = []
+    indexed_passages = []
     for chunk in chunks(path, text):
         heading = TRAIL.join(chunk.heading)
         words = searchable(f"{name} {heading}")
-        found.append(Passage(heading, chunk.text, chunk.span, words, searchable(chunk.text)))
-    return found
+        indexed_passages.append(
+            IndexedPassage(heading, chunk.text, chunk.span, words, words=searchable(chunk.text))
+        )
+    return indexed_passages
 
 
-def _unusable(read: FileRead, place: Place) -> str | None:
+def _unusable(read: FileRead, place: KnowledgePath) -> str | None:
     """Why a file is not indexed; empty where there is nothing to say: it is not there."""
     if read.status == "missing":
         return ""

@@ -39,19 +39,19 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 def searchable(text: str) -> str:
     """The text as it is indexed: names are followed by their parts, East Asian text becomes pairs."""
     text = _NAME.sub(_with_parts, text)
-    return text if text.isascii() else _EAST_ASIAN.sub(lambda found: f" {' '.join(_pairs(found[0]))} ", text)
+    return text if text.isascii() else _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
 
 
-def asked(message: str) -> list[str]:
+def query_terms(message: str) -> list[str]:
     """The significant words of a message, in lower case, at most MOST_WORDS; none holds a quote."""
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     for match in _WORD.finditer(message):
         word = match[0]
         if len(word) <= _LONGEST:
             for part in _forms(word):
                 if (len(part) > 1 or not part.isascii()) and part not in STOP_WORDS:
-                    found[part] = None
-    words = list(found)
+                    terms[part] = None
+    words = list(terms)
     half = MOST_WORDS // 2
     return words if len(words) <= MOST_WORDS else [*words[:half], *words[-half:]]
 
@@ -59,14 +59,14 @@ def asked(message: str) -> list[str]:
 def _forms(word: str) -> list[str]:
     """What stands for a word in the index."""
     if not word.isascii() and _EAST_ASIAN.search(word):
-        split = _EAST_ASIAN.sub(lambda found: f" {' '.join(_pairs(found[0]))} ", word)
+        split = _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", word)
         return split.lower().split()
     parts = _PART.findall(word) if _NAME.fullmatch(word) else []
     return [word.lower(), *(part.lower() for part in parts)]
 
 
-def _with_parts(found: re.Match[str]) -> str:
-    return f"{found[0]} {' '.join(_PART.findall(found[0]))}"
+def _with_parts(match: re.Match[str]) -> str:
+    return f"{match[0]} {' '.join(_PART.findall(match[0]))}"
 
 
 def _pairs(run: str) -> list[str]:

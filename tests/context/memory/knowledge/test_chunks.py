@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.memory.knowledge.chunks import LONGEST, chunks
-from nexus_context.memory.knowledge.terms import MOST_WORDS, asked, searchable
+from nexus_context.memory.knowledge.terms import MOST_WORDS, query_terms, searchable
 from support.fixture import parse_fixture
 
 LONGEST_S = 1.0
@@ -216,15 +216,15 @@ def test_a_text_of_one_thing_is_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_words_of_a_message(message: str, words: list[str]) -> None:
-    assert [word for word in asked(message) if word not in ("2",)] == words
+    assert [word for word in query_terms(message) if word not in ("2",)] == words
 
 
 def test_of_a_long_message_the_first_and_the_last_words_are_asked_for() -> None:
-    found = asked(" ".join(f"word{number:04}" for number in range(1000)))
+    found = query_terms(" ".join(f"word{number:04}" for number in range(1000)))
     assert (len(found), found[0], found[-1]) == (MOST_WORDS, "word0000", "word0999")
 
 
 @given(st.text())
 def test_words_are_always_safe_to_ask_for(message: str) -> None:
-    assert all('"' not in word and word.strip() == word != "" for word in asked(message))
+    assert all('"' not in word and word.strip() == word != "" for word in query_terms(message))
     assert set(message.split()) <= set(searchable(message).split()) or not message.isascii()

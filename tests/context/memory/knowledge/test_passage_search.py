@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.errors import Span
-from nexus_context.memory.knowledge import Index, Passage, Place, Settings, query, refresh
+from nexus_context.memory.knowledge import KnowledgeIndex, KnowledgePath, Passage, Settings, query, refresh
 from nexus_context.prompt import texts
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import write_fixture
@@ -21,14 +21,14 @@ Ask = Callable[..., list[Passage]]
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[Callable[[str], Ask]]:
-    opened: list[Index] = []
+    opened: list[KnowledgeIndex] = []
 
     def make(fixture: str) -> Ask:
         write_fixture(fixture, tmp_path / "docs")
         docs = str(tmp_path / "docs")
-        index = Index(str(tmp_path / "index.db"))
+        index = KnowledgeIndex(str(tmp_path / "index.db"))
         opened.append(index)
-        refresh(index, Settings((Place(docs, (), docs, "local", docs, docs, Span(0, 0)),)))
+        refresh(index, Settings((KnowledgePath(docs, (), docs, "local", docs, docs, Span(0, 0)),)))
 
         def ask(
             message: str, *, top_k: int = 5, max_tokens: int = 1000, **more: Callable[[str], bool]
@@ -114,7 +114,7 @@ def test_limits(base: Callable[[str], Ask]) -> None:
     assert [len(ask("plum", top_k=count)) for count in (0, 1, 4, 1000)] == [0, 1, 4, 9]
     for most in (0, 30, 60, 100):
         assert sum(each.tokens for each in ask("plum", top_k=9, max_tokens=most)) <= most
-    assert [Path(each.path).name for each in ask("plum", wanted=lambda path: path.endswith("3.md"))] == [
+    assert [Path(each.path).name for each in ask("plum", accepts=lambda path: path.endswith("3.md"))] == [
         "3.md"
     ]
 

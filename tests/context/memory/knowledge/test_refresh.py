@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from nexus_context.layers.read_layers import read_layers
-from nexus_context.memory.knowledge import Index, Settings, index_path, query, refresh, settings_of
+from nexus_context.memory.knowledge import KnowledgeIndex, Settings, index_path, query, refresh, settings_of
 from nexus_context.memory.knowledge.passage_index import (
     VERSION,
     Changed,
@@ -39,7 +39,7 @@ class Base:
         self.root = root
         (root / "home/work/app").mkdir(parents=True, exist_ok=True)
         write_fixture(fixture, root) if fixture else None
-        self.index = Index(index_path(str(root / FOLDER[1:]), {"NEXUS_STATE": str(root / "state")}))
+        self.index = KnowledgeIndex(index_path(str(root / FOLDER[1:]), {"NEXUS_STATE": str(root / "state")}))
 
     def settings(self) -> tuple[Settings, list[str]]:
         layers = read_layers(str(self.root / FOLDER[1:]), load_inputs(str(self.root / "home")))
@@ -61,7 +61,7 @@ class Base:
         ]
 
     def files(self) -> list[str]:
-        return sorted(path.removeprefix(str(self.root)) for path in self.index.known())
+        return sorted(path.removeprefix(str(self.root)) for path in self.index.indexed_files())
 
     def ask(self, message: str) -> list[str]:
         found = query(self.index, message, COUNTER, top_k=5, max_tokens=1000)
@@ -363,7 +363,7 @@ ONE = [Changed("/a", Indexed((1, 2), b"x"), ())]
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
-    index = Index(str(tmp_path / "state/knowledge/a.db"))
+    index = KnowledgeIndex(str(tmp_path / "state/knowledge/a.db"))
     before = os.umask(0)
     try:
         index.write(ONE)
@@ -465,10 +465,10 @@ def test_a_full_disk_is_no_error(base: Callable[[str], Base], monkeypatch: pytes
 
 
 def test_who_empties_it_again_and_again_keeps_its_own(tmp_path: Path) -> None:
-    index = Index(str(tmp_path / "a.db"))
+    index = KnowledgeIndex(str(tmp_path / "a.db"))
     for _ in range(3):
         index.write(ONE)
-        assert index.known() != {}
+        assert index.indexed_files() != {}
         sql("PRAGMA user_version=77")(tmp_path / "a.db")
         with pytest.raises(IndexLostError):
             index.write(ONE)
@@ -479,7 +479,7 @@ def test_who_empties_it_again_and_again_keeps_its_own(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_held_for_long_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nexus_context.memory.knowledge.passage_index.BUSY_MS", 10)
-    index = Index(str(tmp_path / "a.db"))
+    index = KnowledgeIndex(str(tmp_path / "a.db"))
     index.write(ONE)
     other = apsw.Connection(str(tmp_path / "a.db"))
     other.execute("BEGIN IMMEDIATE")
@@ -524,12 +524,12 @@ def test_readers_beside_a_writer_in_one_process(base: Callable[[str], Base]) -> 
 WRITER = """
 import sys
 from nexus_context.errors import Span
-from nexus_context.memory.knowledge import Index, Place, Settings, query, refresh
+from nexus_context.memory.knowledge import KnowledgeIndex, KnowledgePath, Settings, query, refresh
 from nexus_context.tokens import SimpleTokenCounter
 docs, location = sys.argv[1:]
-settings = Settings((Place(docs, (), docs, "local", docs, docs, Span(0, 0)),))
+settings = Settings((KnowledgePath(docs, (), docs, "local", docs, docs, Span(0, 0)),))
 for number in range(20):
-    index = Index(location)
+    index = KnowledgeIndex(location)
     refresh(index, settings)
     assert query(index, f"word{number}", SimpleTokenCounter(), top_k=3, max_tokens=500)
     index.close()
