@@ -230,5 +230,5 @@ def _wanted(spent: TokenUsage, view: View) -> float:
 
     Memory is not in it: what gives way by itself is no reason to compact.
     """
-    wanted = spent.total - view.tokens + view.wanted - spent.by_category().get("memory", 0)
+    wanted = spent.total - view.tokens + view.uncut_tokens - spent.by_category().get("memory", 0)
     return round(100 * wanted / spent.available, 1) if spent.available else 100.0

@@ -49,7 +49,7 @@ class Cache(msgspec.Struct, frozen=True):
     messages: Sequence[int] | None = None
 
 
-class Place(NamedTuple):
+class Breakpoint(NamedTuple):
     """A block of a body: `messages[item].content[block]`, or `system[item]`, or `tools[item]`."""
 
     section: str
@@ -57,23 +57,23 @@ class Place(NamedTuple):
     block: int = 0
 
 
-def places(body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> list[Place]:
+def choose_breakpoints(body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> list[Breakpoint]:
     """Where the breakpoints go, first to last. `origins` has, for each block, the given message's index."""
     return _Search(body, origins, cache).places()
 
 
-def marked(body: Body, chosen: Sequence[Place]) -> Body:
+def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint]) -> Body:
     """The body with breakpoints; `body` stays as it is."""
-    made = dict(body)
+    copy = dict(body)
     for section, item, block in chosen:
-        items = made[section] = list(made[section])
+        items = copy[section] = list(copy[section])
         if section != "messages":
             items[item] = items[item] | {"cache_control": _MARK}
             continue
         blocks = list(items[item]["content"])
         blocks[block] = blocks[block] | {"cache_control": _MARK}
         items[item] = items[item] | {"content": blocks}
-    return made
+    return copy
 
 
 class _Search:
@@ -89,19 +89,19 @@ class _Search:
         self._given = max(map(max, origins), default=-1) + 1  # messages that were given
         self._sizes = self._cumulative()
 
-    def places(self) -> list[Place]:
-        chosen: list[Place] = []
+    def places(self) -> list[Breakpoint]:
+        chosen: list[Breakpoint] = []
         anchor = "system" if self._body.get("system") else "tools"
         if self._body.get(anchor) and self._fixed >= self._cache.minimum:
-            chosen.append(Place(anchor, len(self._body[anchor]) - 1))
+            chosen.append(Breakpoint(anchor, len(self._body[anchor]) - 1))
         ends = (self._cacheable(self._frontier()), self._cacheable(self._ends[-1] - 1))
-        found = {at for at in ends if at >= 0}
-        first = min(found, default=-1)
-        while first >= 0 and len(chosen) + len(found) < MOST:
+        positions = {at for at in ends if at >= 0}
+        first = min(positions, default=-1)
+        while first >= 0 and len(chosen) + len(positions) < MOST:
             first = self._earlier(first)
             if first >= 0:
-                found.add(first)
-        return chosen + [self._place(at) for at in sorted(found)]
+                positions.add(first)
+        return chosen + [self._place(at) for at in sorted(positions)]
 
     def _frontier(self) -> int:
         """The last block that the next request repeats."""
@@ -138,9 +138,9 @@ class _Search:
             at -= 1
         return -1
 
-    def _place(self, at: int) -> Place:
+    def _place(self, at: int) -> Breakpoint:
         index = bisect_right(self._ends, at)
-        return Place("messages", index, at - self._ends[index] + len(self._messages[index]["content"]))
+        return Breakpoint("messages", index, at - self._ends[index] + len(self._messages[index]["content"]))
 
     def _cumulative(self) -> list[int]:
         """Tokens of the messages up to and with each of those given."""
@@ -154,8 +154,8 @@ class _Search:
         return list(accumulate(sizes))
 
 
-def _tokens(items: Any, known: int | None) -> int:
-    return known if known is not None else len(_encode(items or ())) // _CHARACTERS
+def _tokens(items: Any, counted: int | None) -> int:
+    return counted if counted is not None else len(_encode(items or ())) // _CHARACTERS
 
 
 def _length(block: Body) -> int:

@@ -19,45 +19,45 @@ FORM = '{"id": "…", "name": "…", "arguments": {…}}'
 """A tool call, as messages of errors show it."""
 
 
-def content_from(given: Any) -> str | list[Any]:
+def content_from(content: Any) -> str | list[Any]:
     """Text, or a copy of a list of parts."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
         raise bad("content is a single part: put it in a list, [{…}].")
-    if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray | memoryview):
-        raise bad(f"content is {kind_of(given)}; it must be text or a list of parts.")
-    for index, part in enumerate(given):
+    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray | memoryview):
+        raise bad(f"content is {kind_of(content)}; it must be text or a list of parts.")
+    for index, part in enumerate(content):
         if not isinstance(part, str | dict):
             raise bad(
                 f'content[{index}] is {kind_of(part)}; a part is an object such as {{"type": "text", …}}.'
             )
-    parts: list[Any] = copied(list(given), "content")
+    parts: list[Any] = copied(list(content), "content")
     return parts
 
 
-def result_from(given: Any) -> str | list[Any]:
+def result_from(result: Any) -> str | list[Any]:
     """Text as it is, a copy of parts, any other value as JSON text."""
-    if isinstance(given, list | tuple) and all(isinstance(part, dict) and "type" in part for part in given):
-        parts: list[Any] = copied(list(given), "result")
+    if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
+        parts: list[Any] = copied(list(result), "result")
         return parts
-    return json_text(given)
+    return json_text(result)
 
 
-def text_from(given: Any, argument: str) -> str:
+def text_from(text: Any, argument: str) -> str:
     """Text that an argument must be."""
-    if not isinstance(given, str):
-        raise bad(f"{argument} is {kind_of(given)}; it must be text.")
-    return given
+    if not isinstance(text, str):
+        raise bad(f"{argument} is {kind_of(text)}; it must be text.")
+    return text
 
 
-def tool_calls_from(given: Iterable[ToolCall | Mapping[str, Any]] | None) -> tuple[ToolCall, ...]:
+def tool_calls_from(calls: Iterable[ToolCall | Mapping[str, Any]] | None) -> tuple[ToolCall, ...]:
     """Tool calls of whichever form, copied."""
-    if isinstance(given, str | Mapping | ToolCall):
-        raise bad(f"tool_calls is {kind_of(given)}; put the call in a list.")
-    if given is not None and not isinstance(given, Iterable):
-        raise bad(f"tool_calls is {kind_of(given)}; it must be a list of calls.")
-    return tuple(_tool_call(call, f"tool_calls[{index}]") for index, call in enumerate(given or ()))
+    if isinstance(calls, str | Mapping | ToolCall):
+        raise bad(f"tool_calls is {kind_of(calls)}; put the call in a list.")
+    if calls is not None and not isinstance(calls, Iterable):
+        raise bad(f"tool_calls is {kind_of(calls)}; it must be a list of calls.")
+    return tuple(_tool_call(call, f"tool_calls[{index}]") for index, call in enumerate(calls or ()))
 
 
 def copied(value: Any, place: str, code: str = "bad-message") -> Any:

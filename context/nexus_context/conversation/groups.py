@@ -104,9 +104,9 @@ class Grouping:
         for call in message.tool_calls:
             if not call.id or call.id in self._open or message.role != "assistant":
                 self._note(index)
-            made = self._newest[call.id] = _Call(index, self._fresh(call.id))
-            self._open.setdefault(call.id, []).append(made)
-            sent.append(made.name)
+            opened = self._newest[call.id] = _Call(index, self._fresh(call.id))
+            self._open.setdefault(call.id, []).append(opened)
+            sent.append(opened.name)
         if sent != [call.id for call in message.tool_calls]:
             calls = (
                 msgspec.structs.replace(call, id=name)

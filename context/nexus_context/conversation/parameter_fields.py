@@ -98,16 +98,16 @@ def anthropic(
     settings: Settings = {"max_tokens": most}
     version = claude_version(model) or (0, 0)
     level, budget = _thinking(parameters)
-    wanted = (level is not None or budget is not None) and level != "off"
-    if wanted and not thinks:
+    thinks_now = (level is not None or budget is not None) and level != "off"
+    if thinks_now and not thinks:
         unsent.append("thinking: the model does not think")
-    elif wanted and (version >= (4, 7) or (version >= (4, 6) and budget is None)):
+    elif thinks_now and (version >= (4, 7) or (version >= (4, 6) and budget is None)):
         settings["thinking"] = {"type": "adaptive"}
         if level is not None:
             settings["output_config"] = {"effort": "low" if level == "minimal" else level}
         if budget is not None:
             unsent.append(f"thinking.budget: {model} decides by itself how much it thinks")
-    elif wanted:
+    elif thinks_now:
         tokens = min(budget or BUDGETS.get(level or "", 0), most - 1)
         if tokens >= LEAST_BUDGET:
             settings["thinking"] = {"type": "enabled", "budget_tokens": tokens}
@@ -133,10 +133,10 @@ def claude_version(model: str) -> tuple[int, int] | None:
     name = model.lower()
     if "claude" not in name:
         return None
-    found = re.search(_CLAUDE_VERSION, name[name.index("claude") :])
-    if found is None:
+    match = re.search(_CLAUDE_VERSION, name[name.index("claude") :])
+    if match is None:
         return (1, 0) if "instant" in name else _NEWEST
-    return int(found[1]), int(found[2] or 0)
+    return int(match[1]), int(match[2] or 0)
 
 
 def _sample(
@@ -209,15 +209,15 @@ def _gpt(model: str) -> _Gpt | None:
     name = model.lower().rpartition("/")[2]
     if re.match(r"o\d+(?:-|$)", name):
         return _Gpt((1, 0), "")
-    found = re.match(_GPT, name)
-    if found is None or int(found[1]) < 5:
+    match = re.match(_GPT, name)
+    if match is None or int(match[1]) < 5:
         return None
-    variant = found[3] or ""
-    if variant.startswith("chat") and found[2] is None:
+    variant = match[3] or ""
+    if variant.startswith("chat") and match[2] is None:
         return None
-    return _Gpt((int(found[1]), int(found[2] or 0)), re.sub(r"-\d{4}-\d\d-\d\d$", "", variant))
+    return _Gpt((int(match[1]), int(match[2] or 0)), re.sub(r"-\d{4}-\d\d-\d\d$", "", variant))
 
 
 def _thinking(parameters: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    given = parameters.get("thinking") or {}
-    return given.get("level"), given.get("budget")
+    thinking = parameters.get("thinking") or {}
+    return thinking.get("level"), thinking.get("budget")

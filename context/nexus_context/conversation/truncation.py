@@ -38,28 +38,28 @@ class Need(NamedTuple):
     keep_recent_turns: int
 
 
-class Kept(NamedTuple):
+class SentRange(NamedTuple):
     """What is sent: `messages[:head]` and `messages[start:]`."""
 
     head: int
     start: int
 
 
-def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> Kept:
+def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> SentRange:
     """The cut of a history that does not fit. `first_group` are the tokens of its first group."""
     if strategy == "sliding":
-        return Kept(0, _first_group_within(history, need))
+        return SentRange(0, _first_group_within(history, need))
     if strategy == "simple":
-        return Kept(0, _first_message_within(history, need))
+        return SentRange(0, _first_message_within(history, need))
     if strategy == "recency":
-        return Kept(0, _recent_turns(history, need))
+        return SentRange(0, _recent_turns(history, need))
     if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD:
         head = first_group_end(history)
         rest = need._replace(
             size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
         )
-        return Kept(head, max(_turn_within(history, rest), head))
-    return Kept(0, _turn_within(history, need))
+        return SentRange(head, max(_turn_within(history, rest), head))
+    return SentRange(0, _turn_within(history, need))
 
 
 def first_group_end(history: History) -> int:
@@ -102,15 +102,15 @@ def _first_group_within(history: History, need: Need) -> int:
     """The first group behind the last cut from which on the target is reached; at most the newest group."""
     groups = history.grouping.groups
     first = bisect_left(groups, need.after + 1)
-    found = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
-    return groups[min(found, len(groups) - 1)]
+    position = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
+    return groups[min(position, len(groups) - 1)]
 
 
 def _first_message_within(history: History, need: Need) -> int:
     """The first message from which on the target is reached, without results of calls that are cut."""
     newest = history.grouping.groups[-1]
     indexes = range(need.after + 1, newest)
-    found = need.after + 1 + bisect_left(indexes, True, key=lambda start: need.size(start) <= need.target)
-    while found < newest and history.messages[found].role == "tool":
-        found += 1
-    return min(found, newest)
+    at = need.after + 1 + bisect_left(indexes, True, key=lambda start: need.size(start) <= need.target)
+    while at < newest and history.messages[at].role == "tool":
+        at += 1
+    return min(at, newest)

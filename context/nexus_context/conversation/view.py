@@ -25,14 +25,14 @@ class View(msgspec.Struct, frozen=True):
     history: History
     head: int
     pinned: int  # tokens of the first `head` messages
-    wanted: int  # tokens of what would have been sent, had nothing been cut for this request
+    uncut_tokens: int  # tokens of what would have been sent, had nothing been cut for this request
     note: Message | None
     note_tokens: int
     anchor: int | None
     start: int
     shortened: Mapping[int, Message]
     tokens: int
-    mended: int  # tokens of that which repairs add to the messages, less those that they leave out
+    repair_tokens: int  # tokens of that which repairs add to the messages, less those that they leave out
     original_tokens: int
     room: int
     end: int
@@ -92,8 +92,8 @@ class View(msgspec.Struct, frozen=True):
                 repairs.append(Repair("id-used-twice", _USED_TWICE, place))
         if self.history.grouping.is_sound(self.head, self.anchor, self.start, self.end):
             return Traced(sent, repairs, range(len(sent)))
-        made = traced(sent)
-        return Traced(made.messages, [*repairs, *made.repairs], made.origins)
+        repaired = traced(sent)
+        return Traced(repaired.messages, [*repairs, *repaired.repairs], repaired.origins)
 
     def sizes(self, counter: TokenCounter) -> list[int]:
         """The tokens of each message that is sent; their sum is `tokens`."""

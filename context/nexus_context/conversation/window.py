@@ -42,7 +42,7 @@ LARGEST_SUMMARY = 0.5
 REMEMBERED = 1_000
 """Messages before a cut whose names are read."""
 
-MENDINGS = 4
+MOST_RETRIES = 4
 """Times that a cut is made anew because what is repaired in it does not fit."""
 
 TRIED = 4
@@ -100,8 +100,8 @@ class _Fit(NamedTuple):
 
     cut: _Cut
     tokens: int
-    mended: int
-    wanted: int
+    repairs: int
+    uncut: int
 
 
 class Window:
@@ -121,15 +121,15 @@ class Window:
 
     def fit(self, budget: Budget) -> View:
         """What fits the budget. It is over the budget only where nothing more can be done."""
-        made = self._made(budget)
-        self._proposed, self._proposed_seen = made.cut, len(self._history)
-        return self._view(made, budget, self._history.sums(self._counter))
+        fit = self._cached_fit(budget)
+        self._proposed, self._proposed_seen = fit.cut, len(self._history)
+        return self._view(fit, budget, self._history.sums(self._counter))
 
     def look(self, budget: Budget) -> View:
         """What `fit` would give, for who sends nothing."""
-        return self._view(self._made(budget), budget, self._history.sums(self._counter))
+        return self._view(self._cached_fit(budget), budget, self._history.sums(self._counter))
 
-    def _made(self, budget: Budget) -> _Fit:
+    def _cached_fit(self, budget: Budget) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()
         size = len(self._history)
@@ -137,12 +137,12 @@ class Window:
             self._settled, self._settled_seen = self._proposed, self._proposed_seen
             self._seen = size
             self._tried.clear()
-        made = self._tried.get(budget) if self._tried else None
-        if made is None:
-            made = self._tried[budget] = self._try(budget, self._history.sums(self._counter))
+        fit = self._tried.get(budget) if self._tried else None
+        if fit is None:
+            fit = self._tried[budget] = self._try(budget, self._history.sums(self._counter))
             if len(self._tried) > TRIED:
                 del self._tried[next(iter(self._tried))]
-        return made
+        return fit
 
     def _try(self, budget: Budget, sums: Sequence[int]) -> _Fit:
         """The cut that a request of this budget makes."""
@@ -151,36 +151,36 @@ class Window:
         whole = budget.room
         cut = self._whole(self._settled, whole, sums)
         tokens = self._size(cut, sums)
-        mended = self._mended(cut, tokens, budget, sums)
-        wanted = tokens + mended
+        repairs = self._repair_tokens(cut, tokens, budget, sums)
+        uncut = tokens + repairs
         if self._history.gap.messages and not self._settled_seen:  # the first cut lies behind the gap
-            wanted += self._history.gap.tokens
+            uncut += self._history.gap.tokens
             cut = self._cut_at(cut, self._least, self._pinned(whole, sums), self._note_room(whole))
             tokens = self._size(cut, sums)
-            mended = self._mended(cut, tokens, budget, sums)
+            repairs = self._repair_tokens(cut, tokens, budget, sums)
         room = whole
-        for _ in range(MENDINGS):
-            if tokens + mended <= whole:
+        for _ in range(MOST_RETRIES):
+            if tokens + repairs <= whole:
                 break
-            room = min(room, whole - max(mended, 0))
-            cut = self._fitted(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
+            room = min(room, whole - max(repairs, 0))
+            cut = self._cut_to_fit(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
             tokens = self._size(cut, sums)
-            mended = self._mended(cut, tokens, budget, sums)
-            if mended <= 0:
+            repairs = self._repair_tokens(cut, tokens, budget, sums)
+            if repairs <= 0:
                 break
-        return _Fit(cut, tokens, mended, wanted)
+        return _Fit(cut, tokens, repairs, uncut)
 
-    def _mended(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
+    def _repair_tokens(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
         """Tokens that repairs add to what is sent: results that are made up, less what is left out."""
         anchor = self._front_of(cut, sums).anchor
         if self._history.grouping.is_sound(cut.head, anchor, cut.start, len(self._history)):
             return 0
         view = self._view(_Fit(cut, tokens, 0, tokens), budget, sums)
-        given, sizes = view.messages(), view.sizes(self._counter)
+        messages, sizes = view.messages(), view.sizes(self._counter)
         sound = view.sound_messages()
         total = 0
         for message, origin in zip(sound.messages, sound.origins, strict=True):
-            before = given[origin]
+            before = messages[origin]
             same = message.content is before.content and len(message.tool_calls) == len(before.tool_calls)
             total += sizes[origin] if same else self._counter.count_messages([message])
         return total - tokens
@@ -213,11 +213,11 @@ class Window:
         messages = self._history.messages
         if not start or start >= len(messages) or messages[start].role == "user":
             return None
-        asked = self._history.grouping.asked
-        turn = bisect_right(asked, start) - 1
+        questions = self._history.grouping.asked
+        turn = bisect_right(questions, start) - 1
         if turn < 0:
             return None
-        anchor = asked[turn]
+        anchor = questions[turn]
         if anchor < self._least:  # what the turn began with is not loaded
             return None
         while anchor + 1 < start and messages[anchor + 1].role == "user":
@@ -235,7 +235,7 @@ class Window:
         whole = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
         return whole if self._size(whole, sums) <= room else cut
 
-    def _fitted(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
+    def _cut_to_fit(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
         """The cut for a budget; `whole` is the one of which a target is a share."""
         room = budget.room
         cut = self._whole(self._shorten_new(last, room, sums), room, sums)
@@ -256,10 +256,10 @@ class Window:
             keep_recent_turns=policy.keep_recent_turns,
         )
         first_group = sums[truncation.first_group_end(self._history)]
-        kept = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
-        start = self._with_question(kept.start, after=max(cut.start, kept.head, pinned))
-        made = self._cut_at(cut, start, max(kept.head, min(pinned, start)), note_room)
-        return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
+        sent = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
+        start = self._with_question(sent.start, after=max(cut.start, sent.head, pinned))
+        new_cut = self._cut_at(cut, start, max(sent.head, min(pinned, start)), note_room)
+        return new_cut if self._size(new_cut, sums) <= room else self._squeeze(new_cut, note_room, room, sums)
 
     def _note_room(self, room: int) -> int:
         """Tokens that names and values of what is cut may take."""
@@ -303,10 +303,10 @@ class Window:
             text = index.render(self._counter, note_room - count_message(self._counter, ""))
             note = Message("user", text) if text else None
             tokens = count_message(self._counter, text) if text else 0
-        kept = {at: shortened for at, shortened in last.shortened.items() if at >= start}
-        return _Cut(start, head, note, tokens, index, read, kept)
+        shortened_results = {at: shortened for at, shortened in last.shortened.items() if at >= start}
+        return _Cut(start, head, note, tokens, index, read, shortened_results)
 
-    def _squeezed(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
+    def _squeeze(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
         """The newest group is too large, with what stands before it: give up one thing after the other.
 
         A late result makes one group of all since its call. It is left out rather than all be refused for it.
@@ -369,14 +369,14 @@ class Window:
             history=self._history,
             head=cut.head,
             pinned=sums[cut.head],
-            wanted=fit.wanted,
+            uncut_tokens=fit.uncut,
             note=cut.note,
             note_tokens=cut.note_tokens,
             anchor=front.anchor,
             start=cut.start,
             shortened=front.shortened,
-            tokens=fit.tokens + fit.mended,
-            mended=fit.mended,
+            tokens=fit.tokens + fit.repairs,
+            repair_tokens=fit.repairs,
             original_tokens=sums[-1] + self._history.gap.tokens,
             room=budget.room,
             end=len(self._history),
@@ -388,6 +388,6 @@ def _index(unread: int) -> "IdentifierIndex":
     # many patterns, which the first diagnostics of an editor need not wait for
     from nexus_context.conversation.identifiers import IdentifierIndex
 
-    made = IdentifierIndex()
-    made.messages = unread
-    return made
+    index = IdentifierIndex()
+    index.messages = unread
+    return index

@@ -12,7 +12,7 @@
 import re
 from collections.abc import Iterable
 
-from nexus_context.conversation.identifiers.word_kinds import FILE_NAMES, LETTERS, Found, classify
+from nexus_context.conversation.identifiers.word_kinds import FILE_NAMES, LETTERS, Mention, classify
 
 HEAD = 12_000
 """Characters of a text's beginning that are read."""
@@ -41,19 +41,19 @@ _STARTS_COMMAND = re.compile(
 )
 
 
-def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Found]:
+def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
     """The names and values of a text, each once: commands and what is marked as code first, then in order."""
     if len(text) > head + tail:
         text = f"{text[:head]}\n{text[len(text) - tail :]}"
-    found: dict[Found, None] = {}
+    names: dict[Mention, None] = {}
     if "`" in text:
         for match in _SHELL_FENCE.finditer(text):
-            found.update(dict.fromkeys(map(command, filter(_is_command, match[1].splitlines()))))
+            names.update(dict.fromkeys(map(command, filter(_is_command, match[1].splitlines()))))
         for match in _CODE.finditer(text):
-            found.update(dict.fromkeys(_code(match[1])))
+            names.update(dict.fromkeys(_code(match[1])))
     if "$ " in text or "❯ " in text:
         lines = (match[1] for match in _SHELL_LINE.finditer(text) if match[1].isprintable())
-        found.update(dict.fromkeys(map(command, lines)))
+        names.update(dict.fromkeys(map(command, lines)))
     if '":' in text or '" :' in text:
         text = _JSON_KEYS.sub(" ", text)
     if "diff --git " in text or "\n+++ b/" in text:
@@ -62,27 +62,27 @@ def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Found]:
         if word.isalpha() and (word.islower() or (word.istitle() and word not in FILE_NAMES)):
             continue  # most words are plain
         for each in classify(word):
-            found[each] = None
-    return list(found)
+            names[each] = None
+    return list(names)
 
 
-def command(line: str) -> Found:
+def command(line: str) -> Mention:
     """A command as a name: its first line; what is cut is marked."""
     first, more, _ = line.strip().replace("\t", " ").partition("\n")
     if len(first) > LONGEST_COMMAND:
         first, more = first[:LONGEST_COMMAND], "…"
-    return Found("command", f"{first.rstrip()} …" if more else first.rstrip())
+    return Mention("command", f"{first.rstrip()} …" if more else first.rstrip())
 
 
 def _is_command(line: str) -> bool:
     return bool(line.strip()) and line.isprintable() and not line.lstrip().startswith("#")
 
 
-def _code(code: str) -> Iterable[Found]:
+def _code(code: str) -> Iterable[Mention]:
     code = code.strip()
     if " " in code:
         return (command(code),) if _STARTS_COMMAND.match(code) and code.isprintable() else ()
-    found = classify(code)
-    if not found and len(code) > 1 and code.isascii() and code.isidentifier():
-        return (Found("symbol", code),)
-    return found
+    names = classify(code)
+    if not names and len(code) > 1 and code.isascii() and code.isidentifier():
+        return (Mention("symbol", code),)
+    return names

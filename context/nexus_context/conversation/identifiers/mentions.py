@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.conversation.identifiers.find import command, find
-from nexus_context.conversation.identifiers.word_kinds import LONGEST, Found
+from nexus_context.conversation.identifiers.word_kinds import LONGEST, Mention
 from nexus_context.conversation.message import Message, text_of
 
 Source = Literal["user", "call", "assistant", "written", "result"]
@@ -38,17 +38,17 @@ WRITTEN = 4_000
 _DEPTH = 8
 
 
-def mentions(message: Message) -> list[tuple[Source, list[Found]]]:
+def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
     """The names and values of a message, in order, by who says them; a name may occur in several lists."""
     text = text_of(message)
     if message.role == "tool":
         return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
-    made: list[tuple[Source, list[Found]]] = []
+    by_source: list[tuple[Source, list[Mention]]] = []
     if text:
-        made.append(("assistant" if message.role == "assistant" else "user", find(text)))
+        by_source.append(("assistant" if message.role == "assistant" else "user", find(text)))
     for call in message.tool_calls:
-        made += _of_call(call.name, arguments_of(call.arguments))
-    return made
+        by_source += _of_call(call.name, arguments_of(call.arguments))
+    return by_source
 
 
 def arguments_of(arguments: Any) -> Any:
@@ -70,8 +70,8 @@ def is_shell(tool: str, key: str) -> bool:
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """The values in a JSON value, each with the key that it or its list stands under; bounded."""
     stack: list[tuple[str, Any, int]] = [(key, value, 0)]
-    seen = 0
-    while stack and seen < MOST_VALUES:
+    count = 0
+    while stack and count < MOST_VALUES:
         name, item, depth = stack.pop()
         if isinstance(item, dict):
             if depth < _DEPTH:
@@ -80,30 +80,30 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             if depth < _DEPTH:
                 stack.extend([(name, inner, depth + 1) for inner in reversed(item)])
         else:
-            seen += 1
+            count += 1
             yield name, item
 
 
-def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Found]]]:
+def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Mention]]]:
     for key, value in leaves(arguments):
         if value is None or isinstance(value, bool):
             continue
         text = str(value)
         if isinstance(value, str) and is_shell(tool, key):
-            parts = [found for found in find(text, head=WRITTEN, tail=0) if found.kind != "command"]
+            parts = [mention for mention in find(text, head=WRITTEN, tail=0) if mention.kind != "command"]
             line = command(text)
             yield "call", [line, *parts] if line.text.isprintable() else parts
         elif key.lower() in PATH_KEYS and 0 < len(text) <= LONGEST and text.isprintable():
-            yield "call", [Found("path", text)]
+            yield "call", [Mention("path", text)]
         elif len(text) > LONG:
             yield "written", find(text, head=WRITTEN, tail=0)
         else:
             yield "call", find(text) or _code_of(text)
 
 
-def _code_of(value: str) -> list[Found]:
+def _code_of(value: str) -> list[Mention]:
     """A short value that is no plain word, such as JFK."""
-    return [Found("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
+    return [Mention("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
 
 
 def _unescaped(text: str) -> str:

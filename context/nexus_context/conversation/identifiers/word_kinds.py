@@ -20,7 +20,7 @@ LONGEST = 200
 """Characters of the longest word that is a name."""
 
 
-class Found(NamedTuple):
+class Mention(NamedTuple):
     """One name or value as it is written."""
 
     kind: Kind
@@ -35,37 +35,37 @@ _AFTER = ".,:;+-/\\"  # what no name ends with
 
 
 @lru_cache(maxsize=16_384)
-def classify(word: str) -> tuple[Found, ...]:
+def classify(word: str) -> tuple[Mention, ...]:
     """What a word names; nothing if it is a plain word."""
     if len(word) > LONGEST:
         return ()
     word = word.lstrip(_BEFORE).rstrip(_AFTER)
     if word.endswith("()"):
         name = word[:-2].lstrip(".")
-        return (Found("symbol", name),) if _SYMBOL.fullmatch(name) or name.isidentifier() else ()
+        return (Mention("symbol", name),) if _SYMBOL.fullmatch(name) or name.isidentifier() else ()
     if len(word) < 3:
         return ()
     match = _VALUE.fullmatch(word)
     if match is not None:
-        return (Found(cast(Kind, match.lastgroup), word),)
+        return (Mention(cast(Kind, match.lastgroup), word),)
     return _path(word) or _symbol(word)
 
 
-def _path(word: str) -> tuple[Found, ...]:
+def _path(word: str) -> tuple[Mention, ...]:
     """The path, and the test in it that a name behind `::` says."""
     if "/" not in word and "\\" not in word:
         if "." not in word:
-            return (Found("path", word),) if word in FILE_NAMES else ()
+            return (Mention("path", word),) if word in FILE_NAMES else ()
         match = _FILE.fullmatch(word)
-        return (Found("path", match["name"]),) if match else ()
+        return (Mention("path", match["name"]),) if match else ()
     match = _ROOTED.fullmatch(word)
     if match is not None:
-        return (Found("path", match["name"]),)
+        return (Mention("path", match["name"]),)
     match = _SLASHED.fullmatch(word)
     if match is None or not _is_path(match["name"]):
         return ()
-    path = Found("path", match["name"])
-    return (path, Found("symbol", match["test"][2:])) if match["test"] else (path,)
+    path = Mention("path", match["name"])
+    return (path, Mention("symbol", match["test"][2:])) if match["test"] else (path,)
 
 
 def _is_path(name: str) -> bool:
@@ -78,7 +78,7 @@ def _is_path(name: str) -> bool:
     return len(rest) > 1 or "_" in name or first.startswith((".", "@"))
 
 
-def _symbol(word: str) -> tuple[Found, ...]:
+def _symbol(word: str) -> tuple[Mention, ...]:
     bare = word.strip("@%~:#$€£¥.-")
     if _DIGIT.search(bare):
         if len(bare) < 3 or _MEASURE.fullmatch(bare) or not _ID.fullmatch(bare):
@@ -86,12 +86,12 @@ def _symbol(word: str) -> tuple[Found, ...]:
         if len(bare) == 3 and not bare.isupper():
             return ()
         named = "_" in bare and not any(part[:1].isdigit() for part in bare.split("_"))
-        return (Found("symbol" if named else "id", bare),)
+        return (Mention("symbol" if named else "id", bare),)
     if bare.isalpha() and bare.isupper():
-        return (Found("id", bare),) if bare.isascii() and 5 <= len(bare) <= 12 else ()
+        return (Mention("id", bare),) if bare.isascii() and 5 <= len(bare) <= 12 else ()
     if bare.lower() in _ABBREVIATIONS or not _SYMBOL.fullmatch(bare):
         return ()
-    return (Found("symbol", bare),)
+    return (Mention("symbol", bare),)
 
 
 _EXTENSIONS = (
