@@ -1,9 +1,11 @@
-"""Parts of a message's content, whoever's form they come in: Anthropic's, OpenAI's two, MCP's, plain text.
+"""Parts of a message's content in every format: Anthropic, OpenAI (two of them), MCP, plain text.
 
-1. Each part becomes one of a few kinds: text, refusal, image, document, or what only one provider knows.
-2. An image's format is what its first bytes say, else what is stated; unknown formats are not sent.
-3. What no kind fits keeps its type, for a text that says what stood there.
-4. Only what a kind names is kept: providers refuse keys that they do not know.
+1. Each part becomes one of a few kinds: text, refusal, image, document, or a part that only one provider
+   knows.
+2. The format of an image is detected from its first bytes, else it is the stated one; other formats are not
+   sent.
+3. An unknown part keeps its type, for a text that names it.
+4. Only known keys are kept: providers reject others.
 """
 
 import re
@@ -14,7 +16,7 @@ import msgspec
 Part = dict[str, Any]
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-"""Formats of images that both providers take."""
+"""Image formats that both providers accept."""
 
 PDF = "application/pdf"
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -41,20 +43,20 @@ _DETAILS = ("auto", "low", "high", "original")
 
 
 class TextPart(NamedTuple):
-    """Text that is said."""
+    """Text."""
 
     text: str
-    citations: Any = None  # Anthropic's, beside an assistant's text
+    citations: Any = None  # Anthropic's, beside assistant text
 
 
 class RefusalPart(NamedTuple):
-    """What an assistant says instead of an answer."""
+    """An assistant's refusal to answer."""
 
     text: str
 
 
 class ImagePart(NamedTuple):
-    """An image: base64 data of one of IMAGE_TYPES, or the URL of a web page."""
+    """An image: base64 data in one of IMAGE_TYPES, or a URL."""
 
     media_type: str = ""
     data: str = ""
@@ -63,7 +65,7 @@ class ImagePart(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """A PDF in base64, or the URL of one."""
+    """A PDF: base64 data, or a URL."""
 
     data: str = ""
     url: str = ""
@@ -71,13 +73,13 @@ class DocumentPart(NamedTuple):
 
 
 class ThinkingPart(NamedTuple):
-    """An assistant's reasoning: as Anthropic signed it; None without a signature."""
+    """An assistant's reasoning as Anthropic signed it; None without a signature."""
 
     signed: Part | None
 
 
 class ProviderPart(NamedTuple):
-    """A part that only one provider knows, in its own form, and what can be read of it without that."""
+    """A part that only one provider knows, in its format, and its text for the others."""
 
     provider: Literal["anthropic", "openai"]
     part: Part
@@ -85,7 +87,7 @@ class ProviderPart(NamedTuple):
 
 
 class UnknownPart(NamedTuple):
-    """A part that cannot be sent. `type` is for people."""
+    """A part that cannot be sent; `type` is for people."""
 
     type: str
 
@@ -94,14 +96,14 @@ AnyPart = TextPart | RefusalPart | ImagePart | DocumentPart | ThinkingPart | Pro
 
 
 def is_blank(part: Any) -> bool:
-    """Whether a content or a part says nothing: providers refuse text of white space only."""
+    """Whether a content or a part is blank: providers reject text of white space only."""
     if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
         part = part.get("text")
     return part is None or (isinstance(part, str) and (not part or part.isspace())) or part == []
 
 
 def read_part(part: Any) -> AnyPart:
-    """What a part is."""
+    """The kind of a part."""
     if not isinstance(part, dict):
         return TextPart(json_text(part))
     kind = part.get("type")
@@ -117,14 +119,14 @@ def read_part(part: Any) -> AnyPart:
 
 
 def part_name(kind: AnyPart) -> str:
-    """What a part is, in a word or two."""
+    """The kind of a part in a word or two."""
     if isinstance(kind, ProviderPart):
         return str(kind.part["type"])
     return kind.type if isinstance(kind, UnknownPart) else type(kind).__name__.removesuffix("Part").lower()
 
 
 def json_text(value: Any) -> str:
-    """A string as it is, anything else as JSON."""
+    """A string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -158,11 +160,7 @@ def _image_at(url: Any, detail: str = "") -> AnyPart | None:
     data = _DATA_URL.match(url)
     if data is not None:
         return _image_of(data["type"], url[data.end() :], detail)
-    return (
-        ImagePart(url=url, detail=detail)
-        if _WEB.match(url)
-        else UnknownPart("image at an address that is no URL")
-    )
+    return ImagePart(url=url, detail=detail) if _WEB.match(url) else UnknownPart("image with an invalid URL")
 
 
 def _image_of(stated: Any, data: Any, detail: str = "") -> AnyPart | None:
@@ -174,7 +172,7 @@ def _image_of(stated: Any, data: Any, detail: str = "") -> AnyPart | None:
     return ImagePart(media_type, data, detail=detail) if media_type else UnknownPart(named or "image")
 
 
-# ---------------------------------------------------------------- documents, files, sound
+# ---------------------------------------------------------------- documents, files, audio
 
 
 def _document(part: Part) -> AnyPart | None:
@@ -183,9 +181,9 @@ def _document(part: Part) -> AnyPart | None:
     if not isinstance(source, dict):
         return None
     match source.get("type"):
-        case "base64" if source.get("media_type") == PDF and _is_said(source.get("data")):
+        case "base64" if source.get("media_type") == PDF and _has_text(source.get("data")):
             return DocumentPart(data=source["data"], title=title)
-        case "text" if _is_said(source.get("data")):
+        case "text" if _has_text(source.get("data")):
             return TextPart(source["data"])
         case "url" if isinstance(source.get("url"), str) and _WEB.match(source["url"]):
             return DocumentPart(url=source["url"], title=title)
@@ -217,7 +215,7 @@ def _file(part: Part) -> AnyPart | None:
     url = source.get("file_url")
     if isinstance(url, str) and _WEB.match(url):
         return DocumentPart(url=url, title=name)
-    if _is_said(source.get("file_id")):
+    if _has_text(source.get("file_id")):
         return ProviderPart("openai", {"type": "file", "file": {"file_id": source["file_id"]}}, name)
     return None
 
@@ -229,7 +227,7 @@ def _audio(part: Part) -> AnyPart | None:
     else:
         data = part.get("data")  # MCP
         form = AUDIO_FORMATS.get(str(part.get("mimeType")).lower())
-    if not _is_said(data) or form not in AUDIO_FORMATS.values():
+    if not _has_text(data) or form not in AUDIO_FORMATS.values():
         return None
     return ProviderPart("openai", {"type": "input_audio", "input_audio": {"data": data, "format": form}})
 
@@ -241,19 +239,19 @@ def _resource(part: Part) -> AnyPart | None:
     if isinstance(resource.get("text"), str):
         return TextPart(resource["text"])
     blob, kind = resource.get("blob"), str(resource.get("mimeType")).lower()
-    if kind == PDF and _is_said(blob):
+    if kind == PDF and _has_text(blob):
         return DocumentPart(data=str(blob), title=str(resource.get("uri") or ""))
     return _image_of(kind, blob)
 
 
 def _resource_link(part: Part) -> AnyPart | None:
     uri, name = part.get("uri"), part.get("name")
-    if not _is_said(uri):
+    if not _has_text(uri):
         return None
-    return TextPart(f"[{name}]({uri})" if _is_said(name) else str(uri))
+    return TextPart(f"[{name}]({uri})" if _has_text(name) else str(uri))
 
 
-# ---------------------------------------------------------------- what only one provider knows
+# ---------------------------------------------------------------- parts of one provider
 
 
 def _thinking(part: Part) -> AnyPart:
@@ -264,12 +262,12 @@ def _thinking(part: Part) -> AnyPart:
 
 
 def _refusal(part: Part) -> AnyPart | None:
-    return RefusalPart(part["refusal"]) if _is_said(part.get("refusal")) else None
+    return RefusalPart(part["refusal"]) if _has_text(part.get("refusal")) else None
 
 
 def _search_result(part: Part) -> AnyPart | None:
     content, title, source = part.get("content"), part.get("title"), part.get("source")
-    if not (isinstance(content, list) and isinstance(title, str) and _is_said(source)):
+    if not (isinstance(content, list) and isinstance(title, str) and _has_text(source)):
         return None
     blocks_text = [
         item.text
@@ -287,20 +285,20 @@ def _search_result(part: Part) -> AnyPart | None:
 
 def _server_tool(part: Part) -> AnyPart | None:
     fields = (part.get("id"), part.get("name"))
-    if not all(map(_is_said, fields)) or not isinstance(part.get("input"), dict):
+    if not all(map(_has_text, fields)) or not isinstance(part.get("input"), dict):
         return None
     return ProviderPart("anthropic", _only(part, "type", "id", "name", "input"))
 
 
 def _server_result(part: Part) -> AnyPart | None:
-    if not _is_said(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
+    if not _has_text(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
         return None
     return ProviderPart("anthropic", _only(part, "type", "tool_use_id", "content"))
 
 
 def _upload(part: Part) -> AnyPart | None:
     return (
-        ProviderPart("anthropic", _only(part, "type", "file_id")) if _is_said(part.get("file_id")) else None
+        ProviderPart("anthropic", _only(part, "type", "file_id")) if _has_text(part.get("file_id")) else None
     )
 
 
@@ -308,7 +306,7 @@ def _only(part: Part, *keys: str) -> Part:
     return {key: part[key] for key in keys}
 
 
-def _is_said(value: Any) -> bool:
+def _has_text(value: Any) -> bool:
     return isinstance(value, str) and not is_blank(value)
 
 

@@ -1,4 +1,4 @@
-"""Names and values that a conversation mentions: what a next step can only repeat, never guess."""
+"""Names and values that a conversation mentions: a later step can only repeat them, never guess them."""
 
 from nexus_context.conversation.identifiers.find import find
 from nexus_context.conversation.identifiers.mentions import Source, mentions

@@ -1,12 +1,12 @@
 """Find the names and values in a text: paths, commands, symbols, ids, dates, amounts.
 
-1. One pattern cuts the text into words; each is then looked at by itself (`words`). Nothing backtracks: the
-   time is proportional to the length. Words longer than LONGEST are passed over.
-2. Of a text longer than HEAD + TAIL only that many characters of its beginning and its end are read.
-3. What stands between backticks is a name however it is spelled, or a command if it begins like one.
+1. One pattern splits the text into words; `word_kinds` classifies each. Nothing backtracks: the time is
+   proportional to the length. Words longer than LONGEST are skipped.
+2. Of a text longer than HEAD + TAIL only that many characters of its beginning and end are read.
+3. Text between backticks is a name however it is spelled, or a command if it begins like one.
 4. Lines that begin with a prompt (`$ `) and lines of shell fences are commands.
-5. Keys of JSON objects are no names, unless they hold a digit: every result repeats them.
-6. Names are kept as they are written, without the punctuation around them.
+5. Keys of JSON objects are not names, unless they hold a digit: every result repeats them.
+6. Names stay as written, without the punctuation around them.
 """
 
 import re
@@ -19,13 +19,13 @@ HEAD = 12_000
 TAIL = 4_000
 """Characters of a text's end that are read."""
 LONGEST_COMMAND = 120
-"""Characters of a command that are kept."""
+"""Most characters of a command."""
 
 _WORDS = re.compile(
     rf"""(?:https?|wss?|ftp|file|git|ssh|postgres(?:ql)?|mysql|redis|mongodb|s3)://[^\s"'`<>()\[\]{{}}|]+
     | [$€£¥]?[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?                 # 1,250.00
     | [A-Za-z]:\\[{LETTERS}0-9_.\\-]{{1,200}}                                   # C:\a\b.txt
-    | </?[A-Za-z][A-Za-z0-9:-]*                                             # a tag, which names nothing
+    | </?[A-Za-z][A-Za-z0-9:-]*                                             # a tag is not a name
     | [{LETTERS}0-9_$€£¥~\#@./+%:-]+(?:\(\))?""",
     re.VERBOSE,
 )
@@ -42,7 +42,7 @@ _STARTS_COMMAND = re.compile(
 
 
 def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
-    """The names and values of a text, each once: commands and what is marked as code first, then in order."""
+    """The names and values in a text, each once: commands and marked code first, then in order."""
     if len(text) > head + tail:
         text = f"{text[:head]}\n{text[len(text) - tail :]}"
     names: dict[Mention, None] = {}
@@ -67,7 +67,7 @@ def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
 
 
 def command(line: str) -> Mention:
-    """A command as a name: its first line; what is cut is marked."""
+    """A command as a name: its first line, with a mark if it was cut."""
     first, more, _ = line.strip().replace("\t", " ").partition("\n")
     if len(first) > LONGEST_COMMAND:
         first, more = first[:LONGEST_COMMAND], "…"

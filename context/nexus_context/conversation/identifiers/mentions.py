@@ -1,10 +1,10 @@
-"""What one message mentions, and how much it matters who says it.
+"""The names and values that one message mentions, by source.
 
-1. A user's words, the arguments of a call, an assistant's words and the results of tools are told apart: a
-   result floods, an argument is what a step was about.
-2. Arguments: what stands under a key for files is a path, under a key for commands a command, as a whole.
-   Other values are read as texts, long ones (a file that is written) only at their beginning.
-3. In a result that is JSON escapes are undone: what follows a line's end is a word of its own.
+1. Sources are kept apart: user text, arguments of calls, assistant text, results of tools. A result floods;
+   an argument is what a step was about.
+2. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
+   searched as text, long ones (a file that is written) only at their beginning.
+3. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ PATH_KEYS = frozenset(_FOR_PATHS.split())
 COMMAND_KEYS = frozenset(("command", "cmd", "commands", "script", "shell_command", "command_line"))
 SHELLS = ("bash", "shell", "execute", "exec", "terminal", "run", "cmd", "command", "console", "powershell")
 MOST_VALUES = 400
-"""Values of one call that are looked at."""
+"""Most values of one call that are searched."""
 LONG = 200
-"""Characters from which on a value of a call is a text."""
+"""Characters above which a value of a call counts as text."""
 RESULT_HEAD = 6_000
 """Characters of a result's beginning that are read."""
 RESULT_TAIL = 2_000
@@ -39,7 +39,7 @@ _DEPTH = 8
 
 
 def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
-    """The names and values of a message, in order, by who says them; a name may occur in several lists."""
+    """The names and values of a message by source, in order; a name may occur in several lists."""
     text = text_of(message)
     if message.role == "tool":
         return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
@@ -52,7 +52,7 @@ def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
 
 
 def arguments_of(arguments: Any) -> Any:
-    """The arguments of a call as a value: a string of JSON is decoded, if it is one."""
+    """The arguments of a call as a value; a JSON string is decoded."""
     if isinstance(arguments, str):
         try:
             return msgspec.json.decode(arguments)
@@ -62,13 +62,13 @@ def arguments_of(arguments: Any) -> Any:
 
 
 def is_shell(tool: str, key: str) -> bool:
-    """Whether what stands under `key` of a tool's arguments is a command line."""
+    """Whether `key` of a tool's arguments holds a command line."""
     name = tool.lower()
     return key in COMMAND_KEYS and any(shell in name for shell in SHELLS)
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in a JSON value, each with the key that it or its list stands under; bounded."""
+    """The leaves of a JSON value, each with the key of itself or its list; bounded."""
     stack: list[tuple[str, Any, int]] = [(key, value, 0)]
     count = 0
     while stack and count < MOST_VALUES:
@@ -102,12 +102,12 @@ def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Mention]]
 
 
 def _code_of(value: str) -> list[Mention]:
-    """A short value that is no plain word, such as JFK."""
+    """A short value that is not a plain word, such as JFK."""
     return [Mention("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
 
 
 def _unescaped(text: str) -> str:
-    """A JSON text with the escapes in its strings undone; any other text as it is."""
+    """A JSON text with its escapes decoded; any other text unchanged."""
     if "\\" not in text or not text.startswith(("{", "[", '"')):
         return text
     text = text.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "")

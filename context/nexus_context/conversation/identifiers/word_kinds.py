@@ -1,12 +1,12 @@
-"""What one word, a run of characters without spaces, names.
+"""Classifies one word, a run of characters without spaces.
 
-1. The order of the rules: address, time, error, version, amount, issue number; then path; then symbol or id.
-2. A path begins with `/`, `~/`, `./`, `../` or a drive; or it has a `/` and a known first directory, a file's
-   name at its end, two slashes or an underscore; or it is a file's name with a known extension.
-   The line behind it (`a.py:12`) is no part of it; `a.py::test_b` is a path and a symbol.
-3. A word with a digit is an id, unless it is a measure (20th, 10kg); so is a word of five capitals or more.
-4. A symbol has an underscore, a dot, `::` or an inner capital, or stands before `()`.
-5. Every pattern is tried on a word of at most LONGEST characters, and none can be matched in two ways.
+1. Order of the rules: address, time, error, version, amount, issue number; then path; then symbol or id.
+2. A path begins with `/`, `~/`, `./`, `../` or a drive; or it has a `/` and a known first directory, a file
+   name at its end, two slashes or an underscore; or it is a file name with a known extension. A line number
+   after it (`a.py:12`) is not part of it; `a.py::test_b` is a path and a symbol.
+3. A word with a digit is an id, unless it is a measure (20th, 10kg); so is a word of five or more capitals.
+4. A symbol has an underscore, a dot, `::` or an inner capital, or is followed by `()`.
+5. Patterns are applied to words of at most LONGEST characters, and none can match in two ways.
 """
 
 import re
@@ -21,22 +21,22 @@ LONGEST = 200
 
 
 class Mention(NamedTuple):
-    """One name or value as it is written."""
+    """One name or value as written."""
 
     kind: Kind
     text: str
 
 
-# of alphabets that put spaces between words: Chinese and Japanese text would stick to names
+# of alphabets with spaces between words: Chinese and Japanese text would stick to names
 LETTERS = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
 
-_BEFORE = ",:;+"  # what no name begins with
-_AFTER = ".,:;+-/\\"  # what no name ends with
+_BEFORE = ",:;+"  # no name begins with these
+_AFTER = ".,:;+-/\\"  # no name ends with these
 
 
 @lru_cache(maxsize=16_384)
 def classify(word: str) -> tuple[Mention, ...]:
-    """What a word names; nothing if it is a plain word."""
+    """What a word names; nothing for a plain word."""
     if len(word) > LONGEST:
         return ()
     word = word.lstrip(_BEFORE).rstrip(_AFTER)
@@ -52,7 +52,7 @@ def classify(word: str) -> tuple[Mention, ...]:
 
 
 def _path(word: str) -> tuple[Mention, ...]:
-    """The path, and the test in it that a name behind `::` says."""
+    """The path, and the test named after `::`."""
     if "/" not in word and "\\" not in word:
         if "." not in word:
             return (Mention("path", word),) if word in FILE_NAMES else ()
@@ -69,7 +69,7 @@ def _path(word: str) -> tuple[Mention, ...]:
 
 
 def _is_path(name: str) -> bool:
-    """Whether words with slashes between them are a path, and not `and/or`."""
+    """Whether words joined by slashes are a path, unlike `and/or`."""
     first, *rest = name.replace("\\", "/").split("/")
     if first in _DIRECTORIES or _FILE.fullmatch(rest[-1]) or rest[-1] in FILE_NAMES:
         return True
