@@ -35,7 +35,7 @@ class Prefix(msgspec.Struct, frozen=True):
     @property
     def tokens(self) -> int:
         """Tokens of all that can be cached; what stands in for a missing result will be another text."""
-        return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.mended
+        return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.repair_tokens
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
@@ -163,7 +163,7 @@ def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
             after += count_message(counter, content_of(message), message.tool_calls) - (
                 sums[at + 1] - sums[at]
             )
-    return view.tokens - view.mended - after
+    return view.tokens - view.repair_tokens - after
 
 
 def _same(before: Sequence[bytes], now: Sequence[bytes]) -> int:

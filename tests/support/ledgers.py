@@ -11,7 +11,14 @@ import msgspec
 
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.records import Appended, Counted, Held, History, NewCompaction, NewTurn
+from nexus_context.ledger.records import (
+    Appended,
+    Counted,
+    NewCompaction,
+    NewTurn,
+    StoredHistory,
+    StoredMessage,
+)
 from nexus_context.ledger.store import Ledger
 
 FOLDER = "/work/project"
@@ -76,9 +83,9 @@ def compaction(name: str, head: int, *kept: tuple[int, int], tokens: int = 5) ->
     )
 
 
-def words(messages: Sequence[Held | Message] | None) -> str:
+def words(messages: Sequence[StoredMessage | Message] | None) -> str:
     """What was said, in a line."""
-    found = [one.message if isinstance(one, Held) else one for one in messages or ()]
+    found = [one.message if isinstance(one, StoredMessage) else one for one in messages or ()]
     return " ".join(str(content_of(message)) for message in found)
 
 
@@ -166,5 +173,5 @@ def expected_history(turns: Sequence[ModelTurn]) -> list[tuple[int, int, Message
     return [(at, counted.tokens, counted.message) for at, _, counted in (*first, *rest)]
 
 
-def as_tuples(found: History) -> list[tuple[int, int, Message]]:
+def as_tuples(found: StoredHistory) -> list[tuple[int, int, Message]]:
     return [(held.position, held.tokens, held.message) for held in found.messages]

@@ -25,7 +25,7 @@ def check(view: View, counter: Letters) -> None:
     if view.strategy != "simple" and view.start not in groups:
         group = max(start for start in groups if start < view.start)
         needed = [*history.messages[: group + 1][-8:], *history.messages[group : view.start]]
-        assert view.tokens - view.mended + counter.count_messages(needed) > view.room
+        assert view.tokens - view.repair_tokens + counter.count_messages(needed) > view.room
     # the conversation begins with the user where it can
     known = history.messages[history.least_start : view.start + 1]
     if view.start and any(one.role == "user" for one in known):

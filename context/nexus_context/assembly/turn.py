@@ -229,5 +229,5 @@ def _demand_percent(spent: TokenUsage, view: View) -> float:
 
     Memory is not in it: what gives way by itself is no reason to compact.
     """
-    demand = spent.total - view.tokens + view.wanted - spent.by_category().get("memory", 0)
+    demand = spent.total - view.tokens + view.uncut_tokens - spent.by_category().get("memory", 0)
     return round(100 * demand / spent.available, 1) if spent.available else 100.0

@@ -1,12 +1,13 @@
-"""Where Anthropic is told to cache: at most four places, each the end of a prefix that comes again.
+"""Where Anthropic is asked to cache: at most four breakpoints, each at the end of a prefix that will recur.
 
-1. The end of the system prompt, or of the tools where there is none.
-2. The stable frontier: the last block that the next request begins with, too.
-3. The last block: what follows within this turn begins with all of this request.
-4. What is left goes to ends of user messages, where earlier requests ended, out of reach of the breakpoint
-   after them: the newest before it, behind many parallel calls, else that of the newest turn that began out
-   of reach. A breakpoint finds what was cached up to REACH blocks before it.
-5. None where the prefix is shorter than what the model caches, and none on reasoning, which takes none.
+1. The end of the system prompt, or of the tools without one.
+2. The stable frontier: the last block that the next request repeats.
+3. The last block: the next request of this turn repeats all of this one.
+4. The remaining breakpoints go to ends of user messages, where earlier requests ended, that are out of reach
+   of the next breakpoint: the newest before it, after many parallel calls, else that of the newest turn that
+   began out of reach. A breakpoint finds prefixes cached up to REACH blocks before it.
+5. No breakpoint after a prefix shorter than the model's minimum, and none on reasoning, which cannot have
+   one.
 """
 
 from bisect import bisect_right
@@ -20,12 +21,12 @@ MOST = 4
 """Breakpoints that a request may have."""
 
 REACH = 19
-"""Blocks before a breakpoint that are searched for what is cached: 20 with its own."""
+"""Blocks before a breakpoint that are searched for a cached prefix: 20 with its own."""
 
 MINIMUM = 1_024
-"""Tokens of the shortest prefix that is cached, where the model's own figure is not known."""
+"""Tokens of the shortest prefix that is cached, for models whose own minimum is unknown."""
 
-_CHARACTERS = 4  # a token, where the caller does not know better
+_CHARACTERS = 4  # of a token, unless the caller knows the count
 _IMAGE = 255 * _CHARACTERS
 _PICTURES = ("image", "document")
 _UNMARKED = ("thinking", "redacted_thinking")
@@ -36,10 +37,10 @@ Body = dict[str, Any]
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """What the caller knows of a request and of the next one. Sizes are in tokens; None: estimated.
+    """What the caller knows about a request and the next one. Sizes are in tokens; None: estimated.
 
-    `stable` is how many of the given messages, from the first, the next request repeats as they are; None:
-    all but the last. `messages` has the tokens of each message given.
+    `stable` is how many messages, from the first, the next request repeats unchanged; None: all but the last.
+    `messages` has the tokens of each message.
     """
 
     stable: int | None = None
@@ -49,7 +50,7 @@ class Cache(msgspec.Struct, frozen=True):
     messages: Sequence[int] | None = None
 
 
-class Place(NamedTuple):
+class Breakpoint(NamedTuple):
     """A block of a body: `messages[item].content[block]`, or `system[item]`, or `tools[item]`."""
 
     section: str
@@ -57,27 +58,27 @@ class Place(NamedTuple):
     block: int = 0
 
 
-def places(body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> list[Place]:
-    """Where the breakpoints go, first to last. `origins` has, for each block, the given message's index."""
+def choose_breakpoints(body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> list[Breakpoint]:
+    """The breakpoints, first to last. `origins` has the index of the stored message for each block."""
     return _Search(body, origins, cache).places()
 
 
-def marked(body: Body, chosen: Sequence[Place]) -> Body:
-    """The body with breakpoints; `body` stays as it is."""
-    made = dict(body)
+def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint]) -> Body:
+    """A copy of the body with breakpoints."""
+    copy = dict(body)
     for section, item, block in chosen:
-        items = made[section] = list(made[section])
+        items = copy[section] = list(copy[section])
         if section != "messages":
             items[item] = items[item] | {"cache_control": _MARK}
             continue
         blocks = list(items[item]["content"])
         blocks[block] = blocks[block] | {"cache_control": _MARK}
         items[item] = items[item] | {"content": blocks}
-    return made
+    return copy
 
 
 class _Search:
-    """Blocks are counted through all messages, from 0."""
+    """Blocks are numbered through all messages, from 0."""
 
     def __init__(self, body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> None:
         self._body = body
@@ -86,22 +87,22 @@ class _Search:
         self._cache = cache
         self._ends = list(accumulate(len(message["content"]) for message in self._messages))
         self._fixed = _tokens(body.get("tools"), cache.tools) + _tokens(body.get("system"), cache.system)
-        self._given = max(map(max, origins), default=-1) + 1  # messages that were given
+        self._given = max(map(max, origins), default=-1) + 1  # number of stored messages
         self._sizes = self._cumulative()
 
-    def places(self) -> list[Place]:
-        chosen: list[Place] = []
+    def places(self) -> list[Breakpoint]:
+        chosen: list[Breakpoint] = []
         anchor = "system" if self._body.get("system") else "tools"
         if self._body.get(anchor) and self._fixed >= self._cache.minimum:
-            chosen.append(Place(anchor, len(self._body[anchor]) - 1))
+            chosen.append(Breakpoint(anchor, len(self._body[anchor]) - 1))
         ends = (self._cacheable(self._frontier()), self._cacheable(self._ends[-1] - 1))
-        found = {at for at in ends if at >= 0}
-        first = min(found, default=-1)
-        while first >= 0 and len(chosen) + len(found) < MOST:
+        positions = {at for at in ends if at >= 0}
+        first = min(positions, default=-1)
+        while first >= 0 and len(chosen) + len(positions) < MOST:
             first = self._earlier(first)
             if first >= 0:
-                found.add(first)
-        return chosen + [self._place(at) for at in sorted(found)]
+                positions.add(first)
+        return chosen + [self._place(at) for at in sorted(positions)]
 
     def _frontier(self) -> int:
         """The last block that the next request repeats."""
@@ -113,7 +114,7 @@ class _Search:
         return -1
 
     def _earlier(self, before: int) -> int:
-        """The end of an earlier request that a further breakpoint is worth most at; -1 without one."""
+        """The best end of an earlier request for another breakpoint; -1 without one."""
         newest = True
         for index in range(bisect_right(self._ends, before), -1, -1):
             blocks, end = self._messages[index]["content"], self._ends[index] - 1
@@ -128,7 +129,7 @@ class _Search:
         return -1
 
     def _cacheable(self, at: int) -> int:
-        """The last block up to `at` that may have a breakpoint; -1 where the prefix is too short."""
+        """The last block up to `at` that may have a breakpoint; -1 if the prefix is too short."""
         while at >= 0:
             _, index, block = self._place(at)
             if self._messages[index]["content"][block]["type"] not in _UNMARKED:
@@ -138,12 +139,12 @@ class _Search:
             at -= 1
         return -1
 
-    def _place(self, at: int) -> Place:
+    def _place(self, at: int) -> Breakpoint:
         index = bisect_right(self._ends, at)
-        return Place("messages", index, at - self._ends[index] + len(self._messages[index]["content"]))
+        return Breakpoint("messages", index, at - self._ends[index] + len(self._messages[index]["content"]))
 
     def _cumulative(self) -> list[int]:
-        """Tokens of the messages up to and with each of those given."""
+        """Running sums of the tokens of the stored messages."""
         if self._cache.messages is not None:
             return list(accumulate(self._cache.messages))
         sizes = [0] * self._given
@@ -154,12 +155,12 @@ class _Search:
         return list(accumulate(sizes))
 
 
-def _tokens(items: Any, known: int | None) -> int:
-    return known if known is not None else len(_encode(items or ())) // _CHARACTERS
+def _tokens(items: Any, counted: int | None) -> int:
+    return counted if counted is not None else len(_encode(items or ())) // _CHARACTERS
 
 
 def _length(block: Body) -> int:
-    """Characters of a block's JSON, nearly; an image counts as its tokens would."""
+    """Approximate characters of a block's JSON; an image counts as many as its tokens."""
     kind = block["type"]
     if kind == "text":
         return len(block["text"])

@@ -1,8 +1,8 @@
-"""What a Python program gives as content, results and tool calls, made into values of a message's own.
+"""Checks and copies what a Python program passes as content, results and tool calls.
 
-1. Everything is copied, so that nothing the program does with its lists afterwards changes a message.
-2. What cannot be sent is refused at once, by the name of the argument: later nobody knows where it came from.
-3. Tool calls may come in OpenAI's form, too. Arguments that are the text of a JSON object become that object.
+1. Everything is copied: later changes to the program's lists do not change a message.
+2. A value that cannot be sent is refused at once, with the name of the argument: later its origin is unknown.
+3. Tool calls may also have OpenAI's format. Arguments that are the text of a JSON object become that object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,52 +16,52 @@ from nexus_context.errors import RequestError
 from nexus_context.tokens.estimates import json_text
 
 FORM = '{"id": "…", "name": "…", "arguments": {…}}'
-"""A tool call, as messages of errors show it."""
+"""A tool call, as error messages show it."""
 
 
-def content_from(given: Any) -> str | list[Any]:
+def content_from(content: Any) -> str | list[Any]:
     """Text, or a copy of a list of parts."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        raise bad("content is a single part: put it in a list, [{…}].")
-    if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray | memoryview):
-        raise bad(f"content is {kind_of(given)}; it must be text or a list of parts.")
-    for index, part in enumerate(given):
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        raise bad("content is a single part; put it in a list: [{…}].")
+    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray | memoryview):
+        raise bad(f"content is {kind_of(content)}; it must be text or a list of parts.")
+    for index, part in enumerate(content):
         if not isinstance(part, str | dict):
             raise bad(
                 f'content[{index}] is {kind_of(part)}; a part is an object such as {{"type": "text", …}}.'
             )
-    parts: list[Any] = copied(list(given), "content")
+    parts: list[Any] = copied(list(content), "content")
     return parts
 
 
-def result_from(given: Any) -> str | list[Any]:
-    """Text as it is, a copy of parts, any other value as JSON text."""
-    if isinstance(given, list | tuple) and all(isinstance(part, dict) and "type" in part for part in given):
-        parts: list[Any] = copied(list(given), "result")
+def result_from(result: Any) -> str | list[Any]:
+    """Text unchanged, a copy of parts, any other value as JSON text."""
+    if isinstance(result, list | tuple) and all(isinstance(part, dict) and "type" in part for part in result):
+        parts: list[Any] = copied(list(result), "result")
         return parts
-    return json_text(given)
+    return json_text(result)
 
 
-def text_from(given: Any, argument: str) -> str:
-    """Text that an argument must be."""
-    if not isinstance(given, str):
-        raise bad(f"{argument} is {kind_of(given)}; it must be text.")
-    return given
+def text_from(text: Any, argument: str) -> str:
+    """The text of an argument; RequestError for anything else."""
+    if not isinstance(text, str):
+        raise bad(f"{argument} is {kind_of(text)}; it must be text.")
+    return text
 
 
-def tool_calls_from(given: Iterable[ToolCall | Mapping[str, Any]] | None) -> tuple[ToolCall, ...]:
-    """Tool calls of whichever form, copied."""
-    if isinstance(given, str | Mapping | ToolCall):
-        raise bad(f"tool_calls is {kind_of(given)}; put the call in a list.")
-    if given is not None and not isinstance(given, Iterable):
-        raise bad(f"tool_calls is {kind_of(given)}; it must be a list of calls.")
-    return tuple(_tool_call(call, f"tool_calls[{index}]") for index, call in enumerate(given or ()))
+def tool_calls_from(calls: Iterable[ToolCall | Mapping[str, Any]] | None) -> tuple[ToolCall, ...]:
+    """Copies of tool calls in either format."""
+    if isinstance(calls, str | Mapping | ToolCall):
+        raise bad(f"tool_calls is {kind_of(calls)}; put the call in a list.")
+    if calls is not None and not isinstance(calls, Iterable):
+        raise bad(f"tool_calls is {kind_of(calls)}; it must be a list of calls.")
+    return tuple(_tool_call(call, f"tool_calls[{index}]") for index, call in enumerate(calls or ()))
 
 
 def copied(value: Any, place: str, code: str = "bad-message") -> Any:
-    """A deep copy; what cannot be copied is no JSON, and is refused."""
+    """A deep copy; a value that cannot be copied is not JSON and is refused."""
     if isinstance(value, str):
         return value
     try:
@@ -69,16 +69,16 @@ def copied(value: Any, place: str, code: str = "bad-message") -> Any:
     except RecursionError:
         raise bad(f"{place} is nested too deeply.", code) from None
     except TypeError as error:
-        raise bad(f"{place} holds what JSON cannot: {error}.", code) from None
+        raise bad(f"{place} holds a value that is not JSON: {error}.", code) from None
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words, for messages of errors."""
+    """The type of a value, for error messages."""
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def bad(message: str, code: str = "bad-message") -> RequestError:
-    """The error for something that a program gave."""
+    """The error for a bad argument."""
     return RequestError(message, code=code)
 
 
@@ -90,7 +90,7 @@ def _tool_call(call: Any, place: str) -> ToolCall:
     function = call.get("function")
     source = function if isinstance(function, Mapping) else call
     if source is call and (unknown := [str(key) for key in call if key not in ("id", "type", *_KEYS)]):
-        raise bad(f"{place} has no place for {', '.join(unknown)}; it must be {FORM}.")
+        raise bad(f"{place} has unknown keys: {', '.join(unknown)}; it must be {FORM}.")
     for key, value in (("id", call.get("id")), ("name", source.get("name"))):
         if not isinstance(value, str):
             raise bad(f"{key} of {place} is {kind_of(value)}, not text; a call is {FORM}.")
@@ -101,7 +101,7 @@ def _tool_call(call: Any, place: str) -> ToolCall:
 
 
 def object_of(text: str) -> Any:
-    """The JSON object of a text; the text, if it is none."""
+    """The JSON object in a text; the text itself if it holds none."""
     if not text.strip():
         return {}
     try:

@@ -1,16 +1,15 @@
 """Where the atomic groups and the turns of a growing conversation begin.
 
-1. A group is a message of its own, or an assistant's message with tool calls and all its results. It is
-   kept or cut as a whole: providers refuse a call without its result and a result without its call.
-2. A result that comes late, after other messages, belongs to its call's group with all that lies between,
-   as far as LATE messages back. Past that it is an orphan, which `repair` drops: a group must not grow
-   without bound.
-3. A turn begins with a user's message that follows something else than a user's message.
-4. The second call of an id is renamed, `id-2`, and its result with it: some models use an id again, and
-   providers refuse that. It is numbered in the whole conversation, so that a cut changes no name. A result
-   answers the newest message that waits for it, and calls of one id within that in order. One that answers
-   a call again right behind it, or names none, belongs to the group, too.
-5. What else `repair` would mend is noted where it is found: a sound conversation is never searched for it.
+1. A group is a single message, or an assistant message with tool calls and all its results. It is kept or cut
+   as a whole: providers reject a call without its result and a result without its call.
+2. A late result, after other messages, belongs to the group of its call with everything in between, up to
+   LATE messages back. Beyond that it is an orphan, which `repair` drops: groups must not grow without bound.
+3. A turn begins with a user message that does not follow a user message.
+4. The second call of an id is renamed to `id-2`, and so is its result: some models reuse ids, which providers
+   reject. Numbers are those of the whole conversation, so that a cut renames nothing. A result answers the
+   newest message that waits for it, and within that the calls of one id in order. A result that repeats an
+   answer right after it, or names no call, belongs to the group as well.
+5. Everything else that `repair` would change is noted on arrival: a sound conversation is never searched.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,31 +23,31 @@ from nexus_context.conversation.parts import is_blank
 from nexus_context.conversation.repair.values import is_clean, is_clean_call
 
 LATE = 64
-"""Messages between a call and its result, at most."""
+"""Most messages between a call and its result."""
 
 
 class _Call(NamedTuple):
-    """A call: where its group starts, and the id under which it is sent."""
+    """A call: where its group starts, and the id that it is sent with."""
 
     start: int
     name: str
 
 
 class Grouping:
-    """Group starts, turn starts and what is broken of the messages added so far: ascending indexes.
+    """Group starts, turn starts and broken messages so far, as ascending indexes.
 
-    `asked` are the turn starts with those inside of groups, which are no place to cut.
+    `questions` has all turn starts, including those inside groups, where no cut is possible.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.groups: list[int] = []
         self.turns: list[int] = []
-        self.asked: list[int] = []
+        self.questions: list[int] = []
         self.broken: list[int] = []
         self.renamed: dict[int, Message] = {}
         self._size = 0
         self._last_role = ""
-        self._used: dict[str, int] = {}  # how often an id of a call was used
+        self._used: dict[str, int] = {}  # how often a call id was used
         self._newest: dict[str, _Call] = {}  # the newest call of an id
         self._open: dict[str, list[_Call]] = {}  # calls of an id without a result, oldest first
         self._oldest_open = 0
@@ -60,11 +59,11 @@ class Grouping:
 
     @property
     def unanswered(self) -> bool:
-        """Whether calls of the last LATE messages still lack a result."""
+        """Whether a call in the last LATE messages still lacks its result."""
         return bool(self._open)
 
     def is_sound(self, head: int, anchor: int | None, start: int, end: int) -> bool:
-        """Whether there is nothing to repair in `messages[:head]`, that at `anchor` and `[start:end]`."""
+        """Whether `messages[:head]`, the message at `anchor` and `[start:end]` need no repair."""
         if self._open or not self.broken:
             return not self._open
         lone = () if anchor is None else ((anchor, anchor + 1),)
@@ -72,7 +71,7 @@ class Grouping:
         return all(bisect_left(self.broken, a) == bisect_left(self.broken, b) for a, b in parts)
 
     def add(self, message: Message) -> None:
-        """Take in the next message."""
+        """Add the next message."""
         index = self._size
         self._size = index + 1
         if self._open and index - self._oldest_open > LATE:
@@ -84,7 +83,7 @@ class Grouping:
             self.groups.append(index)
             if role == "user" and self._last_role != "user":
                 self.turns.append(index)
-                self.asked.append(index)
+                self.questions.append(index)
             if message.tool_calls:
                 self._add_calls(message, index)
         if not _is_plain(message):
@@ -92,7 +91,7 @@ class Grouping:
         self._last_role = role
 
     def skip(self) -> None:
-        """Here follow messages that nobody adds: no group and no turn goes on behind them."""
+        """Mark a gap: messages that are not added follow. No group or turn spans it."""
         self._last_role = ""
         self._open.clear()
         self._newest.clear()
@@ -104,9 +103,9 @@ class Grouping:
         for call in message.tool_calls:
             if not call.id or call.id in self._open or message.role != "assistant":
                 self._note(index)
-            made = self._newest[call.id] = _Call(index, self._fresh(call.id))
-            self._open.setdefault(call.id, []).append(made)
-            sent.append(made.name)
+            opened = self._newest[call.id] = _Call(index, self._fresh(call.id))
+            self._open.setdefault(call.id, []).append(opened)
+            sent.append(opened.name)
         if sent != [call.id for call in message.tool_calls]:
             calls = (
                 msgspec.structs.replace(call, id=name)
@@ -115,7 +114,7 @@ class Grouping:
             self.renamed[index] = msgspec.structs.replace(message, tool_calls=tuple(calls))
 
     def _fresh(self, call: str) -> str:
-        """The id under which a call is sent, which no other call has; an empty one is for `repair`."""
+        """A unique id to send a call with; `repair` handles an empty one."""
         count = self._used.get(call, 0) + 1
         self._used[call] = count
         if count == 1 or not call:
@@ -133,7 +132,7 @@ class Grouping:
             self._note(index)
             call, whole = self._belongs_to(name), not name
         elif call.start == self.groups[-1] and call.name == name:
-            return  # as nearly always
+            return  # nearly always
         if call is not None and name and name != call.name:
             self.renamed[index] = msgspec.structs.replace(message, tool_call_id=call.name)
         if call is None or not (whole or call.start >= self.groups[-1]):
@@ -147,7 +146,7 @@ class Grouping:
             self._note(index)
 
     def _answered(self, name: str) -> _Call | None:
-        """The call that a result of that id is the answer to, which then waits no more."""
+        """The open call that a result of that id answers; it is closed."""
         waiting = self._open.get(name)
         if not waiting:
             return None
@@ -161,7 +160,7 @@ class Grouping:
         return call
 
     def _belongs_to(self, name: str) -> _Call | None:
-        """The call of a result for which none waits: it answers that call again, or names none."""
+        """The call of a result that no open call matches: it answers a call again, or names none."""
         if name:
             return self._newest.get(name)
         return max((calls[-1] for calls in self._open.values()), default=None)
@@ -184,7 +183,7 @@ class Grouping:
 
 
 def _is_plain(message: Message) -> bool:
-    """Whether `repair` would not change the message by itself."""
+    """Whether `repair` would leave the message by itself unchanged."""
     content: Any = message.content
     if content.__class__ is str:
         plain, blank = content.isascii() or is_clean(content), not content or content.isspace()

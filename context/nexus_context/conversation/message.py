@@ -1,7 +1,7 @@
-"""Messages: immutable values in the shape that clients send and models are sent.
+"""Messages: immutable values in the shape that clients send and models receive.
 
-What JSON can say has no cycles, so the garbage collector need not look at messages (`gc=False`): long
-histories made it go through all of them again and again.
+JSON values have no cycles, so the garbage collector need not track messages (`gc=False`): with long histories
+it scanned all of them again and again.
 """
 
 from typing import Any, Literal
@@ -12,34 +12,34 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """One call that an assistant asks for. `arguments` is any JSON value, kept as it came."""
+    """One tool call of an assistant. `arguments` is any JSON value, unchanged."""
 
     id: str  # the id that the result refers to
     name: str  # the tool
-    arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, kept as it came
+    arguments: Any = msgspec.field(default_factory=dict)  # any JSON value, unchanged
 
 
 class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """One message of a conversation.
 
     `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
-    beside tool calls. What is inside content, arguments and meta comes back exactly as it went in.
-    `timestamp` is whatever the client counts time in; `tokens` is filled in by whoever counted.
+    beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
+    client's own format; `tokens` is set by whoever counted.
     """
 
-    role: Role  # who speaks
-    # text, a list of parts, or null or nothing beside tool calls
+    role: Role
+    # text, a list of parts, or null or absent beside tool calls
     content: str | list[Any] | msgspec.UnsetType | None = msgspec.UNSET
-    tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant asks for
-    tool_call_id: str | None = None  # the call that a tool's message answers
-    name: str | None = None  # name of the speaker or of the tool
-    meta: Any = msgspec.UNSET  # anything that the client wants to find again
-    timestamp: str | float | int | None = None  # whatever the client counts time in
-    tokens: int | None = None  # filled in by whoever counted
+    tool_calls: tuple[ToolCall, ...] = ()  # calls of an assistant
+    tool_call_id: str | None = None  # the call that a tool message answers
+    name: str | None = None  # of the speaker or the tool
+    meta: Any = msgspec.UNSET  # anything that the client wants back
+    timestamp: str | float | int | None = None  # in the client's own format
+    tokens: int | None = None  # set by whoever counted
 
 
 def content_of(message: Message) -> str | list[Any]:
-    """Text or parts; empty text where there is no content."""
+    """Text or parts; empty text without content."""
     return (
         "" if message.content is None or isinstance(message.content, msgspec.UnsetType) else message.content
     )

@@ -1,15 +1,15 @@
-"""Model parameters as fields of a provider's request, and in words what of them it cannot take.
+"""Model parameters as fields of a provider's request, and which of them the provider does not accept.
 
-1. Anthropic: a temperature is 0 to 1; from Claude 4.1 on there is no `top_p` beside it, and from 4.7 on
-   there is neither, nor `top_k`.
-2. Thinking: up to Claude 4.5 it needs a budget of at least LEAST_BUDGET below `max_tokens`, and allows no
-   `temperature` and `top_k`, and `top_p` only from LEAST_TOP_P on. From 4.6 on the model decides how much, at
-   an effort; from 4.7 on it takes no budget. From 5 on it thinks unless told not to, which 5.5, Fable and
-   Mythos refuse.
-3. OpenAI: the level of thinking is `reasoning_effort`. A model that thinks takes no `temperature` and no
+1. Anthropic: the temperature is 0 to 1. From Claude 4.1 on `top_p` is not allowed beside it; from 4.7 on
+   `temperature`, `top_p` and `top_k` are not allowed at all.
+2. Thinking: up to Claude 4.5 it needs a budget of at least LEAST_BUDGET below `max_tokens`, and allows
+   neither `temperature` nor `top_k`, and `top_p` only from LEAST_TOP_P on. From 4.6 on the model decides how
+   much to think, given an effort; from 4.7 on it accepts no budget. From 5 on it thinks unless told not to,
+   which 5.5, Fable and Mythos reject.
+3. OpenAI: the level of thinking is `reasoning_effort`. A model that thinks accepts neither `temperature` nor
    `top_p`; GPT-5.1 to 5.6 can be told not to think, with the level off.
-4. In chat completions GPT-5.4 and 5.5 take no effort beside tools, and from 5.6 on none but `none`.
-5. Models that the names do not tell apart are taken to accept everything: proxies have names of their own.
+4. In chat completions GPT-5.4 and 5.5 accept no effort beside tools, and from 5.6 on only `none`.
+5. A model with an unknown name is assumed to accept everything: proxies use names of their own.
 
 Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12) and the errors
 that their servers return.
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 LEAST_BUDGET = 1_024  # tokens
 LEAST_TOP_P = 0.95
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 16_384, "high": 32_768}
-"""Tokens of thinking for a level without a budget of its own."""
+"""Tokens of thinking for a level without a budget."""
 
 Settings = dict[str, Any]
 
@@ -52,10 +52,10 @@ def openai(
     tools: bool = False,
     limit: int | None = None,
 ) -> tuple[Settings, list[str]]:
-    """Fields for chat completions, and what is not sent.
+    """Fields for chat completions, and what is not sent and why.
 
-    `thinks` says whether the model can be told how much to think, `tools` whether the request has any.
-    `limit` is the most tokens of an answer, where it is known.
+    `thinks`: the model can be told how much to think; `tools`: the request has tools; `limit`: the most
+    tokens of an answer, if known.
     """
     unsent: list[str] = []
     gpt = _gpt(model)
@@ -70,11 +70,11 @@ def openai(
         if silent:
             settings[name] = parameters[name]
         else:
-            unsent.append(f"{name}: {model} takes none while it thinks")
+            unsent.append(f"{name}: {model} does not accept it while thinking")
     if parameters.get("max_tokens") is not None:
         settings["max_completion_tokens"] = _capped(parameters["max_tokens"], limit, unsent)
     if parameters.get("top_k") is not None:
-        unsent.append("top_k: OpenAI takes none")
+        unsent.append("top_k: OpenAI does not accept it")
     if effort is not None:
         settings["reasoning_effort"] = effort
     return settings, unsent
@@ -88,31 +88,31 @@ def anthropic(
     model: str = "",
     limit: int | None = None,
 ) -> tuple[Settings, list[str]]:
-    """Fields for messages, and what is not sent.
+    """Fields for messages, and what is not sent and why.
 
-    `max_output` is sent where no `max_tokens` is set: it is required. `limit` is the most tokens of an
-    answer, where it is known.
+    `max_output` is sent if `max_tokens` is not set: it is required. `limit`: the most tokens of an answer, if
+    known.
     """
     unsent: list[str] = []
     most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
     settings: Settings = {"max_tokens": most}
     version = claude_version(model) or (0, 0)
     level, budget = _thinking(parameters)
-    wanted = (level is not None or budget is not None) and level != "off"
-    if wanted and not thinks:
-        unsent.append("thinking: the model does not think")
-    elif wanted and (version >= (4, 7) or (version >= (4, 6) and budget is None)):
+    thinks_now = (level is not None or budget is not None) and level != "off"
+    if thinks_now and not thinks:
+        unsent.append("thinking: the model does not support it")
+    elif thinks_now and (version >= (4, 7) or (version >= (4, 6) and budget is None)):
         settings["thinking"] = {"type": "adaptive"}
         if level is not None:
             settings["output_config"] = {"effort": "low" if level == "minimal" else level}
         if budget is not None:
             unsent.append(f"thinking.budget: {model} decides by itself how much it thinks")
-    elif wanted:
+    elif thinks_now:
         tokens = min(budget or BUDGETS.get(level or "", 0), most - 1)
         if tokens >= LEAST_BUDGET:
             settings["thinking"] = {"type": "enabled", "budget_tokens": tokens}
         else:
-            unsent.append(f"thinking: it takes {LEAST_BUDGET} tokens at least, and max_tokens is {most}")
+            unsent.append(f"thinking: it needs at least {LEAST_BUDGET} tokens, but max_tokens is {most}")
     elif level == "off" and thinks and version >= (5, 0):
         if version >= (5, 5) or re.search("fable|mythos", model.lower()):
             unsent.append(f"thinking.level: {model} always thinks")
@@ -123,20 +123,20 @@ def anthropic(
 
 
 def takes_prefill(model: str) -> bool:
-    """Whether a model of Anthropic goes on with an assistant's words at the end of a conversation."""
+    """Whether a model of Anthropic continues an assistant message at the end of a conversation."""
     version = claude_version(model)
     return version is None or version < (4, 6)
 
 
 def claude_version(model: str) -> tuple[int, int] | None:
-    """The version of a Claude, the newest where its name has none; None for other models."""
+    """The version of a Claude, the newest if its name has none; None for other models."""
     name = model.lower()
     if "claude" not in name:
         return None
-    found = re.search(_CLAUDE_VERSION, name[name.index("claude") :])
-    if found is None:
+    match = re.search(_CLAUDE_VERSION, name[name.index("claude") :])
+    if match is None:
         return (1, 0) if "instant" in name else _NEWEST
-    return int(found[1]), int(found[2] or 0)
+    return int(match[1]), int(match[2] or 0)
 
 
 def _sample(
@@ -146,29 +146,29 @@ def _sample(
     model: str,
     unsent: list[str],
 ) -> None:
-    """Put the sampling parameters that Anthropic takes into `settings`."""
+    """Add the sampling parameters that Anthropic accepts to `settings`."""
     thinking = settings.get("thinking", {}).get("type") in ("enabled", "adaptive")
     for name in ("temperature", "top_p", "top_k"):
         value = parameters.get(name)
         if value is None:
             continue
         if version >= (4, 7):
-            unsent.append(f"{name}: {model} takes none")
+            unsent.append(f"{name}: {model} does not accept it")
         elif thinking and not (name == "top_p" and value >= LEAST_TOP_P):
-            unsent.append(f"{name}: not taken beside thinking")
+            unsent.append(f"{name}: not accepted beside thinking")
         elif name == "temperature" and value > 1:
-            unsent.append(f"temperature {value}: Anthropic takes 0 to 1")
+            unsent.append(f"temperature {value}: Anthropic accepts 0 to 1")
         elif name == "top_p" and version >= (4, 1) and "temperature" in settings:
-            unsent.append(f"top_p: {model} takes none beside a temperature")
+            unsent.append(f"top_p: {model} does not accept it beside a temperature")
         else:
             settings[name] = value
 
 
 def _effort(parameters: Mapping[str, Any], gpt: _Gpt | None, thinks: bool, unsent: list[str]) -> str | None:
-    """The effort of a model of OpenAI, as far as it can be told."""
+    """The effort of a model of OpenAI, if it accepts one."""
     level, budget = _thinking(parameters)
     if budget is not None:
-        unsent.append("thinking.budget: OpenAI takes a level")
+        unsent.append("thinking.budget: OpenAI accepts only a level")
     if level is None:
         return None
     if level == "off":
@@ -181,26 +181,26 @@ def _effort(parameters: Mapping[str, Any], gpt: _Gpt | None, thinks: bool, unsen
         unsent.append("thinking.level: the model cannot be told how much to think")
         return None
     if level == "minimal" and gpt is not None and gpt.version != (5, 0):
-        unsent.append("thinking.level minimal: the model takes low at least, and that is sent")
+        unsent.append("thinking.level minimal: the lowest level of the model is low, which is sent instead")
         return "low"
     return str(level)
 
 
 def _effort_beside_tools(effort: str | None, gpt: _Gpt, model: str, unsent: list[str]) -> str | None:
     if effort not in (None, "none"):
-        unsent.append(f"thinking.level: beside tools {model} takes none in chat completions")
+        unsent.append(f"thinking.level: {model} does not accept it beside tools in chat completions")
     if gpt.version < (5, 6) or not gpt.can_stop:
         return None
     if effort is None:
-        unsent.append(f"thinking: beside tools {model} does not think in chat completions")
+        unsent.append(f"thinking: {model} does not think beside tools in chat completions")
     return "none"
 
 
 def _capped(tokens: int, limit: int | None, unsent: list[str]) -> int:
-    """The most tokens of an answer, as many as the model gives."""
+    """The most tokens of an answer, capped at the limit of the model."""
     if limit is None or tokens <= limit:
         return tokens
-    unsent.append(f"max_tokens {tokens}: the model gives {limit} at most, and that is sent")
+    unsent.append(f"max_tokens {tokens}: the maximum of the model is {limit}, which is sent instead")
     return limit
 
 
@@ -209,15 +209,15 @@ def _gpt(model: str) -> _Gpt | None:
     name = model.lower().rpartition("/")[2]
     if re.match(r"o\d+(?:-|$)", name):
         return _Gpt((1, 0), "")
-    found = re.match(_GPT, name)
-    if found is None or int(found[1]) < 5:
+    match = re.match(_GPT, name)
+    if match is None or int(match[1]) < 5:
         return None
-    variant = found[3] or ""
-    if variant.startswith("chat") and found[2] is None:
+    variant = match[3] or ""
+    if variant.startswith("chat") and match[2] is None:
         return None
-    return _Gpt((int(found[1]), int(found[2] or 0)), re.sub(r"-\d{4}-\d\d-\d\d$", "", variant))
+    return _Gpt((int(match[1]), int(match[2] or 0)), re.sub(r"-\d{4}-\d\d-\d\d$", "", variant))
 
 
 def _thinking(parameters: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    given = parameters.get("thinking") or {}
-    return given.get("level"), given.get("budget")
+    thinking = parameters.get("thinking") or {}
+    return thinking.get("level"), thinking.get("budget")

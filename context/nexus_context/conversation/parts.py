@@ -1,9 +1,11 @@
-"""Parts of a message's content, whoever's form they come in: Anthropic's, OpenAI's two, MCP's, plain text.
+"""Parts of a message's content in every format: Anthropic, OpenAI (two of them), MCP, plain text.
 
-1. Each part becomes one of a few kinds: text, refusal, image, document, or what only one provider knows.
-2. An image's format is what its first bytes say, else what is stated; unknown formats are not sent.
-3. What no kind fits keeps its type, for a text that says what stood there.
-4. Only what a kind names is kept: providers refuse keys that they do not know.
+1. Each part becomes one of a few kinds: text, refusal, image, document, or a part that only one provider
+   knows.
+2. The format of an image is detected from its first bytes, else it is the stated one; other formats are not
+   sent.
+3. An unknown part keeps its type, for a text that names it.
+4. Only known keys are kept: providers reject others.
 """
 
 import re
@@ -14,7 +16,7 @@ import msgspec
 Part = dict[str, Any]
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-"""Formats of images that both providers take."""
+"""Image formats that both providers accept."""
 
 PDF = "application/pdf"
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -40,21 +42,21 @@ _WEB = re.compile(r"https?://[^\s/]", re.ASCII | re.IGNORECASE)
 _DETAILS = ("auto", "low", "high", "original")
 
 
-class Text(NamedTuple):
-    """Text that is said."""
+class TextPart(NamedTuple):
+    """Text."""
 
     text: str
-    citations: Any = None  # Anthropic's, beside an assistant's text
+    citations: Any = None  # Anthropic's, beside assistant text
 
 
-class Refusal(NamedTuple):
-    """What an assistant says instead of an answer."""
+class RefusalPart(NamedTuple):
+    """An assistant's refusal to answer."""
 
     text: str
 
 
-class Image(NamedTuple):
-    """An image: base64 data of one of IMAGE_TYPES, or the URL of a web page."""
+class ImagePart(NamedTuple):
+    """An image: base64 data in one of IMAGE_TYPES, or a URL."""
 
     media_type: str = ""
     data: str = ""
@@ -62,241 +64,249 @@ class Image(NamedTuple):
     detail: str = ""
 
 
-class Document(NamedTuple):
-    """A PDF in base64, or the URL of one."""
+class DocumentPart(NamedTuple):
+    """A PDF: base64 data, or a URL."""
 
     data: str = ""
     url: str = ""
     title: str = ""
 
 
-class Thinking(NamedTuple):
-    """An assistant's reasoning: as Anthropic signed it; None without a signature."""
+class ThinkingPart(NamedTuple):
+    """An assistant's reasoning as Anthropic signed it; None without a signature."""
 
     signed: Part | None
 
 
-class Own(NamedTuple):
-    """A part that only one provider knows, in its own form, and what can be read of it without that."""
+class ProviderPart(NamedTuple):
+    """A part that only one provider knows, in its format, and its text for the others."""
 
     provider: Literal["anthropic", "openai"]
     part: Part
     text: str = ""
 
 
-class Unknown(NamedTuple):
-    """A part that cannot be sent. `type` is for people."""
+class UnknownPart(NamedTuple):
+    """A part that cannot be sent; `type` is for people."""
 
     type: str
 
 
-Kind = Text | Refusal | Image | Document | Thinking | Own | Unknown
+AnyPart = TextPart | RefusalPart | ImagePart | DocumentPart | ThinkingPart | ProviderPart | UnknownPart
 
 
 def is_blank(part: Any) -> bool:
-    """Whether a content or a part says nothing: providers refuse text of white space only."""
+    """Whether a content or a part is blank: providers reject text of white space only."""
     if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
         part = part.get("text")
     return part is None or (isinstance(part, str) and (not part or part.isspace())) or part == []
 
 
-def read(part: Any) -> Kind:
-    """What a part is."""
+def read_part(part: Any) -> AnyPart:
+    """The kind of a part."""
     if not isinstance(part, dict):
-        return Text(json_text(part))
+        return TextPart(json_text(part))
     kind = part.get("type")
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
-        return Text(part["text"], part.get("citations"))
+        return TextPart(part["text"], part.get("citations"))
     reader = _READERS.get(kind) if isinstance(kind, str) else None
-    made = reader(part) if reader else None
-    if made is not None:
-        return made
+    known_part = reader(part) if reader else None
+    if known_part is not None:
+        return known_part
     if isinstance(part.get("text"), str):
-        return Text(part["text"])
-    return Unknown(kind if isinstance(kind, str) and kind else "unknown")
+        return TextPart(part["text"])
+    return UnknownPart(kind if isinstance(kind, str) and kind else "unknown")
 
 
-def name_of(kind: Kind) -> str:
-    """What a part is, in a word or two."""
-    if isinstance(kind, Own):
+def part_name(kind: AnyPart) -> str:
+    """The kind of a part in a word or two."""
+    if isinstance(kind, ProviderPart):
         return str(kind.part["type"])
-    return kind.type if isinstance(kind, Unknown) else type(kind).__name__.lower()
+    return kind.type if isinstance(kind, UnknownPart) else type(kind).__name__.removesuffix("Part").lower()
 
 
 def json_text(value: Any) -> str:
-    """A string as it is, anything else as JSON."""
+    """A string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 # ---------------------------------------------------------------- images
 
 
-def _image(part: Part) -> Kind | None:
+def _image(part: Part) -> AnyPart | None:
     source = part.get("source")
     if isinstance(source, dict):
         if source.get("type") == "url":
             return _image_at(source.get("url"))
         if source.get("type") == "file" and isinstance(source.get("file_id"), str):
-            return Own("anthropic", {"type": "image", "source": _only(source, "type", "file_id")})
+            return ProviderPart("anthropic", {"type": "image", "source": _only(source, "type", "file_id")})
         return _image_of(source.get("media_type"), source.get("data"))
     if isinstance(part.get("data"), str):  # MCP
         return _image_of(part.get("mimeType"), part["data"])
     return _image_at(part.get("url")) or _linked_image(part)
 
 
-def _linked_image(part: Part) -> Kind | None:
-    given: Any = part.get("image_url")
+def _linked_image(part: Part) -> AnyPart | None:
+    link: Any = part.get("image_url")
     detail = part.get("detail")
-    if isinstance(given, dict):
-        given, detail = given.get("url"), given.get("detail")
-    return _image_at(given, detail if detail in _DETAILS else "")
+    if isinstance(link, dict):
+        link, detail = link.get("url"), link.get("detail")
+    return _image_at(link, detail if detail in _DETAILS else "")
 
 
-def _image_at(url: Any, detail: str = "") -> Kind | None:
+def _image_at(url: Any, detail: str = "") -> AnyPart | None:
     if not isinstance(url, str):
         return None
     data = _DATA_URL.match(url)
     if data is not None:
         return _image_of(data["type"], url[data.end() :], detail)
-    return Image(url=url, detail=detail) if _WEB.match(url) else Unknown("image at an address that is no URL")
+    return ImagePart(url=url, detail=detail) if _WEB.match(url) else UnknownPart("image with an invalid URL")
 
 
-def _image_of(stated: Any, data: Any, detail: str = "") -> Kind | None:
+def _image_of(stated: Any, data: Any, detail: str = "") -> AnyPart | None:
     if not isinstance(data, str) or not data:
         return None
-    known = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
+    detected = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
     named = stated.lower().replace("image/jpg", "image/jpeg") if isinstance(stated, str) else ""
-    media_type = known or (named if named in IMAGE_TYPES else None)
-    return Image(media_type, data, detail=detail) if media_type else Unknown(named or "image")
+    media_type = detected or (named if named in IMAGE_TYPES else None)
+    return ImagePart(media_type, data, detail=detail) if media_type else UnknownPart(named or "image")
 
 
-# ---------------------------------------------------------------- documents, files, sound
+# ---------------------------------------------------------------- documents, files, audio
 
 
-def _document(part: Part) -> Kind | None:
+def _document(part: Part) -> AnyPart | None:
     source = part.get("source")
     title = part["title"] if isinstance(part.get("title"), str) else ""
     if not isinstance(source, dict):
         return None
     match source.get("type"):
-        case "base64" if source.get("media_type") == PDF and _is_said(source.get("data")):
-            return Document(data=source["data"], title=title)
-        case "text" if _is_said(source.get("data")):
-            return Text(source["data"])
+        case "base64" if source.get("media_type") == PDF and _has_text(source.get("data")):
+            return DocumentPart(data=source["data"], title=title)
+        case "text" if _has_text(source.get("data")):
+            return TextPart(source["data"])
         case "url" if isinstance(source.get("url"), str) and _WEB.match(source["url"]):
-            return Document(url=source["url"], title=title)
+            return DocumentPart(url=source["url"], title=title)
         case "file" if isinstance(source.get("file_id"), str):
-            return Own("anthropic", {"type": "document", "source": _only(source, "type", "file_id")}, title)
+            return ProviderPart(
+                "anthropic", {"type": "document", "source": _only(source, "type", "file_id")}, title
+            )
         case "content":
             inner = source.get("content")
-            items = [read(item) for item in inner] if isinstance(inner, list) else [read(inner)]
-            said = "\n".join(item.text for item in items if isinstance(item, Text))
-            return Text(said) if said else None
+            items = [read_part(item) for item in inner] if isinstance(inner, list) else [read_part(inner)]
+            text = "\n".join(item.text for item in items if isinstance(item, TextPart))
+            return TextPart(text) if text else None
     return None
 
 
-def _file(part: Part) -> Kind | None:
-    given = part.get("file")
-    source = given if isinstance(given, dict) else part  # OpenAI's two forms
+def _file(part: Part) -> AnyPart | None:
+    inner = part.get("file")
+    source = inner if isinstance(inner, dict) else part  # OpenAI's two forms
     name = source["filename"] if isinstance(source.get("filename"), str) else ""
     data = source.get("file_data")
     if isinstance(data, str):
-        found = _DATA_URL.match(data)
-        if found is not None and found["type"].lower() in IMAGE_TYPES:
+        data_url = _DATA_URL.match(data)
+        if data_url is not None and data_url["type"].lower() in IMAGE_TYPES:
             return _image_at(data)
-        if found is not None and found["type"].lower() != PDF:
-            return Unknown(found["type"] or "file")
-        pdf = data[found.end() :] if found else data
-        return Document(data=pdf, title=name) if pdf.startswith("JVBERi") else Unknown(name or "file")
+        if data_url is not None and data_url["type"].lower() != PDF:
+            return UnknownPart(data_url["type"] or "file")
+        pdf = data[data_url.end() :] if data_url else data
+        return DocumentPart(data=pdf, title=name) if pdf.startswith("JVBERi") else UnknownPart(name or "file")
     url = source.get("file_url")
     if isinstance(url, str) and _WEB.match(url):
-        return Document(url=url, title=name)
-    if _is_said(source.get("file_id")):
-        return Own("openai", {"type": "file", "file": {"file_id": source["file_id"]}}, name)
+        return DocumentPart(url=url, title=name)
+    if _has_text(source.get("file_id")):
+        return ProviderPart("openai", {"type": "file", "file": {"file_id": source["file_id"]}}, name)
     return None
 
 
-def _audio(part: Part) -> Kind | None:
+def _audio(part: Part) -> AnyPart | None:
     sound = part.get("input_audio")
     if isinstance(sound, dict):
         data, form = sound.get("data"), sound.get("format")
     else:
         data = part.get("data")  # MCP
         form = AUDIO_FORMATS.get(str(part.get("mimeType")).lower())
-    if not _is_said(data) or form not in AUDIO_FORMATS.values():
+    if not _has_text(data) or form not in AUDIO_FORMATS.values():
         return None
-    return Own("openai", {"type": "input_audio", "input_audio": {"data": data, "format": form}})
+    return ProviderPart("openai", {"type": "input_audio", "input_audio": {"data": data, "format": form}})
 
 
-def _resource(part: Part) -> Kind | None:
+def _resource(part: Part) -> AnyPart | None:
     resource = part.get("resource")
     if not isinstance(resource, dict):
         return None
     if isinstance(resource.get("text"), str):
-        return Text(resource["text"])
+        return TextPart(resource["text"])
     blob, kind = resource.get("blob"), str(resource.get("mimeType")).lower()
-    if kind == PDF and _is_said(blob):
-        return Document(data=str(blob), title=str(resource.get("uri") or ""))
+    if kind == PDF and _has_text(blob):
+        return DocumentPart(data=str(blob), title=str(resource.get("uri") or ""))
     return _image_of(kind, blob)
 
 
-def _resource_link(part: Part) -> Kind | None:
+def _resource_link(part: Part) -> AnyPart | None:
     uri, name = part.get("uri"), part.get("name")
-    if not _is_said(uri):
+    if not _has_text(uri):
         return None
-    return Text(f"[{name}]({uri})" if _is_said(name) else str(uri))
+    return TextPart(f"[{name}]({uri})" if _has_text(name) else str(uri))
 
 
-# ---------------------------------------------------------------- what only one provider knows
+# ---------------------------------------------------------------- parts of one provider
 
 
-def _thinking(part: Part) -> Kind:
+def _thinking(part: Part) -> AnyPart:
     keys = ("thinking", "signature") if part["type"] == "thinking" else ("data",)
     if not all(isinstance(part.get(key), str) for key in keys) or not part[keys[-1]]:
-        return Thinking(None)
-    return Thinking(_only(part, "type", *keys))
+        return ThinkingPart(None)
+    return ThinkingPart(_only(part, "type", *keys))
 
 
-def _refusal(part: Part) -> Kind | None:
-    return Refusal(part["refusal"]) if _is_said(part.get("refusal")) else None
+def _refusal(part: Part) -> AnyPart | None:
+    return RefusalPart(part["refusal"]) if _has_text(part.get("refusal")) else None
 
 
-def _search_result(part: Part) -> Kind | None:
+def _search_result(part: Part) -> AnyPart | None:
     content, title, source = part.get("content"), part.get("title"), part.get("source")
-    if not (isinstance(content, list) and isinstance(title, str) and _is_said(source)):
+    if not (isinstance(content, list) and isinstance(title, str) and _has_text(source)):
         return None
-    said = [item.text for item in map(read, content) if isinstance(item, Text) and not is_blank(item.text)]
-    if not said:
+    blocks_text = [
+        item.text
+        for item in map(read_part, content)
+        if isinstance(item, TextPart) and not is_blank(item.text)
+    ]
+    if not blocks_text:
         return None
-    blocks = [{"type": "text", "text": text} for text in said]
-    own = {"type": "search_result", "source": source, "title": title, "content": blocks}
+    blocks = [{"type": "text", "text": text} for text in blocks_text]
+    block = {"type": "search_result", "source": source, "title": title, "content": blocks}
     if isinstance(part.get("citations"), dict):
-        own["citations"] = part["citations"]
-    return Own("anthropic", own, "\n".join([f"[{title}]({source})", *said]))
+        block["citations"] = part["citations"]
+    return ProviderPart("anthropic", block, "\n".join([f"[{title}]({source})", *blocks_text]))
 
 
-def _server_tool(part: Part) -> Kind | None:
+def _server_tool(part: Part) -> AnyPart | None:
     fields = (part.get("id"), part.get("name"))
-    if not all(map(_is_said, fields)) or not isinstance(part.get("input"), dict):
+    if not all(map(_has_text, fields)) or not isinstance(part.get("input"), dict):
         return None
-    return Own("anthropic", _only(part, "type", "id", "name", "input"))
+    return ProviderPart("anthropic", _only(part, "type", "id", "name", "input"))
 
 
-def _server_result(part: Part) -> Kind | None:
-    if not _is_said(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
+def _server_result(part: Part) -> AnyPart | None:
+    if not _has_text(part.get("tool_use_id")) or not isinstance(part.get("content"), dict | list):
         return None
-    return Own("anthropic", _only(part, "type", "tool_use_id", "content"))
+    return ProviderPart("anthropic", _only(part, "type", "tool_use_id", "content"))
 
 
-def _upload(part: Part) -> Kind | None:
-    return Own("anthropic", _only(part, "type", "file_id")) if _is_said(part.get("file_id")) else None
+def _upload(part: Part) -> AnyPart | None:
+    return (
+        ProviderPart("anthropic", _only(part, "type", "file_id")) if _has_text(part.get("file_id")) else None
+    )
 
 
 def _only(part: Part, *keys: str) -> Part:
     return {key: part[key] for key in keys}
 
 
-def _is_said(value: Any) -> bool:
+def _has_text(value: Any) -> bool:
     return isinstance(value, str) and not is_blank(value)
 
 
@@ -313,7 +323,7 @@ _READERS = {
     "resource_link": _resource_link,
     "thinking": _thinking,
     "redacted_thinking": _thinking,
-    "reasoning": lambda _: Thinking(None),
+    "reasoning": lambda _: ThinkingPart(None),
     "refusal": _refusal,
     "search_result": _search_result,
     "server_tool_use": _server_tool,

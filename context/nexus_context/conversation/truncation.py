@@ -1,14 +1,14 @@
 """Where a history that is too long is cut: the strategies.
 
-1. A cut never goes through an atomic group, except with `simple`, where what it tears is dropped with it.
-2. It goes down to a target below the budget, so that the same cut serves many turns: what is sent begins
-   with the same bytes, which providers cache.
-3. `oldest_first` (`smart`) cuts at the start of a turn; within a turn only where the last one alone is too
-   long. The last `keep_recent_turns` turns are kept where they fit the budget, above the target too.
-4. `middle_out` does the same and keeps the first group. `sliding` keeps the most recent groups, wherever
-   they begin. `recency` keeps the last `keep_recent_turns` turns, fewer where they do not fit. `simple` goes
+1. A cut never splits an atomic group, except with `simple`, which drops what it tears apart.
+2. A cut goes down to a target below the budget, so that it serves many turns: requests then begin with the
+   same bytes, which providers cache.
+3. `oldest_first` (`smart`) cuts at the start of a turn, and within a turn only if the last one alone is too
+   long. The last `keep_recent_turns` turns stay if they fit the budget, even above the target.
+4. `middle_out` does the same and keeps the first group. `sliding` keeps the most recent groups, wherever they
+   begin. `recency` keeps the last `keep_recent_turns` turns, or fewer if they do not fit. `simple` cuts
    message by message.
-5. The newest group is always kept: what to do when it is too large itself, `window` says.
+5. The newest group always stays; `window` handles one that is too large.
 """
 
 from bisect import bisect_left
@@ -21,14 +21,14 @@ Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "
 STRATEGIES: tuple[Strategy, ...] = ("oldest_first", "smart", "middle_out", "sliding", "simple", "recency")
 
 LARGEST_HEAD = 0.25
-"""Share of the room that the beginning of the history may take to be kept at all."""
+"""Share of the room up to which the beginning of the history can stay."""
 
 
 class Need(NamedTuple):
-    """What a cut has to come to. Sizes are in tokens.
+    """What a cut must achieve. Sizes are in tokens.
 
-    `size(start)` is what the history costs when it is sent from `start` on; `target` is what is aimed at,
-    `room` what there is. The cut must lie behind `after`.
+    `size(start)` is the cost of sending the history from `start` on; `target` is the aim, `room` the maximum.
+    The cut must lie after `after`.
     """
 
     size: Callable[[int], int]
@@ -38,32 +38,32 @@ class Need(NamedTuple):
     keep_recent_turns: int
 
 
-class Kept(NamedTuple):
+class SentRange(NamedTuple):
     """What is sent: `messages[:head]` and `messages[start:]`."""
 
     head: int
     start: int
 
 
-def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> Kept:
-    """The cut of a history that does not fit. `first_group` are the tokens of its first group."""
+def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> SentRange:
+    """The cut of a history that does not fit. `first_group` has the tokens of its first group."""
     if strategy == "sliding":
-        return Kept(0, _first_group_within(history, need))
+        return SentRange(0, _first_group_within(history, need))
     if strategy == "simple":
-        return Kept(0, _first_message_within(history, need))
+        return SentRange(0, _first_message_within(history, need))
     if strategy == "recency":
-        return Kept(0, _recent_turns(history, need))
+        return SentRange(0, _recent_turns(history, need))
     if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD:
         head = first_group_end(history)
         rest = need._replace(
             size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
         )
-        return Kept(head, max(_turn_within(history, rest), head))
-    return Kept(0, _turn_within(history, need))
+        return SentRange(head, max(_turn_within(history, rest), head))
+    return SentRange(0, _turn_within(history, need))
 
 
 def first_group_end(history: History) -> int:
-    """Where the first group ends; what a user says at the beginning, in several messages, is one."""
+    """Where the first group ends; several user messages at the beginning count as one."""
     end = 0
     while end < len(history) and history.messages[end].role == "user":
         end += 1
@@ -72,7 +72,7 @@ def first_group_end(history: History) -> int:
 
 
 def _turn_within(history: History, need: Need) -> int:
-    """The first turn behind the first group that reaches the target, else that group."""
+    """The first turn after the first group that reaches the target, else that group."""
     turns = history.grouping.turns
     start = _first_group_within(history, need)
     turn = bisect_left(turns, start)
@@ -88,7 +88,7 @@ def _recent_turns(history: History, need: Need) -> int:
 
 
 def _recent(history: History, need: Need) -> int | None:
-    """The start of as many of the last turns as are to be kept and fit; None if not even the last does."""
+    """The start of as many recent turns as should stay and fit; None if not even the last does."""
     turns = history.grouping.turns
     if not need.keep_recent_turns:
         return None
@@ -99,18 +99,18 @@ def _recent(history: History, need: Need) -> int | None:
 
 
 def _first_group_within(history: History, need: Need) -> int:
-    """The first group behind the last cut from which on the target is reached; at most the newest group."""
+    """The first group after the last cut that reaches the target; at most the newest group."""
     groups = history.grouping.groups
     first = bisect_left(groups, need.after + 1)
-    found = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
-    return groups[min(found, len(groups) - 1)]
+    position = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
+    return groups[min(position, len(groups) - 1)]
 
 
 def _first_message_within(history: History, need: Need) -> int:
-    """The first message from which on the target is reached, without results of calls that are cut."""
+    """The first message that reaches the target and is not a result of a cut call."""
     newest = history.grouping.groups[-1]
     indexes = range(need.after + 1, newest)
-    found = need.after + 1 + bisect_left(indexes, True, key=lambda start: need.size(start) <= need.target)
-    while found < newest and history.messages[found].role == "tool":
-        found += 1
-    return min(found, newest)
+    at = need.after + 1 + bisect_left(indexes, True, key=lambda start: need.size(start) <= need.target)
+    while at < newest and history.messages[at].role == "tool":
+        at += 1
+    return min(at, newest)

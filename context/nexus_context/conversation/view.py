@@ -1,4 +1,4 @@
-"""The messages that are sent of a conversation, and what became of the others."""
+"""The messages of a conversation that are sent, and what became of the others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,40 +11,40 @@ from nexus_context.conversation.truncation import Strategy
 from nexus_context.errors import ContextOverflowError
 from nexus_context.tokens import TokenCounter, count_message
 
-_USED_TWICE = "The id of a tool call was used before; it is sent under a name of its own."
+_USED_TWICE = "The id of a tool call was used before; it is sent with a new id."
 
 
 class View(msgspec.Struct, frozen=True):
     """The messages that are sent and what became of the others. Sizes are in tokens.
 
-    `pinned`, `note` and `anchor` are messages in front of `history[start:]`; `head` of them are the first of
-    the history as they are. `shortened` holds, by index, what stands for a result that is too long.
+    Before `history[start:]` come the first `head` messages of the history, the `note` and the `anchor`.
+    `shortened` has, by index, the replacements of results that are too long.
     """
 
     strategy: Strategy
     history: History
     head: int
     pinned: int  # tokens of the first `head` messages
-    wanted: int  # tokens of what would have been sent, had nothing been cut for this request
+    uncut_tokens: int  # tokens of this request without a new cut
     note: Message | None
     note_tokens: int
     anchor: int | None
     start: int
     shortened: Mapping[int, Message]
     tokens: int
-    mended: int  # tokens of that which repairs add to the messages, less those that they leave out
+    repair_tokens: int  # tokens that repairs add, minus those that they leave out
     original_tokens: int
     room: int
     end: int
 
     @property
     def over(self) -> bool:
-        """Whether even this does not fit."""
+        """Whether even these messages do not fit."""
         return self.tokens > self.room
 
     @property
     def removed(self) -> int:
-        """Messages that are not sent, with those that are not loaded."""
+        """The number of messages that are not sent, including those that are not loaded."""
         cut = self.start - self.head - (self.anchor is not None)
         return cut + self.history.gap.messages
 
@@ -53,7 +53,7 @@ class View(msgspec.Struct, frozen=True):
         return self.removed > 0 or bool(self.shortened)
 
     def sent_indexes(self) -> list[int]:
-        """The indexes of the messages that are sent, ascending: without the note."""
+        """The indexes of the messages that are sent, ascending, without the note."""
         anchor = () if self.anchor is None else (self.anchor,)
         return [*range(self.head), *anchor, *range(self.start, self.end)]
 
@@ -68,7 +68,7 @@ class View(msgspec.Struct, frozen=True):
         return front
 
     def messages(self) -> list[Message]:
-        """What is sent, oldest first."""
+        """The messages that are sent, oldest first."""
         if not self.start and not self.shortened:
             return self.history.messages[: self.end]
         sent = self.history.messages[self.start : self.end]
@@ -78,9 +78,9 @@ class View(msgspec.Struct, frozen=True):
         return sent
 
     def sound_messages(self) -> Traced:
-        """What is sent as providers accept it, and what was repaired for that: little work where nothing was.
+        """The messages as providers accept them, with the repairs; cheap if there are none.
 
-        Indexes are places among `messages()`.
+        Indexes are those of `messages()`.
         """
         sent = self.messages()
         renames = self.history.grouping.renamed
@@ -92,11 +92,11 @@ class View(msgspec.Struct, frozen=True):
                 repairs.append(Repair("id-used-twice", _USED_TWICE, place))
         if self.history.grouping.is_sound(self.head, self.anchor, self.start, self.end):
             return Traced(sent, repairs, range(len(sent)))
-        made = traced(sent)
-        return Traced(made.messages, [*repairs, *made.repairs], made.origins)
+        repaired = traced(sent)
+        return Traced(repaired.messages, [*repairs, *repaired.repairs], repaired.origins)
 
     def sizes(self, counter: TokenCounter) -> list[int]:
-        """The tokens of each message that is sent; their sum is `tokens`."""
+        """The tokens of each message that is sent; they sum to `tokens`."""
         sums = self.history.sums(counter)
         sizes = []
         for index in self._indexes():
@@ -115,7 +115,7 @@ class View(msgspec.Struct, frozen=True):
         return [*range(self.head), *note, *anchor, *range(self.start, self.end)]
 
     def encoded(self) -> list[msgspec.Raw]:
-        """What is sent, as JSON; nothing is encoded twice but what stands in front."""
+        """The messages as JSON; only those before `start` are encoded again."""
         if not self.start and not self.shortened:
             return self.history.encoded()[: self.end]
         sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self.front()]
@@ -127,12 +127,12 @@ class View(msgspec.Struct, frozen=True):
 
 
 def _named(message: Message, renamed: Message) -> Message:
-    """The message, which may be shortened, with the ids of `renamed`."""
+    """The message, shortened or not, with the ids of `renamed`."""
     return msgspec.structs.replace(message, tool_calls=renamed.tool_calls, tool_call_id=renamed.tool_call_id)
 
 
 def overflow(view: View, available: int) -> ContextOverflowError:
-    """The error for a view that does not fit, in words."""
+    """The error for a view that does not fit."""
     count = len(view.messages())
     what = f"what cannot be left out of the conversation takes {view.tokens:,} tokens"
     if not count:

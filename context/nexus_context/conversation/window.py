@@ -1,17 +1,18 @@
-"""What of a history a model is sent: cut when it no longer fits, and then left alone for many turns.
+"""Selects the history to send: cut when it no longer fits, then left alone for many turns.
 
 1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
-2. In front of what is kept stand, in this order: the pinned first messages of the user (not with `sliding`,
-   `recency` and `simple`), the names and values of what is cut, and the message that the user's turn began
-   with, if the cut lies within the turn. So the first message is a user's.
-3. What is new and larger than half of the room is shortened rather than that all else is cut for it: tool
-   results only, each once. When the newest group alone does not fit, its largest results are shortened.
-4. What still does not fit is sent nowhere: `View.over` says so, for the caller to refuse.
-5. A cut made for a request becomes the conversation's when the conversation goes on from there. Until then
-   every request cuts for itself: a long draft changes nothing. Who only looks proposes nothing.
-6. The cost of a request does not grow with the history: only what is new, and what a cut removes, is read.
-7. Where only the beginning and the end of the history are loaded, the cut lies behind the gap, even if what
-   is loaded would fit: what is not loaded counts as cut. Not with `middle_out`, which looks at all.
+2. Before the messages that stay come, in this order: the pinned first user messages (not with `sliding`,
+   `recency` and `simple`), a note with the names and values of what is cut, and the user message that began
+   the turn, if the cut lies within a turn. So the first message is a user message.
+3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
+   it. If the newest group alone does not fit, its largest results are shortened.
+4. If that still does not fit, `View.over` says so, and the caller refuses the request.
+5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
+   makes its own: a long draft changes nothing. Read-only callers never propose a cut.
+6. The cost of a request does not grow with the history: only new messages, and those that a cut removes, are
+   read.
+7. If only the beginning and the end of the history are loaded, the cut lies after the gap, even if the loaded
+   messages would fit: the missing ones count as cut. Not with `middle_out`, which needs all messages.
 """
 
 from bisect import bisect_right
@@ -37,16 +38,16 @@ LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
 
 LARGEST_SUMMARY = 0.5
-"""Share of the room that a summary of earlier messages may take to be kept."""
+"""Share of the room up to which a summary of earlier messages stays."""
 
-REMEMBERED = 1_000
-"""Messages before a cut whose names are read."""
+MOST_INDEXED = 1_000
+"""Most messages before a cut whose names are read."""
 
-MENDINGS = 4
-"""Times that a cut is made anew because what is repaired in it does not fit."""
+MOST_RETRIES = 4
+"""Attempts at a cut whose repairs make it exceed the room."""
 
-TRIED = 4
-"""Cuts that are remembered while the conversation does not go on: for other drafts, tools, prompts."""
+CACHED_FITS = 4
+"""Cuts that are cached until the conversation continues: for other drafts, tools, prompts."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Tokens for everything that is sent, and what all but the history takes of them."""
+    """Tokens available for a request, and those that everything except the history takes."""
 
     available: int
     fixed: int
@@ -71,7 +72,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """One cut: what is left out, and what stands for it. `index` has read what it leaves out up to `read`."""
+    """One cut: what is left out, and what replaces it. `index` has read the messages up to `read`."""
 
     start: int = 0
     head: int = 0
@@ -87,7 +88,7 @@ class _Cut(msgspec.Struct, frozen=True):
 
 
 class _Front(NamedTuple):
-    """What of a cut stays the same while messages are added. What is sent are `tokens` with all messages'."""
+    """What stays the same while messages are added; `tokens` plus those of all messages are sent."""
 
     cut: _Cut
     anchor: int | None
@@ -96,91 +97,91 @@ class _Front(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """A cut with the tokens of what is sent, those that repairs add, and those without a new cut."""
+    """A cut with the tokens that are sent, that repairs add, and that a request without a new cut takes."""
 
     cut: _Cut
     tokens: int
-    mended: int
-    wanted: int
+    repairs: int
+    uncut: int
 
 
 class Window:
-    """The cut of one history for one tokenizer, policy and model window; see the rules above."""
+    """The cut of one history for one tokenizer, policy and model window (rules above)."""
 
     def __init__(self, history: History, counter: TokenCounter, policy: Policy) -> None:
         self._history = history
         self._counter = counter
         self._policy = policy
-        self._least = history.least_start  # where a cut may be at the earliest
+        self._least = history.least_start  # the earliest possible cut
         self._settled = _Cut()
         self._proposed = self._settled
-        self._front = _Front(self._settled, None, 0, {})  # of the cut that was looked at last
-        self._seen = 0  # messages that were there when last somebody looked
-        self._settled_seen = self._proposed_seen = 0  # messages that these cuts have seen
-        self._tried: dict[Budget, _Fit] = {}  # for budgets, since the conversation went on
+        self._front = _Front(self._settled, None, 0, {})  # of the last cut
+        self._size_before = 0  # number of messages at the last call
+        self._settled_size = self._proposed_size = 0  # number of messages when these cuts were made
+        self._fits: dict[Budget, _Fit] = {}  # by budget, since the conversation continued
 
     def fit(self, budget: Budget) -> View:
-        """What fits the budget. It is over the budget only where nothing more can be done."""
-        made = self._made(budget)
-        self._proposed, self._proposed_seen = made.cut, len(self._history)
-        return self._view(made, budget, self._history.sums(self._counter))
+        """The messages to send; over the budget only if nothing more can be shortened."""
+        fit = self._cached_fit(budget)
+        self._proposed, self._proposed_size = fit.cut, len(self._history)
+        return self._view(fit, budget, self._history.sums(self._counter))
 
     def look(self, budget: Budget) -> View:
-        """What `fit` would give, for who sends nothing."""
-        return self._view(self._made(budget), budget, self._history.sums(self._counter))
+        """The same for a read-only caller (rule 5)."""
+        return self._view(self._cached_fit(budget), budget, self._history.sums(self._counter))
 
-    def _made(self, budget: Budget) -> _Fit:
+    def _cached_fit(self, budget: Budget) -> _Fit:
         if self._policy.strategy == "middle_out":
             self._history.needs_all()
         size = len(self._history)
-        if size > self._seen:  # the conversation went on from the last request
-            self._settled, self._settled_seen = self._proposed, self._proposed_seen
-            self._seen = size
-            self._tried.clear()
-        made = self._tried.get(budget) if self._tried else None
-        if made is None:
-            made = self._tried[budget] = self._try(budget, self._history.sums(self._counter))
-            if len(self._tried) > TRIED:
-                del self._tried[next(iter(self._tried))]
-        return made
+        if size > self._size_before:  # the conversation continued from the last request
+            self._settled, self._settled_size = self._proposed, self._proposed_size
+            self._size_before = size
+            self._fits.clear()
+        fit = self._fits.get(budget) if self._fits else None
+        if fit is None:
+            fit = self._fits[budget] = self._try(budget, self._history.sums(self._counter))
+            if len(self._fits) > CACHED_FITS:
+                del self._fits[next(iter(self._fits))]
+        return fit
 
     def _try(self, budget: Budget, sums: Sequence[int]) -> _Fit:
-        """The cut that a request of this budget makes."""
+        """The cut for a request of this budget."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
         whole = budget.room
         cut = self._whole(self._settled, whole, sums)
         tokens = self._size(cut, sums)
-        mended = self._mended(cut, tokens, budget, sums)
-        wanted = tokens + mended
-        if self._history.gap.messages and not self._settled_seen:  # the first cut lies behind the gap
-            wanted += self._history.gap.tokens
+        repairs = self._repair_tokens(cut, tokens, budget, sums)
+        uncut = tokens + repairs
+        if self._history.gap.messages and not self._settled_size:  # the first cut lies after the gap
+            uncut += self._history.gap.tokens
             cut = self._cut_at(cut, self._least, self._pinned(whole, sums), self._note_room(whole))
             tokens = self._size(cut, sums)
-            mended = self._mended(cut, tokens, budget, sums)
+            repairs = self._repair_tokens(cut, tokens, budget, sums)
         room = whole
-        for _ in range(MENDINGS):
-            if tokens + mended <= whole:
+        for _ in range(MOST_RETRIES):
+            if tokens + repairs <= whole:
                 break
-            room = min(room, whole - max(mended, 0))
-            cut = self._fitted(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
+            room = min(room, whole - max(repairs, 0))
+            cut = self._cut_to_fit(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
             tokens = self._size(cut, sums)
-            mended = self._mended(cut, tokens, budget, sums)
-            if mended <= 0:
+            repairs = self._repair_tokens(cut, tokens, budget, sums)
+            if repairs <= 0:
                 break
-        return _Fit(cut, tokens, mended, wanted)
+        return _Fit(cut, tokens, repairs, uncut)
 
-    def _mended(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
-        """Tokens that repairs add to what is sent: results that are made up, less what is left out."""
+    def _repair_tokens(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
+        """Tokens that repairs add: placeholder results, minus what is left out."""
         anchor = self._front_of(cut, sums).anchor
         if self._history.grouping.is_sound(cut.head, anchor, cut.start, len(self._history)):
             return 0
         view = self._view(_Fit(cut, tokens, 0, tokens), budget, sums)
-        given, sizes = view.messages(), view.sizes(self._counter)
+        messages, sizes = view.messages(), view.sizes(self._counter)
         sound = view.sound_messages()
         total = 0
         for message, origin in zip(sound.messages, sound.origins, strict=True):
-            before = given[origin]
+            before = messages[origin]
             same = message.content is before.content and len(message.tool_calls) == len(before.tool_calls)
             total += sizes[origin] if same else self._counter.count_messages([message])
         return total - tokens
@@ -198,27 +199,27 @@ class Window:
         tokens = sums[cut.head] + cut.note_tokens + self._tail(cut, start, sums) - sums[-1]
         shortened = {index: message for index, (message, _) in cut.shortened.items()}
         front = _Front(cut, self._anchor(cut.head, start), tokens, shortened)
-        if start < len(self._history):  # else what comes next may need an anchor
+        if start < len(self._history):  # else the next message may need an anchor
             self._front = front
         return front
 
     def _tail(self, cut: _Cut, start: int, sums: Sequence[int]) -> int:
-        """Tokens from `start` on, with the user's message that the turn began with."""
+        """Tokens from `start` on, with the user message that began the turn."""
         anchor = self._anchor(cut.head, start)
         lead = 0 if anchor is None else sums[anchor + 1] - sums[anchor]
         return lead + sums[-1] - sums[start] - (cut.saved(start) if cut.shortened else 0)
 
     def _anchor(self, head: int, start: int) -> int | None:
-        """The user's message to put before `start`, if it is not one itself."""
+        """The user message to put before `start`, unless `start` is one."""
         messages = self._history.messages
         if not start or start >= len(messages) or messages[start].role == "user":
             return None
-        asked = self._history.grouping.asked
-        turn = bisect_right(asked, start) - 1
+        questions = self._history.grouping.questions
+        turn = bisect_right(questions, start) - 1
         if turn < 0:
             return None
-        anchor = asked[turn]
-        if anchor < self._least:  # what the turn began with is not loaded
+        anchor = questions[turn]
+        if anchor < self._least:  # the beginning of the turn is not loaded
             return None
         while anchor + 1 < start and messages[anchor + 1].role == "user":
             anchor += 1
@@ -227,7 +228,7 @@ class Window:
     # ------------------------------------------------------------ cutting
 
     def _whole(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """The cut; where a late result made it go through a group, and there is room, before that group."""
+        """The cut, moved before its group if a late result joined messages around it and there is room."""
         groups = self._history.grouping.groups
         start = groups[bisect_right(groups, cut.start) - 1]
         if start == cut.start or self._policy.strategy == "simple":
@@ -235,8 +236,8 @@ class Window:
         whole = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
         return whole if self._size(whole, sums) <= room else cut
 
-    def _fitted(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
-        """The cut for a budget; `whole` is the one of which a target is a share."""
+    def _cut_to_fit(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
+        """The cut for a budget; the target is a share of `whole`."""
         room = budget.room
         cut = self._whole(self._shorten_new(last, room, sums), room, sums)
         if self._size(cut, sums) <= room:
@@ -256,25 +257,26 @@ class Window:
             keep_recent_turns=policy.keep_recent_turns,
         )
         first_group = sums[truncation.first_group_end(self._history)]
-        kept = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
-        start = self._with_question(kept.start, after=max(cut.start, kept.head, pinned))
-        made = self._cut_at(cut, start, max(kept.head, min(pinned, start)), note_room)
-        return made if self._size(made, sums) <= room else self._squeezed(made, note_room, room, sums)
+        sent = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
+        start = self._with_question(sent.start, after=max(cut.start, sent.head, pinned))
+        new_cut = self._cut_at(cut, start, max(sent.head, min(pinned, start)), note_room)
+        return new_cut if self._size(new_cut, sums) <= room else self._squeeze(new_cut, note_room, room, sums)
 
     def _note_room(self, room: int) -> int:
-        """Tokens that names and values of what is cut may take."""
+        """Tokens for the note."""
         return min(self._policy.identifier_tokens, max(room, 0) // 10)
 
     def _with_question(self, start: int, *, after: int) -> int:
-        """The start, or the user's message right before it: it would be sent all the same."""
+        """The start, or the user message right before it, which would be sent anyway."""
         messages = self._history.messages
         begins = start - 1 > after and messages[start - 1].role == "user" != messages[start].role
         return start - 1 if begins else start
 
     def _pinned(self, room: int, sums: Sequence[int]) -> int:
-        """How many messages at the beginning are pinned, if they are not too large.
+        """How many messages at the beginning are pinned: those that are not too large.
 
-        A summary is, whatever the strategy: it stands for what is gone. So are the user's first messages.
+        A summary is pinned with every strategy, since it stands for what is gone; then come the first user
+        messages.
         """
         messages = self._history.messages
         if self._history.gap.messages:
@@ -296,24 +298,33 @@ class Window:
         if note_room >= LEAST:
             index = _index(self._history.gap.messages) if index is None else index.copy()
             begin = max(read, head)
-            recent = max(begin, start - REMEMBERED)  # the names of older ones would have faded
+            recent = max(begin, start - MOST_INDEXED)  # names of older ones would have faded
             index.messages += recent - begin
             index.extend(self._history.messages[recent:start])
             read = max(read, start)
             text = index.render(self._counter, note_room - count_message(self._counter, ""))
             note = Message("user", text) if text else None
             tokens = count_message(self._counter, text) if text else 0
-        kept = {at: shortened for at, shortened in last.shortened.items() if at >= start}
-        return _Cut(start, head, note, tokens, index, read, kept)
+        shortened_results = {at: shortened for at, shortened in last.shortened.items() if at >= start}
+        return _Cut(
+            start=start,
+            head=head,
+            note=note,
+            note_tokens=tokens,
+            index=index,
+            read=read,
+            shortened=shortened_results,
+        )
 
-    def _squeezed(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
-        """The newest group is too large, with what stands before it: give up one thing after the other.
+    def _squeeze(self, cut: _Cut, note_room: int, room: int, sums: Sequence[int]) -> _Cut:
+        """Give up one thing after the other if the newest group is too large with what precedes it.
 
-        A late result makes one group of all since its call. It is left out rather than all be refused for it.
+        A late result makes one group of everything since its call; it is left out rather than the whole
+        request refused.
         """
         grouping = self._history.grouping
         newest = max(grouping.groups[-1], cut.start)
-        for start in (newest, *(turn for turn in grouping.asked[-1:] if turn > newest)):
+        for start in (newest, *(turn for turn in grouping.questions[-1:] if turn > newest)):
             whole = self._cut_at(cut, start, cut.head, note_room)
             for lighter in (
                 whole,
@@ -328,9 +339,9 @@ class Window:
     # ------------------------------------------------------------ shortening
 
     def _shorten_new(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """Shorten results that came since the last cut was made and are larger than half of the room."""
+        """Shorten results since the last cut that are larger than half of the room."""
         limit = int(room * LARGEST_NEW)
-        begin = max(self._settled_seen, cut.start)
+        begin = max(self._settled_size, cut.start)
         large = [
             index
             for index in range(begin, len(self._history))
@@ -341,7 +352,7 @@ class Window:
         return self._shorten(cut, dict.fromkeys(large, limit), sums)
 
     def _shorten_group(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """Shorten the largest results of what is kept to one size, such that all of it fits."""
+        """Shorten the largest results that stay to one size such that everything fits."""
         over = self._size(cut, sums) - room
         sizes = {
             index: sums[index + 1] - sums[index] - cut.shortened.get(index, (None, 0))[1]
@@ -369,14 +380,14 @@ class Window:
             history=self._history,
             head=cut.head,
             pinned=sums[cut.head],
-            wanted=fit.wanted,
+            uncut_tokens=fit.uncut,
             note=cut.note,
             note_tokens=cut.note_tokens,
             anchor=front.anchor,
             start=cut.start,
             shortened=front.shortened,
-            tokens=fit.tokens + fit.mended,
-            mended=fit.mended,
+            tokens=fit.tokens + fit.repairs,
+            repair_tokens=fit.repairs,
             original_tokens=sums[-1] + self._history.gap.tokens,
             room=budget.room,
             end=len(self._history),
@@ -384,10 +395,10 @@ class Window:
 
 
 def _index(unread: int) -> "IdentifierIndex":
-    """A new index, with messages that it will never read."""
-    # many patterns, which the first diagnostics of an editor need not wait for
+    """A new index that counts `unread` messages as read."""
+    # many patterns: the first diagnostics of an editor need not wait for them
     from nexus_context.conversation.identifiers import IdentifierIndex
 
-    made = IdentifierIndex()
-    made.messages = unread
-    return made
+    index = IdentifierIndex()
+    index.messages = unread
+    return index

@@ -35,7 +35,7 @@ WHERE agent_name.workspace = ? AND agent_name.folded = ? ORDER BY agent_name.nam
 _INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (?, ?, ?, ?, ?)"
 
 
-def listed(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
+def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
     """The agents of a workspace in the order in which they were started."""
     return [
         LiveAgent(number, name, parent, started, optional_value(wanted))

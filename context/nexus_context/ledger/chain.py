@@ -52,7 +52,7 @@ class MessageColumns(NamedTuple):
     data: bytes | None
 
 
-class Break(NamedTuple):
+class ChainBreak(NamedTuple):
     """The first turn at which a thread is not what was written, and why."""
 
     seq: int
@@ -116,14 +116,16 @@ class _Thread(NamedTuple):
     shared_tokens: int | None
 
 
-def _first_break(threads: dict[int, _Thread], breaks: dict[int, Break | None], number: int) -> Break | None:
+def _first_break(
+    threads: dict[int, _Thread], breaks: dict[int, ChainBreak | None], number: int
+) -> ChainBreak | None:
     """The earliest break on the way up from a thread, of those that lie in what is shared."""
-    first: Break | None = None
+    first: ChainBreak | None = None
     at: int | None = number
     until = _MASK
     while at is not None:
         if at not in threads:
-            return Break(1, "the thread that it goes on from is missing")
+            return ChainBreak(1, "the thread that it goes on from is missing")
         found = breaks[at]
         if found is not None and found.seq <= until:
             first = found
@@ -131,16 +133,16 @@ def _first_break(threads: dict[int, _Thread], breaks: dict[int, Break | None], n
     return first
 
 
-def _break(connection: apsw.Connection, thread: _Thread) -> Break | None:
+def _break(connection: apsw.Connection, thread: _Thread) -> ChainBreak | None:
     """Where a thread's own turns are not what was written."""
     shared = (thread.shared_messages, thread.shared_tokens)
     if thread.parent is not None and shared != (thread.base_messages, thread.base_tokens):
-        return Break(thread.base_seq, "the turn that it was forked from is missing, or another one")
+        return ChainBreak(thread.base_seq, "the turn that it was forked from is missing, or another one")
     walk = _Walk(connection, thread)
     try:
         return walk.end(thread) if (found := walk.turns(thread.seq)) is None else found
     except (ValueError, LookupError, TypeError) as error:
-        return Break(walk.seq + 1, str(error))
+        return ChainBreak(walk.seq + 1, str(error))
 
 
 class _Walk:
@@ -155,7 +157,7 @@ class _Walk:
         self.seq, self.sum = thread.base_seq, thread.shared_sum
         self.messages, self.tokens = thread.base_messages, thread.base_tokens
 
-    def turns(self, last: int) -> Break | None:
+    def turns(self, last: int) -> ChainBreak | None:
         """Walk to the end, which is to be at `last`."""
         for number, *columns in self._turns:
             seq, turn, total, compaction = (
@@ -166,29 +168,29 @@ class _Walk:
             )
             _, first, count, before, tokens, *_ = turn
             if seq != self.seq + 1:
-                return Break(self.seq + 1, "it is missing")
+                return ChainBreak(self.seq + 1, "it is missing")
             if seq > last:
-                return Break(seq, "it stands behind the end of its session")
+                return ChainBreak(seq, "it stands behind the end of its session")
             if (first, before) != (self.messages, self.tokens):
-                return Break(seq, "it does not begin where the turn before it ends")
+                return ChainBreak(seq, "it does not begin where the turn before it ends")
             messages = self._messages.take(seq, count)
             if total is None and self.sum is not None:
-                return Break(seq, "it has no sum")
+                return ChainBreak(seq, "it has no sum")
             if total is not None and total != turn_sum(
                 self.sum, turn, compaction if turn[0] == "compaction" else None, messages
             ):
-                return Break(seq, "it is not what was written")
+                return ChainBreak(seq, "it is not what was written")
             self.seq, self.messages, self.tokens, self.sum = seq, first + count, before + tokens, total
         return None
 
-    def end(self, thread: _Thread) -> Break | None:
+    def end(self, thread: _Thread) -> ChainBreak | None:
         """Compare the end with what the thread says of itself."""
         if self.seq != thread.seq:
-            return Break(self.seq + 1, "it is missing")
+            return ChainBreak(self.seq + 1, "it is missing")
         if (self.messages, self.tokens) != (thread.messages, thread.tokens):
-            return Break(self.seq, "its session counts other messages than are there")
+            return ChainBreak(self.seq, "its session counts other messages than are there")
         if self._messages.more():
-            return Break(self.seq, "messages stand behind it that belong to no turn")
+            return ChainBreak(self.seq, "messages stand behind it that belong to no turn")
         return None
 
 

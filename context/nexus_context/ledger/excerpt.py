@@ -27,9 +27,9 @@ from nexus_context.ledger.lineage import (
     turn_ranges,
 )
 from nexus_context.ledger.read_history import whole
-from nexus_context.ledger.records import Excerpt, ExcerptTurn, Held, Ranges
-from nexus_context.ledger.rows import SELECTED, held_of, optional_value, value_of
-from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.records import Excerpt, ExcerptTurn, Ranges, StoredMessage
+from nexus_context.ledger.rows import SELECTED, optional_value, read_messages, value_of
+from nexus_context.ledger.sessions import SessionPosition
 from nexus_context.ledger.sql import row, value
 
 CHARACTERS = 1_000_000
@@ -58,7 +58,7 @@ _COUNTERS = "SELECT id, name FROM counter"
 class _Rows(NamedTuple):
     """The messages of a page, the seq of each one's turn, and where the page begins."""
 
-    held: list[Held]
+    held: list[StoredMessage]
     seqs: list[int]
     first: int
 
@@ -98,7 +98,9 @@ def excerpt(
     )
 
 
-def _lineage(connection: apsw.Connection, place: Place, thread: str | None) -> tuple[list[Segment], bool]:
+def _lineage(
+    connection: apsw.Connection, place: SessionPosition, thread: str | None
+) -> tuple[list[Segment], bool]:
     """The segments to read from, and whether they are those that the session is at."""
     current = whole(connection, place)
     if thread is None or any(part.key == thread for part in current):
@@ -126,7 +128,7 @@ def _page(
     rows = list(islice(_bounded(cursor), limit))
     if not forwards:
         rows.reverse()
-    held = held_of(rows, dict(connection.execute(_COUNTERS)))
+    held = read_messages(rows, dict(connection.execute(_COUNTERS)))
     return _Rows(held, [each[1] for each in rows], held[0].position if held else start if forwards else end)
 
 
@@ -147,7 +149,7 @@ def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> It
     if any(each[1] == "compaction" for each in found):
         ranges = turn_ranges(parts, 0, until)
         summaries = [first for ids in ranges for (first,) in connection.execute(_SUMMARIES, ids)]
-    messages: dict[int, list[Held]] = {}
+    messages: dict[int, list[StoredMessage]] = {}
     for seq, held in zip(rows.seqs, rows.held, strict=True):
         messages.setdefault(seq, []).append(held)
     for each in found:

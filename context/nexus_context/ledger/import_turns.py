@@ -6,7 +6,7 @@ import apsw
 
 from nexus_context.ledger import sessions, turn_writer
 from nexus_context.ledger.records import Counted, NewTurn, Turn
-from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sessions import SessionPosition
 
 
 def import_turns(
@@ -31,7 +31,7 @@ def import_turns(
     turn_writer.advance(connection, after, moment)
 
 
-def _again(connection: apsw.Connection, known: Place, turn: Turn, moment: str) -> Place:
+def _again(connection: apsw.Connection, known: SessionPosition, turn: Turn, moment: str) -> SessionPosition:
     """Write a turn of another session behind a place, as it was."""
     counts = turn.counts if len(turn.counts) == len(turn.messages) else (0,) * len(turn.messages)
     new = NewTurn(

@@ -53,7 +53,7 @@ _BEGINNING = 1 << 14  # bytes that tell whose file it is
 _ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt))+\Z", re.IGNORECASE)
 
 
-class Found(msgspec.Struct, frozen=True):
+class FileSession(msgspec.Struct, frozen=True):
     """A session that a file holds. What is not known of its turns is empty: ids, most counts and times."""
 
     name: str
@@ -66,14 +66,14 @@ class Found(msgspec.Struct, frozen=True):
         return sum(len(turn.messages) for turn in self.turns)
 
 
-class Contents(msgspec.Struct, frozen=True):
+class FileContents(msgspec.Struct, frozen=True):
     """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
 
     `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
     """
 
     format: str | None
-    sessions: tuple[Found, ...]
+    sessions: tuple[FileSession, ...]
     problems: tuple[Problem, ...] = ()
     lines: tuple[int | None, ...] = ()
 
@@ -90,7 +90,7 @@ class Imported(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------- reading
 
 
-def read(data: bytes, path: str) -> Contents:
+def read(data: bytes, path: str) -> FileContents:
     """The sessions of a file; never raises, whatever the data is. `path` is for problems and names."""
     if _is_ours(data, path):
         return _read_ours(data, path)
@@ -105,8 +105,8 @@ def read(data: bytes, path: str) -> Contents:
         name = _called(conversation.name, _stem(path), number if several else None)
         named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
         event = {"type": "import", **about, **named}
-        found.append(Found(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
-    return Contents(transcript.format, tuple(found), transcript.problems, transcript.lines)
+        found.append(FileSession(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
+    return FileContents(transcript.format, tuple(found), transcript.problems, transcript.lines)
 
 
 def _is_ours(data: bytes, path: str) -> bool:
@@ -116,7 +116,7 @@ def _is_ours(data: bytes, path: str) -> bool:
     return jsonl.is_ours(files.decode(path, beginning).text or "")
 
 
-def _read_ours(data: bytes, path: str) -> Contents:
+def _read_ours(data: bytes, path: str) -> FileContents:
     problems: list[Problem] = []
     if data.startswith(transcripts.GZIP):
         data, problems = _unpacked(data, path)
@@ -124,8 +124,8 @@ def _read_ours(data: bytes, path: str) -> Contents:
     of_file: list[int | None] = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
-    found = tuple(Found(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
-    return Contents("nexus", found, tuple(problems), (*of_file, *lines))
+    found = tuple(FileSession(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
+    return FileContents("nexus", found, tuple(problems), (*of_file, *lines))
 
 
 def _sound(problems: Iterable[Problem]) -> bool:
@@ -234,7 +234,7 @@ class Importer:
         self._counter_of = counter_of
         self._names: dict[str, list[str]] | None = None  # digest of how a session begins → those that do
 
-    def add(self, found: Found, told: Callable[[int], None] = lambda _: None) -> Imported:
+    def add(self, found: FileSession, told: Callable[[int], None] = lambda _: None) -> Imported:
         """Put in what is not there yet; `told` hears of how many turns more that is settled.
 
         Raises LedgerError; of this session nothing was written then, or, of one that is continued, less.
@@ -254,7 +254,7 @@ class Importer:
         self._remember(name, found.turns)
         return Imported(name, "new", len(found.turns), found.messages)
 
-    def _there(self, found: Found) -> tuple[Outcome, str, int]:
+    def _there(self, found: FileSession) -> tuple[Outcome, str, int]:
         """What becomes of a session that is found: which it is or continues, and how much of it is there."""
         ours = _items(found.turns)
         part: tuple[Outcome, str, int] = ("new", "", 0)
@@ -274,7 +274,7 @@ class Importer:
                     part = ("continued", name, len(there))
         return part
 
-    def _continued(self, name: str, found: Found, count: int, told: Callable[[int], None]) -> Imported:
+    def _continued(self, name: str, found: FileSession, count: int, told: Callable[[int], None]) -> Imported:
         """Append what comes after the first `count` messages, of which some may be marks of compactions."""
         written = messages = 0
         for turn in found.turns:
@@ -302,7 +302,7 @@ class Importer:
             free = f"{name} ({number})"
         return free
 
-    def _beginning_so(self, found: Found) -> list[str]:
+    def _beginning_so(self, found: FileSession) -> list[str]:
         if self._names is None:
             self._names = {}
             for session in self._ledger.sessions(self._workspace):
@@ -320,7 +320,7 @@ def _digest(turns: Iterable[Turn]) -> str:
     return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
 
 
-def _same(found: Found, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+def _same(found: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
     """Whether a session of a file is, by what is known beside messages, the one named `name` that is there.
 
     `entire`: all of their messages are the same.

@@ -46,7 +46,7 @@ def check_kind(path: str, application: int, version: int, *, tables: int = 0) ->
         raise newer(path, version)
 
 
-def mend(path: str, damaged: File | None) -> str | None:
+def repair(path: str, damaged: File | None) -> str | None:
     """Look through the ledger that seemed damaged, mend or set it aside; what the user should know of that.
 
     `damaged` is which file it was: nothing is done to one that came in its place.

@@ -79,10 +79,10 @@ class _Opening:
             raise
         return connection
 
-    def mend(self, file: File | None) -> None:
+    def repair(self, file: File | None) -> None:
         """Mend the ledger that SQLite called damaged, or set it aside."""
         try:
-            self.notice = integrity.mend(self.path, file) or self.notice
+            self.notice = integrity.repair(self.path, file) or self.notice
         except OSError as error:
             raise refused(error, self.path) from error
         except apsw.Error as error:
@@ -91,7 +91,7 @@ class _Opening:
     def _put_right(self, file: File | None, error: apsw.Error) -> None:
         """Set a ledger aside that cannot be opened."""
         if isinstance(error, apsw.SQLError):  # it may as well be us: look first
-            self.mend(file)
+            self.repair(file)
             return
         reason = str(error) if isinstance(error, witness.LostError) else None
         try:
@@ -165,7 +165,7 @@ def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
                 "Write the path from the root on.",
                 code="ledger-read-only",
             )
-        connections = Connections(where, opening.ready, opening.mend)
+        connections = Connections(where, opening.ready, opening.repair)
     except LedgerError as error:
         if error.code not in _CANNOT_WRITE:
             raise

@@ -21,7 +21,7 @@ JOIN session ON session.id = session_options.session WHERE session.workspace = ?
 _OF_WORKSPACE = "SELECT NULL, model, max_tokens, besides FROM workspace_options WHERE workspace = ?"
 
 
-def listed(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
+def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
     """The options of a workspace's sessions by name, and under None the workspace's."""
     rows = [row for sql in (_OF_WORKSPACE, _OF_SESSIONS) for row in connection.execute(sql, (workspace,))]
     return {name: _options(*columns) for name, *columns in rows}

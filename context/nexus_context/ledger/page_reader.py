@@ -21,7 +21,7 @@ _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 """Bytes of an integer, by its type."""
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A row: its number, and its columns as they are stored (a column that is the number itself is None).
 
     Text comes as bytes: it may be damaged.
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     columns: tuple[Any, ...]
 
 
-class Text(bytes):
+class StoredText(bytes):
     """A text as it is stored, UTF-8 if it is sound."""
 
 
@@ -39,7 +39,7 @@ class _Broken(Exception):  # noqa: N818  # never leaves this module
     pass
 
 
-def rows(path: str) -> Iterator[Row]:
+def rows(path: str) -> Iterator[StoredRow]:
     """The rows of all tables of the file, page by page. OSError where the file cannot be read."""
     with open(path, "rb") as file:
         pages = _Pages(file, path)
@@ -99,7 +99,7 @@ def _frames(wal: IO[bytes], size: int) -> dict[int, int]:
     return found
 
 
-def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
+def _rows_of(pages: _Pages, number: int) -> Iterator[StoredRow]:
     page = pages.read(number)
     start = 100 if number == 1 else 0
     if len(page) < pages.size or page[start] != _LEAF:
@@ -113,12 +113,12 @@ def _rows_of(pages: _Pages, number: int) -> Iterator[Row]:
             continue
 
 
-def _row(pages: _Pages, page: bytes, at: int) -> Row:
+def _row(pages: _Pages, page: bytes, at: int) -> StoredRow:
     length, at = _varint(page, at)
     number, at = _varint(page, at)
     if not 0 < length < _LARGEST:
         raise _Broken
-    return Row(number, _columns(_payload(pages, page, at, length)))
+    return StoredRow(number, _columns(_payload(pages, page, at, length)))
 
 
 def _payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
@@ -178,7 +178,7 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         raise _Broken
     size = (kind - 12) // 2
     part = data[at : at + size]
-    return (Text(part) if kind % 2 else part), size
+    return (StoredText(part) if kind % 2 else part), size
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

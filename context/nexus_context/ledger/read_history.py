@@ -24,9 +24,16 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.records import Head, Held, History, Turn
-from nexus_context.ledger.rows import SELECTED, DamagedError, held_of, message_of, optional_value, value_of
-from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.records import Head, StoredHistory, StoredMessage, Turn
+from nexus_context.ledger.rows import (
+    SELECTED,
+    DamagedError,
+    message_of,
+    optional_value,
+    read_messages,
+    value_of,
+)
+from nexus_context.ledger.sessions import SessionPosition
 from nexus_context.ledger.sql import row, value
 from nexus_context.ledger.turn_writer import state
 
@@ -58,7 +65,7 @@ class _Lead(NamedTuple):
     `messages` and `tokens` are of the queries' messages from that position on.
     """
 
-    held: list[Held]
+    held: list[StoredMessage]
     position: int
     messages: int
     tokens: int
@@ -73,7 +80,9 @@ class _Said(NamedTuple):
     counter: str
 
 
-def history(connection: apsw.Connection, workspace: str, session: str, tokens: int | None) -> History | None:
+def history(
+    connection: apsw.Connection, workspace: str, session: str, tokens: int | None
+) -> StoredHistory | None:
     known = sessions.find(connection, workspace, session)
     if known is None:
         return None
@@ -84,16 +93,16 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     elif tokens is not None:
         lead = _opening(connection, parts, known.head, max(tokens, LONGEST_OPENING))
     else:
-        summaries, cost = sessions.summaries(connection, parts, 0)
+        summaries, cost = sessions.count_summaries(connection, parts, 0)
         lead = _Lead([], 0, known.messages - summaries, known.tokens - cost)
     rest = message_ranges(parts, lead.position)
     if tokens is None:
         read = _held(connection, _QUERIES, rest)
         if len(read) != lead.messages:
             raise DamagedError(f"it has {lead.messages} messages, and {len(read)} are there")
-        return History(known.head, (*lead.held, *read), lead.compaction, undone)
+        return StoredHistory(known.head, (*lead.held, *read), lead.compaction, undone)
     read = _tail(connection, rest, tokens)
-    return History(
+    return StoredHistory(
         known.head,
         (*lead.held, *read),
         lead.compaction,
@@ -104,7 +113,7 @@ def history(connection: apsw.Connection, workspace: str, session: str, tokens: i
     )
 
 
-def whole(connection: apsw.Connection, known: Place) -> list[Segment]:
+def whole(connection: apsw.Connection, known: SessionPosition) -> list[Segment]:
     """The segments of a session's thread. DamagedError where there is more than it says."""
     behind = (known.thread << SHIFT) + known.seq, (known.thread + 1) << SHIFT
     if value(connection, "SELECT 1 FROM turn WHERE id > ? AND id < ? LIMIT 1", *behind):
@@ -112,7 +121,9 @@ def whole(connection: apsw.Connection, known: Place) -> list[Segment]:
     return segments(connection, known.thread)
 
 
-def since(connection: apsw.Connection, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
+def since(
+    connection: apsw.Connection, workspace: str, session: str, head: Head
+) -> tuple[StoredMessage, ...] | None:
     known = sessions.find(connection, workspace, session)
     if known is None or known.key != head.thread or head.seq > known.seq:
         return None
@@ -146,7 +157,7 @@ def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in
     for start, end in value_of(kept):
         ranges += message_ranges(parts, start, end)
     held = _held(connection, SELECTED + " ORDER BY id", ranges)
-    summaries, cost = sessions.summaries(connection, parts, in_force & _MASK)
+    summaries, cost = sessions.count_summaries(connection, parts, in_force & _MASK)
     count = head.messages - first - 1 - summaries
     return _Lead(held, first + 1, count, head.tokens - before - own - cost, name)
 
@@ -162,14 +173,14 @@ def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most
         rows.append(each)
         total += each[3]
     held = _all_held(connection, rows)
-    summaries, cost = sessions.summaries(connection, parts, 0)
+    summaries, cost = sessions.count_summaries(connection, parts, 0)
     count = head.messages - summaries - len(held)
     return _Lead(held, position, count, head.tokens - cost - sum(one.tokens for one in held))
 
 
-def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list[Held]:
+def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list[StoredMessage]:
     """Messages of whole turns from the end, until they have so many tokens; of a very long turn its end."""
-    found: list[Held] = []
+    found: list[StoredMessage] = []
     counters = _counters(connection)
     total, last = 0, None
     for ids in reversed(ranges):
@@ -180,16 +191,16 @@ def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list
                 return found[::-1]
             total, last = total + tokens, turn
             message = message_of(number, turn, role, tokens, length, said, data, crc)
-            found.append(Held(number & _MASK, tokens, counters[counter], message))
+            found.append(StoredMessage(number & _MASK, tokens, counters[counter], message))
     return found[::-1]
 
 
-def _held(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> list[Held]:
+def _held(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> list[StoredMessage]:
     return _all_held(connection, chain.from_iterable(connection.execute(sql, ids) for ids in ranges))
 
 
-def _all_held(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Held]:
-    return held_of(rows, _counters(connection))
+def _all_held(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[StoredMessage]:
+    return read_messages(rows, _counters(connection))
 
 
 def _counters(connection: apsw.Connection) -> dict[int, str]:

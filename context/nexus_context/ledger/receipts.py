@@ -5,9 +5,9 @@ import apsw
 from nexus_context.ledger import read_history, sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import turn_ranges
-from nexus_context.ledger.records import KeptReceipt
+from nexus_context.ledger.records import StoredReceipt
 from nexus_context.ledger.rows import value_of
-from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sessions import SessionPosition
 from nexus_context.ledger.sql import row
 from nexus_context.ledger.turn_writer import state
 
@@ -21,13 +21,15 @@ WHERE session.workspace = ? AND compaction.name = ? LIMIT 1
 _BELOW = "SELECT below FROM compaction WHERE turn = ?"
 
 
-def receipt(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> KeptReceipt:
+def receipt(
+    connection: apsw.Connection, workspace: str, session: str, compaction: str | None
+) -> StoredReceipt:
     """The receipt of a compaction of a session, else of its last one.
 
     A compaction that the session does not hold is looked for in the other sessions of the workspace.
     """
     if compaction is None:
-        place = sessions.place(connection, workspace, session)
+        place = sessions.require(connection, workspace, session)
         last = _receipt(connection, session, place, None)
         if last is not None:
             return last
@@ -45,8 +47,8 @@ def receipt(connection: apsw.Connection, workspace: str, session: str, compactio
 
 
 def _receipt(
-    connection: apsw.Connection, session: str, place: Place, compaction: str | None
-) -> KeptReceipt | None:
+    connection: apsw.Connection, session: str, place: SessionPosition, compaction: str | None
+) -> StoredReceipt | None:
     for ids in reversed(turn_ranges(read_history.whole(connection, place))):
         found = (
             row(connection, _LATEST, *ids)
@@ -55,11 +57,11 @@ def _receipt(
         )
         if found is not None:
             turn, text = found
-            return KeptReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
+            return StoredReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
     return None
 
 
-def _is_in_force(connection: apsw.Connection, place: Place, turn: int) -> bool:
+def _is_in_force(connection: apsw.Connection, place: SessionPosition, turn: int) -> bool:
     """Whether nothing took the compaction back: later ones stand on it."""
     standing = state(connection, place).in_force
     while standing is not None and standing != turn:

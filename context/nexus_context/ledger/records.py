@@ -109,7 +109,7 @@ class Appended(msgspec.Struct, frozen=True):
     forked: bool = False  # `session` is a new one, because `parent` was not the last turn any more
 
 
-class Held(msgspec.Struct, frozen=True, gc=False):
+class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     """A message as the ledger holds it."""
 
     position: int
@@ -118,7 +118,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     message: Message
 
 
-class History(msgspec.Struct, frozen=True):
+class StoredHistory(msgspec.Struct, frozen=True):
     """What the next request is made of: from the latest compaction on, else all; or the end of it.
 
     `messages` are in the order in which they are sent: the summary, what was kept, what followed. Where a
@@ -127,7 +127,7 @@ class History(msgspec.Struct, frozen=True):
     """
 
     head: Head
-    messages: tuple[Held, ...]
+    messages: tuple[StoredMessage, ...]
     compaction: str | None = None  # id of the compaction that is in force
     undone: bool = False  # the last thing that happened to compactions is that one was taken back
     lead: int = 0
@@ -166,7 +166,7 @@ class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
     created: str  # ISO 8601, UTC; for people
     first: int
     messages: int
-    held: tuple[Held, ...]
+    held: tuple[StoredMessage, ...]
     model: str | None = None
     context: Any = None
     compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
@@ -187,7 +187,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     page: tuple[ExcerptTurn, ...]
 
 
-class KeptReceipt(msgspec.Struct, frozen=True):
+class StoredReceipt(msgspec.Struct, frozen=True):
     """The receipt of a compaction, as the ledger keeps it."""
 
     session: str  # that holds the compaction

@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
-from nexus_context.ledger.records import Held
+from nexus_context.ledger.records import StoredMessage
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -80,12 +80,12 @@ def message_of(
     crc: int,
 ) -> Message:
     """The message of a row of SELECTED, without its counter. DamagedError for one that was not written so."""
-    return held_of(((number, turn, role, tokens, length, said, data, crc, 0),), _NO_COUNTER)[0].message
+    return read_messages(((number, turn, role, tokens, length, said, data, crc, 0),), _NO_COUNTER)[0].message
 
 
-def held_of(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> list[Held]:
+def read_messages(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> list[StoredMessage]:
     """The messages of rows of SELECTED, `counters` by number. DamagedError for what was not written so."""
-    held: list[Held] = []
+    held: list[StoredMessage] = []
     # one loop, with `_checksum` written out: long histories are read while somebody waits
     for number, turn, role, tokens, length, said, data, crc, counter in rows:
         found = crc32(said, number + turn + tokens + (length or 0))
@@ -99,7 +99,7 @@ def held_of(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> lis
             message = _decoded(data)
             if length is not None:
                 _set(message, "content", said.decode()[:length])  # nobody has seen it yet
-        held.append(Held(number & _POSITION, tokens, counters[counter], message))
+        held.append(StoredMessage(number & _POSITION, tokens, counters[counter], message))
     return held
 
 

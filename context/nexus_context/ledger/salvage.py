@@ -40,10 +40,10 @@ _SHAPES = {
 _TYPES: dict[str, tuple[type, ...]] = {
     "n": (type(None),),
     "i": (int,),
-    "t": (page_reader.Text,),
+    "t": (page_reader.StoredText,),
     "r": (float, int),
     "I": (int, type(None)),
-    "T": (page_reader.Text, type(None)),
+    "T": (page_reader.StoredText, type(None)),
     "R": (float, int, type(None)),
     "S": (bytes, type(None)),
 }
@@ -141,7 +141,7 @@ def _collect(path: str, into: _Rows) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, page_reader.Text) else value
+    return bytes(value) if isinstance(value, page_reader.StoredText) else value
 
 
 def _table(columns: tuple[Any, ...]) -> str | None:

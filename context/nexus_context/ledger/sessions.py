@@ -64,7 +64,7 @@ _THERE = "SELECT 1 FROM session NOT INDEXED WHERE workspace = ? AND name = ?"
 _NAMED = " WHERE session.workspace = ? AND session.name = ?"
 
 
-class Place(NamedTuple):
+class SessionPosition(NamedTuple):
     """Where a session is: the numbers of its rows, its thread's public id, and how far that goes.
 
     `owner` and `owner_key` are of the thread that holds the last turn; None while there is none.
@@ -91,17 +91,17 @@ class Place(NamedTuple):
         return Head(self.key, last, self.seq, self.messages, self.tokens)
 
 
-def find(connection: apsw.Connection, workspace: str, session: str) -> Place | None:
+def find(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition | None:
     found = row(connection, _PLACE + _NAMED, workspace, session)
     if found is not None:
-        return Place(*found)
+        return SessionPosition(*found)
     # nobody may begin a session anew because an index is damaged; there are not many sessions
     if row(connection, _THERE, workspace, session):
         raise apsw.CorruptError("the index of sessions misses one")
     return None
 
 
-def place(connection: apsw.Connection, workspace: str, session: str) -> Place:
+def require(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition:
     """As `find`; LedgerError for a session that is not there."""
     found = find(connection, workspace, session)
     if found is None:
@@ -109,21 +109,21 @@ def place(connection: apsw.Connection, workspace: str, session: str) -> Place:
     return found
 
 
-def place_of(connection: apsw.Connection, session: int) -> Place:
-    return Place(*row(connection, _PLACE + " WHERE session.id = ?", session))
+def position_of(connection: apsw.Connection, session: int) -> SessionPosition:
+    return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", session))
 
 
-def one(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
+def read_session(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
     known = find(connection, workspace, session)
-    return None if known is None else there(connection, workspace, session)
+    return None if known is None else read_existing(connection, workspace, session)
 
 
-def there(connection: apsw.Connection, workspace: str, session: str) -> Session:
+def read_existing(connection: apsw.Connection, workspace: str, session: str) -> Session:
     """As `one`, for a session that is there."""
     return _session(connection, row(connection, _SESSION + _NAMED, workspace, session))
 
 
-def listed(connection: apsw.Connection, workspace: str | None) -> list[Session]:
+def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Session]:
     """Those that changed last first."""
     sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
     values = () if workspace is None else (workspace,)
@@ -131,7 +131,7 @@ def listed(connection: apsw.Connection, workspace: str | None) -> list[Session]:
     return [_session(connection, each) for each in rows]
 
 
-def summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
+def count_summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
     """How many compactions there are after a turn, and the tokens of their summaries."""
     count = tokens = 0
     for ids in turn_ranges(parts, after):
@@ -140,7 +140,7 @@ def summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> 
     return count, tokens
 
 
-def agent_of(connection: apsw.Connection, known: Place) -> str | None:
+def agent_of(connection: apsw.Connection, known: SessionPosition) -> str | None:
     agent: str | None = value(connection, "SELECT agent FROM session WHERE id = ?", known.session)
     return agent
 
@@ -153,7 +153,7 @@ def begin(
     agent: str | None = None,
     origin: int | None = None,
     base: "Base | None" = None,
-) -> Place:
+) -> SessionPosition:
     """A new session, at an empty thread or one that goes on from `base`; LedgerError if it exists."""
     if find(connection, workspace, session) is not None:
         raise LedgerError(
@@ -172,7 +172,7 @@ def begin(
     connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
     if origin is not None:
         connection.execute(_INHERIT, (number, origin))
-    return place_of(connection, number)
+    return position_of(connection, number)
 
 
 def _check_name(name: str) -> None:
@@ -199,7 +199,7 @@ def touch(connection: apsw.Connection, session: int, moment: str) -> None:
 
 
 def rename(connection: apsw.Connection, workspace: str, session: str, to: str) -> None:
-    known = place(connection, workspace, session)
+    known = require(connection, workspace, session)
     if session == to:
         return
     if find(connection, workspace, to) is not None:
@@ -215,7 +215,7 @@ def rename(connection: apsw.Connection, workspace: str, session: str, to: str) -
 
 
 def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
-    known = place(connection, workspace, session)
+    known = require(connection, workspace, session)
     thread = _new_thread(connection, known.session, None)
     connection.execute("UPDATE session SET thread = ? WHERE id = ?", (thread, known.session))
     connection.execute("DELETE FROM key WHERE session = ?", (known.session,))
@@ -223,7 +223,7 @@ def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
 
 
 def fork(connection: apsw.Connection, workspace: str, session: str, to: str, turn: str | None) -> None:
-    known = place(connection, workspace, session)
+    known = require(connection, workspace, session)
     base = base_at(connection, known.owner, known.seq) if turn is None else base_of(connection, known, turn)
     agent = agent_of(connection, known)
     begin(connection, workspace, to, agent=agent, origin=known.session, base=base)
@@ -250,7 +250,7 @@ def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> Base |
     return None if found is None else Base(thread, seq, *found)
 
 
-def base_of(connection: apsw.Connection, known: Place, turn: str) -> Base:
+def base_of(connection: apsw.Connection, known: SessionPosition, turn: str) -> Base:
     """The place behind a turn that the session has, or had before it was cleared; LedgerError for others."""
     name = split_name(turn)
     if name is not None:
@@ -262,7 +262,7 @@ def base_of(connection: apsw.Connection, known: Place, turn: str) -> Base:
     raise LedgerError(f"The session {known.name!r} has no turn {turn!r}.", code="unknown-turn")
 
 
-def _has(connection: apsw.Connection, known: Place, thread: int, seq: int) -> bool:
+def _has(connection: apsw.Connection, known: SessionPosition, thread: int, seq: int) -> bool:
     wanted = (thread << SHIFT) + seq
     return any(
         first <= wanted < end
@@ -271,7 +271,7 @@ def _has(connection: apsw.Connection, known: Place, thread: int, seq: int) -> bo
     )
 
 
-def _threads(connection: apsw.Connection, known: Place) -> list[int]:
+def _threads(connection: apsw.Connection, known: SessionPosition) -> list[int]:
     """The threads that belong to a session, the youngest first."""
     rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (known.session,))
     return [each for (each,) in rows]
@@ -292,7 +292,7 @@ def _new_thread(connection: apsw.Connection, session: int, base: Base | None) ->
 
 
 def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
-    known = place(connection, workspace, session)
+    known = require(connection, workspace, session)
     connection.execute("PRAGMA defer_foreign_keys = ON")  # the session is at a thread until both are gone
     for thread in _threads(connection, known):  # a fork is younger than its parent: children come first
         shared = row(
@@ -355,12 +355,12 @@ def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force
     """
     parts = segments(connection, thread)
     if in_force is None:  # all compactions were undone
-        return tokens - summaries(connection, parts, 0)[1]
+        return tokens - count_summaries(connection, parts, 0)[1]
     try:
         before, kept = row(connection, _COMPACTION, in_force)
         places = [ids for start, end in value_of(kept) for ids in message_ranges(parts, start, end)]
     except (TypeError, ValueError):  # who opens it is told; the list shows the others
         return tokens
-    since: int = tokens - before - summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
+    since: int = tokens - before - count_summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
     kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in places)
     return since + kept_tokens

@@ -28,16 +28,16 @@ from nexus_context.ledger.records import (
     DirectMessage,
     Excerpt,
     Head,
-    Held,
-    History,
     Hit,
-    KeptReceipt,
     LiveAgent,
     NewAgent,
     NewCompaction,
     NewTurn,
     Session,
     SessionOptions,
+    StoredHistory,
+    StoredMessage,
+    StoredReceipt,
     Turn,
     Verification,
 )
@@ -77,21 +77,21 @@ class SqliteLedger:
 
     def sessions(self, workspace: str | None = None) -> list[Session]:
         with self._connections.reading() as connection:
-            return sessions.listed(connection, workspace)
+            return sessions.list_sessions(connection, workspace)
 
     def find(self, workspace: str, session: str) -> Session | None:
         with self._connections.reading() as connection:
-            return sessions.one(connection, workspace, session)
+            return sessions.read_session(connection, workspace, session)
 
     def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
         with self._connections.writing() as connection:
             sessions.begin(connection, workspace, session, agent=agent)
-            return sessions.there(connection, workspace, session)
+            return sessions.read_existing(connection, workspace, session)
 
     def rename(self, workspace: str, session: str, to: str) -> Session:
         with self._connections.writing() as connection:
             sessions.rename(connection, workspace, session, to)
-            return sessions.there(connection, workspace, to)
+            return sessions.read_existing(connection, workspace, to)
 
     def delete(self, workspace: str, session: str) -> None:
         with self._connections.writing() as connection:
@@ -106,18 +106,18 @@ class SqliteLedger:
     def clear(self, workspace: str, session: str) -> Session:
         with self._connections.writing() as connection:
             sessions.clear(connection, workspace, session)
-            return sessions.there(connection, workspace, session)
+            return sessions.read_existing(connection, workspace, session)
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         with self._connections.writing() as connection:
             sessions.fork(connection, workspace, session, to, turn)
-            return sessions.there(connection, workspace, to)
+            return sessions.read_existing(connection, workspace, to)
 
     # ------------------------------------------------------------ options
 
     def options(self, workspace: str) -> dict[str | None, SessionOptions]:
         with self._connections.reading() as connection:
-            return session_options.listed(connection, workspace)
+            return session_options.list_options(connection, workspace)
 
     def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
         with self._connections.writing() as connection:
@@ -139,7 +139,7 @@ class SqliteLedger:
     ) -> Session:
         with self._connections.writing() as connection:
             import_turns.import_turns(connection, workspace, session, turns, told)
-            return sessions.there(connection, workspace, session)
+            return sessions.read_existing(connection, workspace, session)
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
         with self._connections.writing() as connection:
@@ -154,17 +154,17 @@ class SqliteLedger:
             known = sessions.find(connection, workspace, session)
             return None if known is None else known.head
 
-    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> History | None:
+    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         with self._connections.reading(session) as connection:
             return read_history.history(connection, workspace, session, tokens)
 
-    def since(self, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
+    def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
         with self._connections.reading(session) as connection:
             return read_history.since(connection, workspace, session, head)
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         with self._connections.reading(session) as connection:
-            known = sessions.place(connection, workspace, session)
+            known = sessions.require(connection, workspace, session)
             parts = read_history.whole(connection, known)
         first = 0 if last is None else max(0, known.seq - last)
         return self._turns(parts, session, first, known.seq)
@@ -186,7 +186,7 @@ class SqliteLedger:
                 connection, workspace, session, thread=thread, first=first, before=before, limit=limit
             )
 
-    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> KeptReceipt:
+    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
         with self._connections.reading(session) as connection:
             return receipts.receipt(connection, workspace, session, compaction)
 
@@ -229,7 +229,7 @@ class SqliteLedger:
 
     def agents(self, workspace: str) -> list[LiveAgent]:
         with self._connections.reading() as connection:
-            return agents.listed(connection, workspace)
+            return agents.list_agents(connection, workspace)
 
     def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
         with self._connections.reading() as connection:

@@ -12,16 +12,16 @@ from nexus_context.ledger.records import (
     DirectMessage,
     Excerpt,
     Head,
-    Held,
-    History,
     Hit,
-    KeptReceipt,
     LiveAgent,
     NewAgent,
     NewCompaction,
     NewTurn,
     Session,
     SessionOptions,
+    StoredHistory,
+    StoredMessage,
+    StoredReceipt,
     Turn,
     Verification,
 )
@@ -125,7 +125,7 @@ class Ledger(Protocol):
         """How far a session goes; None if there is none. Costs one look-up."""
         ...
 
-    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> History | None:
+    def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         """What the next request is made of; None if there is no such session.
 
         `tokens`: read only what stands first (the session's start and the user's messages before any answer;
@@ -134,7 +134,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def since(self, workspace: str, session: str, head: Head) -> tuple[Held, ...] | None:
+    def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
         """The messages after `head`; None if more happened than appends: then read the history again."""
         ...
 
@@ -159,7 +159,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> KeptReceipt:
+    def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
         """The receipt of a compaction, else of the session's last one; `unknown-compaction` if there is none.
 
         By its id it is found in whichever session of the workspace holds it: the session may have another

@@ -22,9 +22,9 @@ from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
 from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, Ranges, TurnType
 from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row_of
-from nexus_context.ledger.sessions import Place
+from nexus_context.ledger.sessions import SessionPosition
 from nexus_context.ledger.sql import row, value
-from nexus_context.ledger.unspaced_text import taken_apart
+from nexus_context.ledger.unspaced_text import split_runs
 
 _TURN = """
 INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, undoes, created,
@@ -84,7 +84,7 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
 
 
 def compact(connection: apsw.Connection, workspace: str, session: str, compaction: NewCompaction) -> Appended:
-    known = sessions.place(connection, workspace, session)
+    known = sessions.require(connection, workspace, session)
     last = state(connection, known).in_force
     if last is not None and last == known.turn and _name(connection, last) == compaction.id:
         answer = _answer(connection, last, forked=False)  # the same once more: nothing is written
@@ -102,7 +102,7 @@ def compact(connection: apsw.Connection, workspace: str, session: str, compactio
     return _appended(known, after)
 
 
-def _appended_since(connection: apsw.Connection, known: Place, seq: int) -> Ranges:
+def _appended_since(connection: apsw.Connection, known: SessionPosition, seq: int) -> Ranges:
     """The positions of what was appended behind a turn. HeadMovedError where anything else happened."""
     if seq > known.seq:
         raise HeadMovedError(known.name)
@@ -115,14 +115,14 @@ def _appended_since(connection: apsw.Connection, known: Place, seq: int) -> Rang
 
 
 def undo(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> Appended:
-    known = sessions.place(connection, workspace, session)
+    known = sessions.require(connection, workspace, session)
     moment = sessions.now()
     after = put_undo(connection, known, NewTurn(messages=(), counter=""), moment, name=compaction)
     advance(connection, after, moment)
     return _appended(known, after)
 
 
-def state(connection: apsw.Connection, known: Place) -> State:
+def state(connection: apsw.Connection, known: SessionPosition) -> State:
     """What is in force at the end of a session's thread."""
     found = row(connection, "SELECT in_force, undone, sum FROM turn WHERE id = ?", known.turn)
     return State() if found is None else State(found[0], bool(found[1]), found[2])
@@ -131,7 +131,9 @@ def state(connection: apsw.Connection, known: Place) -> State:
 # ---------------------------------------------------------------- rows
 
 
-def put_query(connection: apsw.Connection, known: Place, turn: NewTurn, moment: str) -> Place:
+def put_query(
+    connection: apsw.Connection, known: SessionPosition, turn: NewTurn, moment: str
+) -> SessionPosition:
     """Write a turn behind a place; returns the place behind the turn. So do the next two."""
     before = state(connection, known)
     return _put(connection, known, "query", turn, before, before, moment)
@@ -139,14 +141,14 @@ def put_query(connection: apsw.Connection, known: Place, turn: NewTurn, moment: 
 
 def put_compaction(
     connection: apsw.Connection,
-    known: Place,
+    known: SessionPosition,
     turn: NewTurn,
     moment: str,
     *,
     name: str,
     kept: Ranges,
     receipt: Any,
-) -> Place:
+) -> SessionPosition:
     end = 0
     for first, after in kept:
         if not end <= first < after <= known.messages:
@@ -160,8 +162,8 @@ def put_compaction(
 
 
 def put_undo(
-    connection: apsw.Connection, known: Place, turn: NewTurn, moment: str, *, name: str | None
-) -> Place:
+    connection: apsw.Connection, known: SessionPosition, turn: NewTurn, moment: str, *, name: str | None
+) -> SessionPosition:
     """`name`: the compaction that is taken back, else the one in force."""
     before = state(connection, known)
     taken = below = before.in_force
@@ -178,7 +180,7 @@ def put_undo(
 
 def _put(
     connection: apsw.Connection,
-    known: Place,
+    known: SessionPosition,
     kind: TurnType,
     turn: NewTurn,
     before: State,
@@ -187,7 +189,7 @@ def _put(
     *,
     undoes: int | None = None,
     compaction: tuple[Any, ...] | None = None,
-) -> Place:
+) -> SessionPosition:
     """Write a turn and its messages behind a place; returns the place behind them.
 
     `before` is the state there, `force` the one after the turn.
@@ -221,7 +223,7 @@ def _put(
         same = (kind == "compaction", _counter(connection, turn.counter))
         connection.executemany(_MESSAGE, ((*each, *same) for each in messages))
         connection.executemany(_FOUND, ((each.id, each.said) for each in messages))
-        parts = [(each.id, part) for each in messages if (part := taken_apart(each.said)) is not None]
+        parts = [(each.id, part) for each in messages if (part := split_runs(each.said)) is not None]
         if parts:
             connection.executemany(_PART, parts)
     return known._replace(
@@ -246,12 +248,12 @@ def _summed(message: MessageRow, counter: str) -> MessageColumns:
     )
 
 
-def _next(known: Place) -> int:
+def _next(known: SessionPosition) -> int:
     """Number of the row of the turn that comes next."""
     return (known.thread << SHIFT) + known.seq + 1
 
 
-def advance(connection: apsw.Connection, after: Place, moment: str) -> None:
+def advance(connection: apsw.Connection, after: SessionPosition, moment: str) -> None:
     """The session is at this place now."""
     connection.execute(
         "UPDATE thread SET seq = ?, messages = ?, tokens = ? WHERE id = ?",
@@ -271,11 +273,13 @@ def _counter(connection: apsw.Connection, name: str) -> int:
 # ---------------------------------------------------------------- answers
 
 
-def _appended(known: Place, after: Place, *, forked: bool = False) -> Appended:
+def _appended(known: SessionPosition, after: SessionPosition, *, forked: bool = False) -> Appended:
     return Appended(after.name, turn_name(after.key, after.seq), after.head, known.head, forked=forked)
 
 
-def remember(connection: apsw.Connection, session: int, key: str, after: Place, *, forked: bool) -> None:
+def remember(
+    connection: apsw.Connection, session: int, key: str, after: SessionPosition, *, forked: bool
+) -> None:
     """Whoever appends to the session with this key again gets the turn before that place."""
     connection.execute(
         # no OR REPLACE: the index of words would be written out before each turn of an import
@@ -334,7 +338,9 @@ def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended
     )
 
 
-def _fork(connection: apsw.Connection, workspace: str, known: Place, parent: str | None) -> Place:
+def _fork(
+    connection: apsw.Connection, workspace: str, known: SessionPosition, parent: str | None
+) -> SessionPosition:
     """A new session behind `parent`, for a turn that somebody else was faster than."""
     base = None if parent is None else sessions.base_of(connection, known, parent)
     agent = sessions.agent_of(connection, known)

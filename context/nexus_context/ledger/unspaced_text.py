@@ -33,7 +33,7 @@ def has_run(text: str) -> bool:
     return not text.isascii() and _RUN.search(text) is not None
 
 
-def taken_apart(text: str) -> str | None:
+def split_runs(text: str) -> str | None:
     """What stands in the index for a message; None where it holds no run."""
     if not has_run(text):
         return None
@@ -48,8 +48,8 @@ def phrase(text: str) -> tuple[str, bool]:
 
 
 def from_bytes(data: bytes) -> str | None:
-    """As `taken_apart`, for UTF-8 that may be damaged."""
-    return None if data.isascii() else taken_apart(data.decode(errors="replace"))
+    """As `split_runs`, for UTF-8 that may be damaged."""
+    return None if data.isascii() else split_runs(data.decode(errors="replace"))
 
 
 def _pairs(run: str, *, last: bool) -> str:

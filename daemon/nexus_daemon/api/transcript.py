@@ -17,7 +17,7 @@ import msgspec
 from nexus_context import assembly
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
-from nexus_context.ledger.records import ExcerptTurn, Held
+from nexus_context.ledger.records import ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
 from nexus_context.redact import redact
 from nexus_context.tokens import TokenCounter, count_message
@@ -113,7 +113,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
 
 
 def _message(
-    held: Held, turn: str, conversation: Conversation, counter: TokenCounter
+    held: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
 ) -> protocol.TranscriptMessage:
     message = held.message
     tokens, is_counted = _tokens(held, turn, conversation, counter)
@@ -140,7 +140,9 @@ def _message(
 # ---------------------------------------------------------------- counts
 
 
-def _tokens(held: Held, turn: str, conversation: Conversation, counter: TokenCounter) -> tuple[int, bool]:
+def _tokens(
+    held: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
+) -> tuple[int, bool]:
     """Tokens of a message, and whether this counter counted them."""
     if held.counter == counter.name:
         return held.tokens, True
@@ -192,13 +194,13 @@ def _is_text(part: Any) -> bool:
 
 def _label(part: Any) -> str:
     """What a part of a content is, in a few words."""
-    kind = parts.read(part)
+    kind = parts.read_part(part)
     about = ""
-    if isinstance(kind, parts.Image):
+    if isinstance(kind, parts.ImagePart):
         about = kind.media_type or kind.url
-    elif isinstance(kind, parts.Document):
+    elif isinstance(kind, parts.DocumentPart):
         about = kind.title or kind.url
-    name = parts.name_of(kind)
+    name = parts.part_name(kind)
     return redact(visible_line(f"{name} {about}".strip()[:200]))
 
 

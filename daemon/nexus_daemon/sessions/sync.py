@@ -29,7 +29,15 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Head, Held, NewCompaction, NewTurn, Ranges, SessionOptions
+from nexus_context.ledger.records import (
+    Counted,
+    Head,
+    NewCompaction,
+    NewTurn,
+    Ranges,
+    SessionOptions,
+    StoredMessage,
+)
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
@@ -251,7 +259,7 @@ def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, 
 
 def _held(
     conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
-) -> records.History | None:
+) -> records.StoredHistory | None:
     """Let the manager hold the history, or as much of it as is needed; None where there is none."""
     for more in range(TRIES):
         wanted = None if tokens is None else min(tokens << more, max(tokens, MOST_READ))
@@ -296,7 +304,9 @@ def _is_enough(conversation: Conversation, tokens: int | None) -> bool:
     return loaded is None or (tokens is not None and tokens <= loaded)
 
 
-def _take_in(conversation: Conversation, news: Sequence[Held], head: Head, counter: TokenCounter) -> None:
+def _take_in(
+    conversation: Conversation, news: Sequence[StoredMessage], head: Head, counter: TokenCounter
+) -> None:
     """Messages that came from elsewhere."""
     counted = History.restored(
         [held.message for held in news], [_tokens(held, counter) for held in news], counter.name, NO_GAP
@@ -346,7 +356,7 @@ def _opening() -> list[Message]:
     return ContextManager(started=datetime.now().astimezone()).history.messages
 
 
-def _tokens(held: Held, counter: TokenCounter) -> int:
+def _tokens(held: StoredMessage, counter: TokenCounter) -> int:
     if held.counter == counter.name:
         return held.tokens
     return count_message(counter, content_of(held.message), held.message.tool_calls)

@@ -150,7 +150,7 @@ def test_a_conversation_that_grows_is_reused_whole() -> None:
     check(prefix(before, tools="a"), prefix(now, tools="a"), 30)
     before, now = grown("u1 a1 u2 c3", "r3:900 a4", room=300)  # only the new result is shortened
     assert now.shortened
-    check(prefix(before), prefix(now), before.tokens - before.mended)
+    check(prefix(before), prefix(now), before.tokens - before.repair_tokens)
 
 
 def test_a_cut_that_moves_keeps_what_is_pinned() -> None:

@@ -93,7 +93,7 @@ def test_what_a_body_cannot_hold_is_said(tmp_path: Path) -> None:
     config = '{"provider": {"model": "gpt-4o"}, "parameters": {"top_k": 5, "thinking": {"level": "low"}}}'
     assert check(tmp_path, config, "openai").metadata["unsent"] == [
         "parameter thinking.level: the model cannot be told how much to think",
-        "parameter top_k: OpenAI takes none",
+        "parameter top_k: OpenAI does not accept it",
     ]
     assert "unsent" not in check(tmp_path, config, "neutral").metadata
     reasoning = '{"provider": {"model": "gpt-5"}, "parameters": {"thinking": {"level": "low"}}}'

@@ -332,7 +332,7 @@ def test_half_of_a_call_of_the_providers_own_tool() -> None:
 def test_what_happens_often_is_said_once() -> None:
     messages = [user([PARTS["video"], PARTS["video"]]), user([PARTS["video"]])]
     _, said = formats.openai("m", "", messages, [], {})
-    text = "A part of the type video cannot stand in a message of the role user; a text stands for it."
+    text = "A part of the type video is not allowed in a message of the role user; a text replaces it."
     assert [(one.kind, one.index, one.text) for one in said] == [("part-omitted", 0, f"{text} (3 times)")]
 
 
@@ -408,7 +408,7 @@ def test_names_that_a_provider_refuses() -> None:
     assert (entries[0].given, entries[0].sent, entries[0].text) == (
         "github.search",
         "github_search",
-        "The provider refuses the name github.search of a tool; it is sent as github_search.",
+        "The provider rejects the tool name github.search; it is sent as github_search.",
     )
 
 

@@ -115,7 +115,7 @@ def test_what_is_called_sound_needs_no_repair(messages: list[Message]) -> None:
         grouping.add(message)
         assert grouping.groups[0] == 0
         assert all(a < b for a, b in zip(grouping.groups, grouping.groups[1:], strict=False))
-        assert set(grouping.turns) <= set(grouping.groups) & set(grouping.asked)
+        assert set(grouping.turns) <= set(grouping.groups) & set(grouping.questions)
         for start in grouping.groups[-6:]:
             if grouping.is_sound(0, None, start, index + 1):
                 sent = [grouping.renamed.get(at, messages[at]) for at in range(start, index + 1)]

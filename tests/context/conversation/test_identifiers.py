@@ -132,10 +132,6 @@ def test_a_flood_of_results_displaces_nothing_that_the_user_named() -> None:
     assert "docs/plan.md" in note
 
 
-def test_what_stands_elsewhere_is_left_out() -> None:
-    assert "ZFA04Y" not in flooded().render(COUNTER, 100, shown={"ZFA04Y"})
-
-
 def test_a_copy_goes_its_own_way() -> None:
     index = flooded()
     before = index.render(COUNTER)

@@ -28,14 +28,14 @@ def check(provider: str, model: str, parameters: Any, expected: Any, unsent: lis
             "m",
             {**SAMPLING, "top_k": 5, "max_tokens": 100},
             {**SAMPLING, "max_completion_tokens": 100},
-            ["top_k: OpenAI takes none"],
+            ["top_k: OpenAI does not accept it"],
         ),
         ("m", {"thinking": {"level": "low"}, **SAMPLING}, {**SAMPLING, "reasoning_effort": "low"}, []),
         (
             "m",
             {"thinking": {"level": "high", "budget": 2000}},
             {"reasoning_effort": "high"},
-            ["thinking.budget: OpenAI takes a level"],
+            ["thinking.budget: OpenAI accepts only a level"],
         ),
         (
             "m",
@@ -47,15 +47,15 @@ def check(provider: str, model: str, parameters: Any, expected: Any, unsent: lis
             "gpt-5",
             {"thinking": {"level": "minimal"}, "temperature": 1},
             {"reasoning_effort": "minimal"},
-            ["temperature: gpt-5 takes none while it thinks"],
+            ["temperature: gpt-5 does not accept it while thinking"],
         ),
         (
             "o3",
             {"thinking": {"level": "minimal"}, "top_p": 1},
             {"reasoning_effort": "low"},
             [
-                "thinking.level minimal: the model takes low at least, and that is sent",
-                "top_p: o3 takes none while it thinks",
+                "thinking.level minimal: the lowest level of the model is low, which is sent instead",
+                "top_p: o3 does not accept it while thinking",
             ],
         ),
         ("openai/gpt-5.1", SAMPLING, SAMPLING, []),
@@ -69,9 +69,9 @@ def check(provider: str, model: str, parameters: Any, expected: Any, unsent: lis
             "gpt-5.2",
             {"thinking": {"level": "low"}, "temperature": 1},
             {"reasoning_effort": "low"},
-            ["temperature: gpt-5.2 takes none while it thinks"],
+            ["temperature: gpt-5.2 does not accept it while thinking"],
         ),
-        ("gpt-5.6", {"temperature": 1}, {}, ["temperature: gpt-5.6 takes none while it thinks"]),
+        ("gpt-5.6", {"temperature": 1}, {}, ["temperature: gpt-5.6 does not accept it while thinking"]),
         (
             "gpt-6-astra",
             {"thinking": {"level": "off"}},
@@ -91,15 +91,20 @@ def test_openai(model: str, parameters: Any, expected: Any, unsent: list[str]) -
     ("model", "level", "effort", "unsent"),
     [
         ("gpt-5.2", "low", "low", []),
-        ("gpt-5.4", "low", None, ["thinking.level: beside tools gpt-5.4 takes none in chat completions"]),
+        (
+            "gpt-5.4",
+            "low",
+            None,
+            ["thinking.level: gpt-5.4 does not accept it beside tools in chat completions"],
+        ),
         ("gpt-5.5", None, None, []),
         ("gpt-5.6", "off", "none", []),
-        ("gpt-5.6", None, "none", ["thinking: beside tools gpt-5.6 does not think in chat completions"]),
+        ("gpt-5.6", None, "none", ["thinking: gpt-5.6 does not think beside tools in chat completions"]),
         (
             "gpt-5.6-luna",
             "low",
             "none",
-            ["thinking.level: beside tools gpt-5.6-luna takes none in chat completions"],
+            ["thinking.level: gpt-5.6-luna does not accept it beside tools in chat completions"],
         ),
     ],
 )
@@ -117,7 +122,7 @@ def test_effort_beside_tools(model: str, level: str | None, effort: str | None, 
             "m",
             {"thinking": {"level": "low"}, "temperature": 0.5, "top_p": 0.95},
             {"thinking": {"type": "enabled", "budget_tokens": 4096}, "top_p": 0.95},
-            ["temperature: not taken beside thinking"],
+            ["temperature: not accepted beside thinking"],
         ),
         (
             "m",
@@ -130,16 +135,16 @@ def test_effort_beside_tools(model: str, level: str | None, effort: str | None, 
             "m",
             {"thinking": {"budget": 2000}, "max_tokens": 500},
             {"max_tokens": 500},
-            ["thinking: it takes 1024 tokens at least, and max_tokens is 500"],
+            ["thinking: it needs at least 1024 tokens, but max_tokens is 500"],
         ),
         ("m", {"thinking": {"level": "off"}}, {}, []),
-        ("m", {"temperature": 1.5}, {}, ["temperature 1.5: Anthropic takes 0 to 1"]),
+        ("m", {"temperature": 1.5}, {}, ["temperature 1.5: Anthropic accepts 0 to 1"]),
         ("claude-3-5-sonnet-latest", SAMPLING, SAMPLING, []),
         (
             "claude-sonnet-4-5-20250929",
             SAMPLING,
             {"temperature": 0.5},
-            ["top_p: claude-sonnet-4-5-20250929 takes none beside a temperature"],
+            ["top_p: claude-sonnet-4-5-20250929 does not accept it beside a temperature"],
         ),
         (
             "anthropic/claude-opus-4.6",
@@ -159,8 +164,8 @@ def test_effort_beside_tools(model: str, level: str | None, effort: str | None, 
             {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
             [
                 "thinking.budget: claude-opus-4-7 decides by itself how much it thinks",
-                "temperature: claude-opus-4-7 takes none",
-                "top_k: claude-opus-4-7 takes none",
+                "temperature: claude-opus-4-7 does not accept it",
+                "top_k: claude-opus-4-7 does not accept it",
             ],
         ),
         ("claude-opus-4-8", {"thinking": {"level": "off"}}, {}, []),
@@ -180,12 +185,12 @@ def test_a_model_that_does_not_think_is_not_told_to() -> None:
     left = {"temperature": 0.5}
     unsent = ["thinking.level: the model cannot be told how much to think"]
     check("openai", "gpt-4o", parameters, left, unsent, thinks=False)
-    check("anthropic", "m", parameters, left, ["thinking: the model does not think"], thinks=False)
+    check("anthropic", "m", parameters, left, ["thinking: the model does not support it"], thinks=False)
     check("openai", "gpt-4o", {"thinking": {"level": "off"}}, {}, [], thinks=False)
 
 
 def test_an_answer_is_no_longer_than_the_model_gives() -> None:
-    unsent = ["max_tokens 9000: the model gives 5000 at most, and that is sent"]
+    unsent = ["max_tokens 9000: the maximum of the model is 5000, which is sent instead"]
     check("openai", "m", {"max_tokens": 9000}, {"max_completion_tokens": 5000}, unsent, limit=5000)
     check("anthropic", "m", {"max_tokens": 9000}, {"max_tokens": 5000}, unsent, limit=5000)
     check("anthropic", "m", {"max_tokens": 5000}, {"max_tokens": 5000}, [], limit=5000)

@@ -210,13 +210,13 @@ def test_a_repair_says_what_is_wrong_and_what_was_done() -> None:
     )
     assert said[1] == Repair(
         "call-renamed",
-        "An earlier call has the id 1, too; the one in message 3 is sent as 1-2.",
+        "An earlier call also has the id 1; the one in message 3 is sent as 1-2.",
         2,
         "1-2",
         given="1",
         sent="1-2",
     )
-    assert said[0].text == "The call 1 of search has no result; a text says so in its place."
+    assert said[0].text == "The call 1 of search has no result; a text says so."
 
 
 @pytest.mark.parametrize("arguments", [{"a": "\ud800"}, nested(DEEP), {"a": object()}])

@@ -94,9 +94,9 @@ def test_the_same_is_sent_as_of_the_whole(
             assert view.start - lead + tail == all_of_it.start or view.shortened or all_of_it.shortened
             continue
         assert view.messages() == all_of_it.messages()
-        assert (view.tokens, view.wanted, view.original_tokens, view.removed) == (
+        assert (view.tokens, view.uncut_tokens, view.original_tokens, view.removed) == (
             all_of_it.tokens,
-            all_of_it.wanted,
+            all_of_it.uncut_tokens,
             all_of_it.original_tokens,
             all_of_it.removed,
         )
@@ -186,10 +186,10 @@ def test_the_figures_include_the_gap_and_the_names_are_of_what_is_loaded() -> No
     made = manager("u1 u5 a5", identifier_tokens=600, room=2_000, gap=97)
     policy = ContextConfig(identifier_tokens=600).policy
     view = made.view(Letters(), policy, Budget(2_000, 0), limit=2_000)
-    assert (view.wanted, view.original_tokens, view.removed, view.tokens) == (1_000, 1_000, 97, 30)
+    assert (view.uncut_tokens, view.original_tokens, view.removed, view.tokens) == (1_000, 1_000, 97, 30)
     made.add(conversation("u6"))
     view = made.view(Letters(), policy, Budget(2_000, 0), limit=2_000)
-    assert (view.wanted, view.original_tokens, view.removed, view.tokens) == (40, 1_010, 97, 40)
+    assert (view.uncut_tokens, view.original_tokens, view.removed, view.tokens) == (40, 1_010, 97, 40)
     said = [Message("user", "Hello"), Message("user", "See src/app.py " * 20), *conversation("u7:90 a7:90")]
     made.restore(said, tokens=sizes(said), counter="letters", lead=2, gap_messages=97, gap_tokens=10)
     view = made.view(Letters(), Policy(pin_first=False), Budget(600, 0), limit=600)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message
-from nexus_context.conversation.truncation import STRATEGIES, Kept, Need, Strategy, cut, first_group_end
+from nexus_context.conversation.truncation import STRATEGIES, Need, SentRange, Strategy, cut, first_group_end
 from support.histories import SOUND, Letters, conversation, histories, shown
 
 CHAT = "u1 a1 u2 a2 u3 a3 u4 a4 u5 a5"  # 100 tokens
@@ -14,7 +14,9 @@ TOOLS = "u1 a1 u2 c3+4 r3 r4 a2 u5 c6 r6 c7 r7 c8 r8"  # 175 tokens
 LOOP = "u1 c2 r2 c3 r3 c4 r4 c5 r5"  # 118 tokens, one turn
 
 
-def kept_of(history: History, strategy: Strategy, target: int, room: int, keep: int, after: int = 0) -> Kept:
+def kept_of(
+    history: History, strategy: Strategy, target: int, room: int, keep: int, after: int = 0
+) -> SentRange:
     sums = history.sums(Letters())
     need = Need(lambda start: sums[-1] - sums[start], target, room, after, keep)
     return cut(strategy, history, need, first_group=sums[first_group_end(history)])

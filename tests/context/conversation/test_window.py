@@ -48,7 +48,7 @@ def test_sound_histories(messages: list[Message], policy: Policy, budget: Budget
         now = view.messages()
         if not view.history.grouping.unanswered:
             assert view.sound_messages()[:2] == (now, [])
-        if view.wanted <= view.room:
+        if view.uncut_tokens <= view.room:
             assert now[: len(last)] == last, "what is sent began otherwise, without need"
         last = now
 
@@ -66,7 +66,7 @@ def test_a_cut_goes_down_to_the_target(messages: list[Message], policy: Policy, 
     for view in walked(messages, policy, [budget]):
         grouping = view.history.grouping
         if (
-            view.start != start and view.tokens - view.mended > aim
+            view.start != start and view.tokens - view.repair_tokens > aim
         ):  # for recent turns or the newest group only
             recent = grouping.turns[-policy.keep_recent_turns :][: policy.keep_recent_turns]
             question = view.history.messages[view.start].role == "user"
@@ -156,7 +156,7 @@ def test_who_only_looks_changes_nothing(
         if data.draw(st.booleans()):
             sent, same = watched.fit(budget), window.fit(budget)
             assert sent.messages() == same.messages() == seen.messages()
-            assert sent.wanted == same.wanted
+            assert sent.uncut_tokens == same.uncut_tokens
 
 
 @pytest.mark.parametrize("policy", [Policy(strategy=strategy) for strategy in STRATEGIES])

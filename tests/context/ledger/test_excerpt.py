@@ -11,7 +11,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.ledger import excerpt as excerpts
 from nexus_context.ledger import rows
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Excerpt, Held, NewTurn
+from nexus_context.ledger.records import Counted, Excerpt, NewTurn, StoredMessage
 from nexus_context.ledger.store import Ledger
 from support.ledgers import (
     FOLDER,
@@ -146,15 +146,15 @@ def test_of_a_long_conversation_only_the_page_is_read(
     where: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    held_of = rows.held_of
+    read_messages = rows.read_messages
 
-    def counting(found: list[Any], counters: dict[int, str]) -> list[Held]:
+    def counting(found: list[Any], counters: dict[int, str]) -> list[StoredMessage]:
         read.append(len(found))
-        return held_of(found, counters)
+        return read_messages(found, counters)
 
     with new_ledger() as ledger:
         append(ledger, " ".join(f"u{number}" for number in range(2_000)))
-        monkeypatch.setattr(excerpts, "held_of", counting)
+        monkeypatch.setattr(excerpts, "read_messages", counting)
         page = ledger.excerpt(FOLDER, "main", limit=7, **where)
         assert page is not None
         assert (read, page.end - page.first) == ([7], 7)

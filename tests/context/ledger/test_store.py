@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
-from nexus_context.ledger.records import Counted, DirectMessage, KeptReceipt, NewTurn, Turn
+from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, StoredReceipt, Turn
 from nexus_context.ledger.rows import json_text, message_of, row_of, value_of
 from nexus_context.ledger.store import Ledger
 from support.conversations import MESSAGES, nested
@@ -78,10 +78,10 @@ def test_a_receipt_is_found_by_its_id_whatever_became_of_the_session(ledger: Led
     ledger.fork(FOLDER, "main", "fork")
     ledger.undo(FOLDER, "main")
     ledger.rename(FOLDER, "main", "plan")
-    assert ledger.receipt(FOLDER, "main", "s1") == KeptReceipt("plan", {"of": "s1"}, in_force=False)
-    assert ledger.receipt(FOLDER, "fork", "s1") == KeptReceipt("fork", {"of": "s1"}, in_force=True)
+    assert ledger.receipt(FOLDER, "main", "s1") == StoredReceipt("plan", {"of": "s1"}, in_force=False)
+    assert ledger.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
     ledger.delete(FOLDER, "plan")
-    assert ledger.receipt(FOLDER, "fork", "s1") == KeptReceipt("fork", {"of": "s1"}, in_force=True)
+    assert ledger.receipt(FOLDER, "fork", "s1") == StoredReceipt("fork", {"of": "s1"}, in_force=True)
     refused("unknown-compaction", ledger.receipt, "/work/other", "main", "s1")
 
 

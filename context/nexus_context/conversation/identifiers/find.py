@@ -1,31 +1,31 @@
 """Find the names and values in a text: paths, commands, symbols, ids, dates, amounts.
 
-1. One pattern cuts the text into words; each is then looked at by itself (`words`). Nothing backtracks: the
-   time is proportional to the length. Words longer than LONGEST are passed over.
-2. Of a text longer than HEAD + TAIL only that many characters of its beginning and its end are read.
-3. What stands between backticks is a name however it is spelled, or a command if it begins like one.
+1. One pattern splits the text into words; `word_kinds` classifies each. Nothing backtracks: the time is
+   proportional to the length. Words longer than LONGEST are skipped.
+2. Of a text longer than HEAD + TAIL only that many characters of its beginning and end are read.
+3. Text between backticks is a name however it is spelled, or a command if it begins like one.
 4. Lines that begin with a prompt (`$ `) and lines of shell fences are commands.
-5. Keys of JSON objects are no names, unless they hold a digit: every result repeats them.
-6. Names are kept as they are written, without the punctuation around them.
+5. Keys of JSON objects are not names, unless they hold a digit: every result repeats them.
+6. Names stay as written, without the punctuation around them.
 """
 
 import re
 from collections.abc import Iterable
 
-from nexus_context.conversation.identifiers.word_kinds import FILE_NAMES, LETTERS, Found, classify
+from nexus_context.conversation.identifiers.word_kinds import FILE_NAMES, LETTERS, Mention, classify
 
 HEAD = 12_000
 """Characters of a text's beginning that are read."""
 TAIL = 4_000
 """Characters of a text's end that are read."""
 LONGEST_COMMAND = 120
-"""Characters of a command that are kept."""
+"""Most characters of a command."""
 
 _WORDS = re.compile(
     rf"""(?:https?|wss?|ftp|file|git|ssh|postgres(?:ql)?|mysql|redis|mongodb|s3)://[^\s"'`<>()\[\]{{}}|]+
     | [$€£¥]?[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?                 # 1,250.00
     | [A-Za-z]:\\[{LETTERS}0-9_.\\-]{{1,200}}                                   # C:\a\b.txt
-    | </?[A-Za-z][A-Za-z0-9:-]*                                             # a tag, which names nothing
+    | </?[A-Za-z][A-Za-z0-9:-]*                                             # a tag is not a name
     | [{LETTERS}0-9_$€£¥~\#@./+%:-]+(?:\(\))?""",
     re.VERBOSE,
 )
@@ -41,19 +41,19 @@ _STARTS_COMMAND = re.compile(
 )
 
 
-def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Found]:
-    """The names and values of a text, each once: commands and what is marked as code first, then in order."""
+def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
+    """The names and values in a text, each once: commands and marked code first, then in order."""
     if len(text) > head + tail:
         text = f"{text[:head]}\n{text[len(text) - tail :]}"
-    found: dict[Found, None] = {}
+    names: dict[Mention, None] = {}
     if "`" in text:
         for match in _SHELL_FENCE.finditer(text):
-            found.update(dict.fromkeys(map(command, filter(_is_command, match[1].splitlines()))))
+            names.update(dict.fromkeys(map(command, filter(_is_command, match[1].splitlines()))))
         for match in _CODE.finditer(text):
-            found.update(dict.fromkeys(_code(match[1])))
+            names.update(dict.fromkeys(_code(match[1])))
     if "$ " in text or "❯ " in text:
         lines = (match[1] for match in _SHELL_LINE.finditer(text) if match[1].isprintable())
-        found.update(dict.fromkeys(map(command, lines)))
+        names.update(dict.fromkeys(map(command, lines)))
     if '":' in text or '" :' in text:
         text = _JSON_KEYS.sub(" ", text)
     if "diff --git " in text or "\n+++ b/" in text:
@@ -62,27 +62,27 @@ def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Found]:
         if word.isalpha() and (word.islower() or (word.istitle() and word not in FILE_NAMES)):
             continue  # most words are plain
         for each in classify(word):
-            found[each] = None
-    return list(found)
+            names[each] = None
+    return list(names)
 
 
-def command(line: str) -> Found:
-    """A command as a name: its first line; what is cut is marked."""
+def command(line: str) -> Mention:
+    """A command as a name: its first line, with a mark if it was cut."""
     first, more, _ = line.strip().replace("\t", " ").partition("\n")
     if len(first) > LONGEST_COMMAND:
         first, more = first[:LONGEST_COMMAND], "…"
-    return Found("command", f"{first.rstrip()} …" if more else first.rstrip())
+    return Mention("command", f"{first.rstrip()} …" if more else first.rstrip())
 
 
 def _is_command(line: str) -> bool:
     return bool(line.strip()) and line.isprintable() and not line.lstrip().startswith("#")
 
 
-def _code(code: str) -> Iterable[Found]:
+def _code(code: str) -> Iterable[Mention]:
     code = code.strip()
     if " " in code:
         return (command(code),) if _STARTS_COMMAND.match(code) and code.isprintable() else ()
-    found = classify(code)
-    if not found and len(code) > 1 and code.isascii() and code.isidentifier():
-        return (Found("symbol", code),)
-    return found
+    names = classify(code)
+    if not names and len(code) > 1 and code.isascii() and code.isidentifier():
+        return (Mention("symbol", code),)
+    return names

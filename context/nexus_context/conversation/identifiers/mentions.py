@@ -1,10 +1,10 @@
-"""What one message mentions, and how much it matters who says it.
+"""The names and values that one message mentions, by source.
 
-1. A user's words, the arguments of a call, an assistant's words and the results of tools are told apart: a
-   result floods, an argument is what a step was about.
-2. Arguments: what stands under a key for files is a path, under a key for commands a command, as a whole.
-   Other values are read as texts, long ones (a file that is written) only at their beginning.
-3. In a result that is JSON escapes are undone: what follows a line's end is a word of its own.
+1. Sources are kept apart: user text, arguments of calls, assistant text, results of tools. A result floods;
+   an argument is what a step was about.
+2. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
+   searched as text, long ones (a file that is written) only at their beginning.
+3. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.conversation.identifiers.find import command, find
-from nexus_context.conversation.identifiers.word_kinds import LONGEST, Found
+from nexus_context.conversation.identifiers.word_kinds import LONGEST, Mention
 from nexus_context.conversation.message import Message, text_of
 
 Source = Literal["user", "call", "assistant", "written", "result"]
@@ -26,9 +26,9 @@ PATH_KEYS = frozenset(_FOR_PATHS.split())
 COMMAND_KEYS = frozenset(("command", "cmd", "commands", "script", "shell_command", "command_line"))
 SHELLS = ("bash", "shell", "execute", "exec", "terminal", "run", "cmd", "command", "console", "powershell")
 MOST_VALUES = 400
-"""Values of one call that are looked at."""
+"""Most values of one call that are searched."""
 LONG = 200
-"""Characters from which on a value of a call is a text."""
+"""Characters above which a value of a call counts as text."""
 RESULT_HEAD = 6_000
 """Characters of a result's beginning that are read."""
 RESULT_TAIL = 2_000
@@ -38,21 +38,21 @@ WRITTEN = 4_000
 _DEPTH = 8
 
 
-def mentions(message: Message) -> list[tuple[Source, list[Found]]]:
-    """The names and values of a message, in order, by who says them; a name may occur in several lists."""
+def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
+    """The names and values of a message by source, in order; a name may occur in several lists."""
     text = text_of(message)
     if message.role == "tool":
         return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
-    made: list[tuple[Source, list[Found]]] = []
+    by_source: list[tuple[Source, list[Mention]]] = []
     if text:
-        made.append(("assistant" if message.role == "assistant" else "user", find(text)))
+        by_source.append(("assistant" if message.role == "assistant" else "user", find(text)))
     for call in message.tool_calls:
-        made += _of_call(call.name, arguments_of(call.arguments))
-    return made
+        by_source += _of_call(call.name, arguments_of(call.arguments))
+    return by_source
 
 
 def arguments_of(arguments: Any) -> Any:
-    """The arguments of a call as a value: a string of JSON is decoded, if it is one."""
+    """The arguments of a call as a value; a JSON string is decoded."""
     if isinstance(arguments, str):
         try:
             return msgspec.json.decode(arguments)
@@ -62,16 +62,16 @@ def arguments_of(arguments: Any) -> Any:
 
 
 def is_shell(tool: str, key: str) -> bool:
-    """Whether what stands under `key` of a tool's arguments is a command line."""
+    """Whether `key` of a tool's arguments holds a command line."""
     name = tool.lower()
     return key in COMMAND_KEYS and any(shell in name for shell in SHELLS)
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in a JSON value, each with the key that it or its list stands under; bounded."""
+    """The leaves of a JSON value, each with the key of itself or its list; bounded."""
     stack: list[tuple[str, Any, int]] = [(key, value, 0)]
-    seen = 0
-    while stack and seen < MOST_VALUES:
+    count = 0
+    while stack and count < MOST_VALUES:
         name, item, depth = stack.pop()
         if isinstance(item, dict):
             if depth < _DEPTH:
@@ -80,34 +80,34 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             if depth < _DEPTH:
                 stack.extend([(name, inner, depth + 1) for inner in reversed(item)])
         else:
-            seen += 1
+            count += 1
             yield name, item
 
 
-def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Found]]]:
+def _of_call(tool: str, arguments: Any) -> Iterator[tuple[Source, list[Mention]]]:
     for key, value in leaves(arguments):
         if value is None or isinstance(value, bool):
             continue
         text = str(value)
         if isinstance(value, str) and is_shell(tool, key):
-            parts = [found for found in find(text, head=WRITTEN, tail=0) if found.kind != "command"]
+            parts = [mention for mention in find(text, head=WRITTEN, tail=0) if mention.kind != "command"]
             line = command(text)
             yield "call", [line, *parts] if line.text.isprintable() else parts
         elif key.lower() in PATH_KEYS and 0 < len(text) <= LONGEST and text.isprintable():
-            yield "call", [Found("path", text)]
+            yield "call", [Mention("path", text)]
         elif len(text) > LONG:
             yield "written", find(text, head=WRITTEN, tail=0)
         else:
             yield "call", find(text) or _code_of(text)
 
 
-def _code_of(value: str) -> list[Found]:
-    """A short value that is no plain word, such as JFK."""
-    return [Found("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
+def _code_of(value: str) -> list[Mention]:
+    """A short value that is not a plain word, such as JFK."""
+    return [Mention("id", value)] if 1 < len(value) <= 5 and value.isascii() and value.isupper() else []
 
 
 def _unescaped(text: str) -> str:
-    """A JSON text with the escapes in its strings undone; any other text as it is."""
+    """A JSON text with its escapes decoded; any other text unchanged."""
     if "\\" not in text or not text.startswith(("{", "[", '"')):
         return text
     text = text.replace("\\\\", "\0").replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "")

@@ -1,12 +1,12 @@
-"""What one word, a run of characters without spaces, names.
+"""Classifies one word, a run of characters without spaces.
 
-1. The order of the rules: address, time, error, version, amount, issue number; then path; then symbol or id.
-2. A path begins with `/`, `~/`, `./`, `../` or a drive; or it has a `/` and a known first directory, a file's
-   name at its end, two slashes or an underscore; or it is a file's name with a known extension.
-   The line behind it (`a.py:12`) is no part of it; `a.py::test_b` is a path and a symbol.
-3. A word with a digit is an id, unless it is a measure (20th, 10kg); so is a word of five capitals or more.
-4. A symbol has an underscore, a dot, `::` or an inner capital, or stands before `()`.
-5. Every pattern is tried on a word of at most LONGEST characters, and none can be matched in two ways.
+1. Order of the rules: address, time, error, version, amount, issue number; then path; then symbol or id.
+2. A path begins with `/`, `~/`, `./`, `../` or a drive; or it has a `/` and a known first directory, a file
+   name at its end, two slashes or an underscore; or it is a file name with a known extension. A line number
+   after it (`a.py:12`) is not part of it; `a.py::test_b` is a path and a symbol.
+3. A word with a digit is an id, unless it is a measure (20th, 10kg); so is a word of five or more capitals.
+4. A symbol has an underscore, a dot, `::` or an inner capital, or is followed by `()`.
+5. Patterns are applied to words of at most LONGEST characters, and none can match in two ways.
 """
 
 import re
@@ -20,56 +20,56 @@ LONGEST = 200
 """Characters of the longest word that is a name."""
 
 
-class Found(NamedTuple):
-    """One name or value as it is written."""
+class Mention(NamedTuple):
+    """One name or value as written."""
 
     kind: Kind
     text: str
 
 
-# of alphabets that put spaces between words: Chinese and Japanese text would stick to names
+# of alphabets with spaces between words: Chinese and Japanese text would stick to names
 LETTERS = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ӿ"
 
-_BEFORE = ",:;+"  # what no name begins with
-_AFTER = ".,:;+-/\\"  # what no name ends with
+_BEFORE = ",:;+"  # no name begins with these
+_AFTER = ".,:;+-/\\"  # no name ends with these
 
 
 @lru_cache(maxsize=16_384)
-def classify(word: str) -> tuple[Found, ...]:
-    """What a word names; nothing if it is a plain word."""
+def classify(word: str) -> tuple[Mention, ...]:
+    """What a word names; nothing for a plain word."""
     if len(word) > LONGEST:
         return ()
     word = word.lstrip(_BEFORE).rstrip(_AFTER)
     if word.endswith("()"):
         name = word[:-2].lstrip(".")
-        return (Found("symbol", name),) if _SYMBOL.fullmatch(name) or name.isidentifier() else ()
+        return (Mention("symbol", name),) if _SYMBOL.fullmatch(name) or name.isidentifier() else ()
     if len(word) < 3:
         return ()
     match = _VALUE.fullmatch(word)
     if match is not None:
-        return (Found(cast(Kind, match.lastgroup), word),)
+        return (Mention(cast(Kind, match.lastgroup), word),)
     return _path(word) or _symbol(word)
 
 
-def _path(word: str) -> tuple[Found, ...]:
-    """The path, and the test in it that a name behind `::` says."""
+def _path(word: str) -> tuple[Mention, ...]:
+    """The path, and the test named after `::`."""
     if "/" not in word and "\\" not in word:
         if "." not in word:
-            return (Found("path", word),) if word in FILE_NAMES else ()
+            return (Mention("path", word),) if word in FILE_NAMES else ()
         match = _FILE.fullmatch(word)
-        return (Found("path", match["name"]),) if match else ()
+        return (Mention("path", match["name"]),) if match else ()
     match = _ROOTED.fullmatch(word)
     if match is not None:
-        return (Found("path", match["name"]),)
+        return (Mention("path", match["name"]),)
     match = _SLASHED.fullmatch(word)
     if match is None or not _is_path(match["name"]):
         return ()
-    path = Found("path", match["name"])
-    return (path, Found("symbol", match["test"][2:])) if match["test"] else (path,)
+    path = Mention("path", match["name"])
+    return (path, Mention("symbol", match["test"][2:])) if match["test"] else (path,)
 
 
 def _is_path(name: str) -> bool:
-    """Whether words with slashes between them are a path, and not `and/or`."""
+    """Whether words joined by slashes are a path, unlike `and/or`."""
     first, *rest = name.replace("\\", "/").split("/")
     if first in _DIRECTORIES or _FILE.fullmatch(rest[-1]) or rest[-1] in FILE_NAMES:
         return True
@@ -78,7 +78,7 @@ def _is_path(name: str) -> bool:
     return len(rest) > 1 or "_" in name or first.startswith((".", "@"))
 
 
-def _symbol(word: str) -> tuple[Found, ...]:
+def _symbol(word: str) -> tuple[Mention, ...]:
     bare = word.strip("@%~:#$€£¥.-")
     if _DIGIT.search(bare):
         if len(bare) < 3 or _MEASURE.fullmatch(bare) or not _ID.fullmatch(bare):
@@ -86,12 +86,12 @@ def _symbol(word: str) -> tuple[Found, ...]:
         if len(bare) == 3 and not bare.isupper():
             return ()
         named = "_" in bare and not any(part[:1].isdigit() for part in bare.split("_"))
-        return (Found("symbol" if named else "id", bare),)
+        return (Mention("symbol" if named else "id", bare),)
     if bare.isalpha() and bare.isupper():
-        return (Found("id", bare),) if bare.isascii() and 5 <= len(bare) <= 12 else ()
+        return (Mention("id", bare),) if bare.isascii() and 5 <= len(bare) <= 12 else ()
     if bare.lower() in _ABBREVIATIONS or not _SYMBOL.fullmatch(bare):
         return ()
-    return (Found("symbol", bare),)
+    return (Mention("symbol", bare),)
 
 
 _EXTENSIONS = (

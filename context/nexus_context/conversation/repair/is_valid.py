@@ -1,4 +1,4 @@
-"""Is there anything to repair? One quick pass: every request asks, and nearly all histories are sound."""
+"""Whether there is anything to repair: one fast pass, since nearly all histories are sound."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,17 +13,17 @@ _SPEAKERS = frozenset(("user", "assistant", "system"))
 def sound_part(messages: Iterable[Message]) -> tuple[int, set[str]]:
     """How many messages from the start need no repair, and the ids of their calls.
 
-    The others begin with a whole group, and only a closer look can tell whether they need one.
+    The remaining ones begin with a whole group; `Pairing` finds out whether they need one.
     """
     ids: set[str] = set()
-    own: set[str] = set()  # the ids of the newest group
-    waiting: set[str | None] = set()  # those whose results are still to come
+    group_ids: set[str] = set()  # the ids of the newest group
+    waiting: set[str | None] = set()  # ids whose results are still to come
     start = index = -1
     try:
         for index, message in enumerate(messages):
             content: Any = message.content
             if content.__class__ is not str or not content.isascii():
-                content = _shown(content)
+                content = _sample_text(content)
             if message.role == "tool":
                 waiting.remove(message.tool_call_id)
                 if message.tool_calls:
@@ -32,26 +32,26 @@ def sound_part(messages: Iterable[Message]) -> tuple[int, set[str]]:
             if waiting:
                 break
             start = index
-            if own:
-                ids |= own
-                own = set()
+            if group_ids:
+                ids |= group_ids
+                group_ids = set()
             if message.role not in _SPEAKERS:
                 break
             if message.tool_calls:
-                own = _ids(message, ids)
-                waiting = set(own)
+                group_ids = _ids(message, ids)
+                waiting = set(group_ids)
             elif not content or content.isspace():
                 break
         else:
             if not waiting:
                 return index + 1, ids
     except (UnicodeEncodeError, RecursionError, TypeError, AttributeError, ValueError, KeyError):
-        pass  # KeyError: a result that no call waits for
+        pass  # KeyError: a result without a call
     return max(start, 0), ids
 
 
-def _shown(content: Any) -> str:
-    """Some text of a content, "" where it says nothing; ValueError where only a closer look can tell."""
+def _sample_text(content: Any) -> str:
+    """Some text of a content, "" if it is blank. ValueError: it may need a repair."""
     if content.__class__ is str:
         content.encode()
         return str(content)
@@ -63,19 +63,19 @@ def _shown(content: Any) -> str:
 
 
 def _ids(message: Message, taken: set[str]) -> set[str]:
-    """The ids of a message's calls; ValueError where only a closer look can tell."""
+    """The ids of a message's calls. ValueError: they may need a repair."""
     if message.role != "assistant":
         raise ValueError
-    own: set[str] = set()
+    ids: set[str] = set()
     for call in message.tool_calls:
-        if not call.id or call.id in taken or call.id in own or not is_clean_call(call):
+        if not call.id or call.id in taken or call.id in ids or not is_clean_call(call):
             raise ValueError
-        own.add(call.id)
-    return own
+        ids.add(call.id)
+    return ids
 
 
 def _is_plain(part: Any) -> bool:
-    """Whether a part is neither a call nor a result, and can be encoded."""
+    """Whether a part is neither call nor result, and can be encoded."""
     return (part.__class__ is not dict or part.get("type") not in ("tool_use", "tool_result")) and is_clean(
         part
     )

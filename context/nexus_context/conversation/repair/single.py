@@ -1,37 +1,37 @@
-"""One message in its right form: its role, its content and its calls, by themselves."""
+"""Repairs of a single message: its role, its content and its calls."""
 
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.conversation.repair.report import Repair, place
+from nexus_context.conversation.repair.repair_log import Repair, place
 from nexus_context.conversation.repair.values import MOST_DEPTH, clean, is_clean, is_clean_call
 
 
 class Step(NamedTuple):
-    """A message, and the index of the one that it comes from."""
+    """A message, and the index of the message that it comes from."""
 
     origin: int
     message: Message
 
 
-def steps_of(index: int, given: Message, repairs: list[Repair]) -> list[Step]:
-    """The message in its right form: several where calls and results stood in the wrong place."""
-    message = _encodable(index, given, repairs)
+def steps_of(index: int, original: Message, repairs: list[Repair]) -> list[Step]:
+    """The repaired message; several if calls and results stood in the wrong place."""
+    message = _encodable(index, original, repairs)
     if message.role not in ("system", "user", "assistant", "tool"):
-        said = f"The role {message.role} of {place(index)} is unknown; it is taken as a user's."
-        repairs.append(Repair("role-unknown", said, index))
+        text = f"The role {message.role} of {place(index)} is unknown; it is sent as a user message."
+        repairs.append(Repair("role-unknown", text, index))
         message = msgspec.structs.replace(message, role="user")
     content = message.content
-    made = _lifted(index, message, content, repairs) if isinstance(content, list) else [message]
+    messages = _lifted(index, message, content, repairs) if isinstance(content, list) else [message]
     steps: list[Step] = []
-    for one in made:
+    for one in messages:
         if one.tool_calls and one.role != "assistant":
-            said = (
-                f"Tool calls stand in {place(index)}, whose role is {one.role}; an assistant makes them now."
+            text = (
+                f"Tool calls in {place(index)}, whose role is {one.role}, are sent in an assistant message."
             )
-            repairs.append(Repair("call-misplaced", said, index, one.tool_calls[0].id))
+            repairs.append(Repair("call-misplaced", text, index, one.tool_calls[0].id))
             steps.append(Step(index, msgspec.structs.replace(one, tool_calls=())))
             one = Message("assistant", None, one.tool_calls)
         steps.append(Step(index, one))
@@ -39,7 +39,7 @@ def steps_of(index: int, given: Message, repairs: list[Repair]) -> list[Step]:
 
 
 def _encodable(index: int, message: Message, repairs: list[Repair]) -> Message:
-    """The message with text that can be encoded, and JSON that is not too deep."""
+    """The message with text that UTF-8 can encode and JSON that is not too deep."""
     changes: dict[str, Any] = {}
     content: Any = message.content
     if not (content is None or content is msgspec.UNSET or isinstance(content, str | list)):
@@ -57,40 +57,42 @@ def _encodable(index: int, message: Message, repairs: list[Repair]) -> Message:
         )
     if not changes:
         return message
-    said = (
+    text = (
         f"What cannot be sent as JSON in {place(index)} is replaced: half a surrogate pair by U+FFFD, "
-        f"what is deeper than {MOST_DEPTH} levels by null, anything else by its text."
+        f"values deeper than {MOST_DEPTH} levels by null, anything else by its text."
     )
-    repairs.append(Repair("not-json", said, index))
+    repairs.append(Repair("not-json", text, index))
     return msgspec.structs.replace(message, **changes)
 
 
 def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repair]) -> list[Message]:
-    """The message with calls and results taken out of its content: results first, then what it says."""
+    """The message without calls and results in its content; the results come before it."""
     kinds = [part.get("type") if isinstance(part, dict) else None for part in content]
     if "tool_use" not in kinds and "tool_result" not in kinds:
         return [message]
-    said = f"Calls and results in the content of {place(index)} stand as calls and results of their own now."
-    repairs.append(Repair("block-lifted", said, index))
+    text = f"Calls and results inside the content of {place(index)} are sent separately."
+    repairs.append(Repair("block-lifted", text, index))
     pairs = list(zip(content, kinds, strict=True))
-    made = [_result(part) for part, kind in pairs if kind == "tool_result"]
+    messages = [_result(part) for part, kind in pairs if kind == "tool_result"]
     calls = (*message.tool_calls, *(_call(part) for part, kind in pairs if kind == "tool_use"))
     rest = [part for part, kind in pairs if kind not in ("tool_use", "tool_result")]
     if rest or calls or message.role == "tool":
-        made.append(msgspec.structs.replace(message, content=rest or None, tool_calls=calls))
-    return made
+        messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=calls))
+    return messages
 
 
 def _call(block: dict[str, Any]) -> ToolCall:
-    given, name = block.get("id"), block.get("name")
+    call_id, name = block.get("id"), block.get("name")
     return ToolCall(
-        given if isinstance(given, str) else "", name if isinstance(name, str) else "", block.get("input", {})
+        call_id if isinstance(call_id, str) else "",
+        name if isinstance(name, str) else "",
+        block.get("input", {}),
     )
 
 
 def _result(block: dict[str, Any]) -> Message:
-    given, content = block.get("tool_use_id"), block.get("content")
+    call_id, content = block.get("tool_use_id"), block.get("content")
     if not isinstance(content, str | list):
         content = None if content is None else [content]
     meta = {"is_error": True} if block.get("is_error") is True else msgspec.UNSET
-    return Message("tool", content, tool_call_id=given if isinstance(given, str) else None, meta=meta)
+    return Message("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None, meta=meta)

@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def is_clean_call(call: ToolCall) -> bool:
-    """Whether a call can be sent as JSON as it is."""
+    """Whether a call can be sent as JSON unchanged."""
     if not (call.id.isascii() and call.name.isascii()):
         return is_clean(call.id) and is_clean(call.name) and is_clean(call.arguments)
     try:
@@ -26,7 +26,7 @@ def is_clean_call(call: ToolCall) -> bool:
 
 
 def is_clean(value: Any, depth: int = 0) -> bool:
-    """Whether a value can be sent as JSON as it is. `depth` is the number of levels around it."""
+    """Whether a value can be sent as JSON unchanged. `depth` is the number of levels around it."""
     kind = value.__class__
     if kind is str:
         return bool(value.isascii()) or _is_encodable(value)
@@ -43,7 +43,7 @@ def is_clean(value: Any, depth: int = 0) -> bool:
 
 
 def clean(value: Any, depth: int = 0) -> Any:
-    """The nearest value that can be sent as JSON: too deep is null, and what is no JSON its text."""
+    """The nearest value that can be sent as JSON: null if nested too deeply, text if it is not JSON."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if value is None or isinstance(value, int | float):

@@ -35,41 +35,45 @@ class MalformedError(Exception):
     """A record that is no message; says what is wrong with it."""
 
 
-def convert(found: Iterable[Record], report: Report) -> list[Message]:
+def convert(records: Iterable[Record], report: Report) -> list[Message]:
     """The messages of the records, in their order; what is no message is reported and left out."""
     messages: list[Message] = []
     unnamed: dict[str, str] = {}  # function → id of its last call that came without one
-    for record in found:
-        made = contained(record, record.value, report)
-        if made is None:
+    for record in records:
+        converted = contained(record, record.value, report)
+        if converted is None:
             continue
         value = record.value
         if isinstance(value.get("function_call"), dict):
-            identified = msgspec.structs.replace(made[0].tool_calls[-1], id=f"function-{len(messages) + 1}")
+            identified = msgspec.structs.replace(
+                converted[0].tool_calls[-1], id=f"function-{len(messages) + 1}"
+            )
             unnamed[identified.name] = identified.id
-            calls = (*made[0].tool_calls[:-1], identified)
-            made = [msgspec.structs.replace(made[0], tool_calls=calls)]
-        elif value.get("role") == "function" and made[0].tool_call_id is None:
-            made = [msgspec.structs.replace(made[0], tool_call_id=unnamed.pop(str(made[0].name), None))]
-        messages += made
+            calls = (*converted[0].tool_calls[:-1], identified)
+            converted = [msgspec.structs.replace(converted[0], tool_calls=calls)]
+        elif value.get("role") == "function" and converted[0].tool_call_id is None:
+            converted = [
+                msgspec.structs.replace(converted[0], tool_call_id=unnamed.pop(str(converted[0].name), None))
+            ]
+        messages += converted
     return messages
 
 
 def contained(record: Record, value: Any, report: Report) -> list[Message] | None:
     """The messages of one record's value; None, and reported, where it is none or cannot be kept."""
     try:
-        made = neutral(value)
+        messages = neutral(value)
     except MalformedError as error:
         report.add(record.span, "transcript.message", f"{record.place} is not a valid message: {error}")
         return None
     except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
         report.add_internal(record.span, record.place, error)
         return None
-    reason = next(filter(None, map(report.refusal, made)), None)
+    reason = next(filter(None, map(report.refusal, messages)), None)
     if reason is not None:
         report.add(record.span, "transcript.message", f"{record.place} cannot be kept: {reason}")
         return None
-    return made
+    return messages
 
 
 def form_of(value: Any) -> str | None:
@@ -93,11 +97,11 @@ def neutral(value: Any) -> list[Message]:
     """One message as neutral messages; MalformedError for anything else."""
     if not isinstance(value, dict):
         raise MalformedError(f"an object with a role is expected, this is {_kind(value)}")
-    given = value.get("role")
-    role = ROLES.get(given) if isinstance(given, str) else None
+    name = value.get("role")
+    role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        said = "it has no role" if given is None else f"its role is {_short(given)}"
-        raise MalformedError(f"{said}; known are {', '.join(ROLES)}")
+        text = "it has no role" if name is None else f"its role is {_short(name)}"
+        raise MalformedError(f"{text}; known are {', '.join(ROLES)}")
     content = value.get("content", msgspec.UNSET)
     if isinstance(content, dict):
         content = [content]
@@ -135,8 +139,8 @@ def _own(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
-    own = _own(value)
-    made = []
+    extra = _own(value)
+    messages = []
     for block in content:
         if not _is_block(block, "tool_result"):
             continue
@@ -145,19 +149,19 @@ def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
             inner = [inner]
         if not (inner is None or inner is msgspec.UNSET or isinstance(inner, str | list)):
             raise MalformedError(f"a result's content is {_kind(inner)}, not text or a list of blocks")
-        more = own | {"meta": {"is_error": True}} if block.get("is_error") is True else own
-        made.append(
+        more = extra | {"meta": {"is_error": True}} if block.get("is_error") is True else extra
+        messages.append(
             Message("tool", inner, tool_call_id=call_id if isinstance(call_id, str) else None, **more)
         )
     rest = [block for block in content if not _is_block(block, "tool_result")]
-    return [*made, Message("user", rest, **own)] if rest else made
+    return [*messages, Message("user", rest, **extra)] if rest else messages
 
 
 def _calls(value: dict[str, Any]) -> list[ToolCall]:
-    given = value.get("tool_calls", value.get("toolCalls"))
-    if given is not None and not isinstance(given, list):
-        raise MalformedError(f"its tool calls are {_kind(given)}, not a list")
-    calls = [_call(call) for call in given or ()]
+    items = value.get("tool_calls", value.get("toolCalls"))
+    if items is not None and not isinstance(items, list):
+        raise MalformedError(f"its tool calls are {_kind(items)}, not a list")
+    calls = [_call(call) for call in items or ()]
     if isinstance(value.get("function_call"), dict):
         calls.append(_call({"function": value["function_call"]}))
     return calls

@@ -41,7 +41,7 @@ _LEFT_OUT = {
 }
 
 
-class Session(NamedTuple):
+class ClaudeSession(NamedTuple):
     """The messages of a session and the model that answered last."""
 
     messages: list[Message]
@@ -61,25 +61,25 @@ def is_record(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and isinstance(value.get("type"), str)
 
 
-def convert(found: Sequence[Record], report: Report, *, entire: bool = False) -> Session:
+def convert(records: Sequence[Record], report: Report, *, entire: bool = False) -> ClaudeSession:
     """The messages of a session's records; with `entire` also those before its compactions."""
-    return _Reader(found, report, entire).session()
+    return _Reader(records, report, entire).session()
 
 
 class _Reader:
     """The records of one file by all that links them."""
 
-    def __init__(self, found: Sequence[Record], report: Report, entire: bool) -> None:
+    def __init__(self, records: Sequence[Record], report: Report, entire: bool) -> None:
         self.report = report
         self.entire = entire
         self.left_out: dict[str, int] = {}
-        apart = {id(record) for record in found if _is_sidechain(record.value)}
-        if all(id(record) in apart for record in found if _speaks(record.value)):
+        apart = {id(record) for record in records if _is_sidechain(record.value)}
+        if all(id(record) in apart for record in records if _speaks(record.value)):
             apart = set()
         self.left_out["sidechain"] = sum(
-            1 for record in found if id(record) in apart and _speaks(record.value)
+            1 for record in records if id(record) in apart and _speaks(record.value)
         )
-        main = [record for record in found if id(record) not in apart]
+        main = [record for record in records if id(record) not in apart]
         last = {_uuid(record, index): index for index, record in enumerate(main)}
         self.records = [record for index, record in enumerate(main) if last[_uuid(record, index)] == index]
         self.values: list[dict[str, Any]] = [record.value for record in self.records]
@@ -99,9 +99,9 @@ class _Reader:
             range(-1, len(self.values) - 1)
         )  # of each record one above it, all between are used
 
-    def session(self) -> Session:
+    def session(self) -> ClaudeSession:
         path = self._path()
-        used = set(path)
+        consumed = set(path)
         messages: list[Message] = []
         done: set[str] = set()
         model = None
@@ -115,35 +115,35 @@ class _Reader:
                 continue
             done.add(name)
             group = self.blocks.get(name, [at])
-            used.update(group)
+            consumed.update(group)
             model = _text(value["message"], "model") or model
             answer = self._answer(group)
             messages += answer
-            wanted = (self.results.get(call.id) for one in answer for call in one.tool_calls)
-            for place in dict.fromkeys(one for one in wanted if one is not None and one not in used):
-                used.add(place)
+            results = (self.results.get(call.id) for one in answer for call in one.tool_calls)
+            for place in dict.fromkeys(one for one in results if one is not None and one not in consumed):
+                consumed.add(place)
                 messages += [one for one in self._said(place) if one.role == "tool"]
-        self._count_unused(path, used)
+        self._count_unused(path, consumed)
         self._tell()
-        return Session(messages, model)
+        return ClaudeSession(messages, model)
 
     def _path(self) -> list[int]:
         """The records of the live conversation, oldest first."""
         leaves = (at for at in reversed(range(len(self.values))) if _speaks(self.values[at]))
         at = next(leaves, None)
         path: list[int] = []
-        seen: set[int] = set()
-        while at is not None and at not in seen:
-            seen.add(at)
+        visited: set[int] = set()
+        while at is not None and at not in visited:
+            visited.add(at)
             path.append(at)
-            at = self._before(at, seen)
+            at = self._before(at, visited)
         path.reverse()
         if not self.entire and not any(_is_boundary(self.values[at]) for at in path):
             summaries = [n for n, at in enumerate(path) if self.values[at].get("isCompactSummary") is True]
             path = path[summaries[-1] :] if summaries else path
         return path
 
-    def _before(self, at: int, seen: set[int]) -> int | None:
+    def _before(self, at: int, visited: set[int]) -> int | None:
         """The record before one: its parent, or where that is not in the file, the one above it."""
         value = self.values[at]
         if at in self.parents:
@@ -155,12 +155,12 @@ class _Reader:
             return None
         if isinstance(parent, str) and parent in self.places:
             return self.places[parent]
-        return self._first_above(at, seen)
+        return self._first_above(at, visited)
 
-    def _first_above(self, at: int, seen: set[int]) -> int | None:
+    def _first_above(self, at: int, visited: set[int]) -> int | None:
         """The nearest record above one that is not `seen`; what is passed over is passed over once."""
         passed = [at]
-        while (above := self.above[passed[-1]]) >= 0 and above in seen:
+        while (above := self.above[passed[-1]]) >= 0 and above in visited:
             passed.append(above)
         for each in passed:
             self.above[each] = above
@@ -169,23 +169,23 @@ class _Reader:
     def _relinked(self) -> dict[int, int]:
         """New parents, by the last compaction, for what it kept of the conversation before it."""
         boundaries = (value for value in reversed(self.values) if _is_boundary(value))
-        given = next(boundaries, {"compactMetadata": None}).get("compactMetadata")
-        about = given if isinstance(given, dict) else {}
-        kept, anchor = self._kept(about)
-        if not kept or anchor is None or anchor in kept:
+        metadata = next(boundaries, {"compactMetadata": None}).get("compactMetadata")
+        about = metadata if isinstance(metadata, dict) else {}
+        preserved, anchor = self._kept(about)
+        if not preserved or anchor is None or anchor in preserved:
             return {}
-        parents = dict(zip(kept, [anchor, *kept], strict=False))
+        parents = dict(zip(preserved, [anchor, *preserved], strict=False))
         for at, value in enumerate(self.values):
             if at not in parents and self.places.get(value.get("parentUuid") or "") == anchor:
-                parents[at] = kept[-1]
+                parents[at] = preserved[-1]
         return parents
 
     def _kept(self, about: dict[str, Any]) -> tuple[list[int], int | None]:
         """The records that a compaction kept, oldest first, and the one that they come after."""
         listed, segment = about.get("preservedMessages"), about.get("preservedSegment")
         if isinstance(listed, dict) and isinstance(listed.get("uuids"), list):
-            kept = [self.places.get(str(name), -1) for name in listed["uuids"]]
-            return ([] if -1 in kept else kept), self.places.get(str(listed.get("anchorUuid")))
+            preserved = [self.places.get(str(name), -1) for name in listed["uuids"]]
+            return ([] if -1 in preserved else preserved), self.places.get(str(listed.get("anchorUuid")))
         if not isinstance(segment, dict):
             return [], None
         chain: dict[int, None] = {}
@@ -225,26 +225,26 @@ class _Reader:
         record = self.records[at]
         flags = {flag: True for flag in _FLAGS if record.value.get(flag) is True}
         stamp = record.value.get("timestamp")
-        made = contained(record, {"role": role, "content": content}, self.report)
+        messages = contained(record, {"role": role, "content": content}, self.report)
         return [
             msgspec.structs.replace(
                 one,
                 timestamp=stamp if isinstance(stamp, str) else None,
                 meta=flags | (one.meta if isinstance(one.meta, dict) else {}) or msgspec.UNSET,
             )
-            for one in made or ()
+            for one in messages or ()
         ]
 
     def _leave(self, reason: str) -> list[Message]:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
         return []
 
-    def _count_unused(self, path: Sequence[int], used: set[int]) -> None:
+    def _count_unused(self, path: Sequence[int], consumed: set[int]) -> None:
         cut = path[0] if path and _is_boundary(self.values[path[0]]) else -1
         if cut < 0 and path and self.values[path[0]].get("isCompactSummary") is True:
             cut = path[0]
         for at, value in enumerate(self.values):
-            if at not in used and _speaks(value):
+            if at not in consumed and _speaks(value):
                 self._leave("compacted" if at < cut else "branch")
 
     def _tell(self) -> None:
@@ -300,8 +300,8 @@ def _uuid(record: Record, index: int) -> str:
 
 
 def _text(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    text = value.get(key)
+    return text if isinstance(text, str) else ""
 
 
 def _message_id(value: dict[str, Any]) -> str:

@@ -40,27 +40,27 @@ class Unpacked(NamedTuple):
 
 def unpacked(data: bytes, limit: int) -> Unpacked:
     """Unpack a gzip file of one member or several, to at most `limit` bytes."""
-    found = bytearray()
+    content = bytearray()
     member = zlib.decompressobj(wbits=31)
     at = 0
     try:
         while at < len(data):
             piece = data[at : at + _STEP]
-            found += member.decompress(piece, limit + 1 - len(found))
+            content += member.decompress(piece, limit + 1 - len(content))
             at += len(piece) - len(member.unused_data)
-            if len(found) > limit:
+            if len(content) > limit:
                 return Unpacked(b"", f"The file is too large: it unpacks to more than {limit:,} bytes.", True)
-            if len(found) > max(SMALL, LARGEST_RATIO * at):
-                said = f"The file is no transcript: it unpacks to more than {LARGEST_RATIO} times its size."
-                return Unpacked(b"", said, True)
+            if len(content) > max(SMALL, LARGEST_RATIO * at):
+                text = f"The file is no transcript: it unpacks to more than {LARGEST_RATIO} times its size."
+                return Unpacked(b"", text, True)
             if member.eof:
                 if not data.startswith(GZIP, at):
-                    return Unpacked(bytes(found))
+                    return Unpacked(bytes(content))
                 member = zlib.decompressobj(wbits=31)
     except zlib.error as error:
-        return Unpacked(bytes(found), f"The gzip file is damaged: {error}. Copy it again.")
+        return Unpacked(bytes(content), f"The gzip file is damaged: {error}. Copy it again.")
     ended = "The gzip file ends too early. Copy it again."
-    return Unpacked(bytes(found), None if member.eof or not data else ended)
+    return Unpacked(bytes(content), None if member.eof or not data else ended)
 
 
 def values_in(text: str, most: int) -> int:

@@ -76,35 +76,35 @@ def read(
     if read_limits.values_in(text, read_limits.MOST_VALUES) > read_limits.MOST_VALUES:
         report.add(_START, "transcript.too-large", read_limits.too_many_values())
         text = ""
-    found = records(path, text, report)
+    parsed = records(path, text, report)
     reader = _Conversations(report)
-    if claude_code.is_session(record.value for record in found):
-        linked = [record for record in found if claude_code.is_record(record.value)]
+    if claude_code.is_session(record.value for record in parsed):
+        linked = [record for record in parsed if claude_code.is_record(record.value)]
         try:
             reader.take_session(linked, entire=entire)
         except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
             report.add_internal(_START, "The session", error)
-        found = [record for record in found if not claude_code.is_record(record.value)]
-    for record in found:
+        parsed = [record for record in parsed if not claude_code.is_record(record.value)]
+    for record in parsed:
         try:
             reader.take(record)
         except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
             report.add_internal(record.span, record.place, error)
     reader.close()
-    kept = tuple(one for one in reader.conversations if one.messages or one.system)
+    conversations = tuple(one for one in reader.conversations if one.messages or one.system)
     problems = report.problems()
-    if not kept:
+    if not conversations:
         problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
-        if _is_other(text, found, problems):
+        if _is_other(text, parsed, problems):
             line = text[: len(text) - len(text.lstrip())].count("\n") + 1
-            said = f"The file is no transcript: line {line} is not JSON. {_EXPECTED}"
-            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, said),)
+            message = f"The file is no transcript: line {line} is not JSON. {_EXPECTED}"
+            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
-            said = "The file holds no message." if text.strip() else "The file is empty."
-            empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{said} {_EXPECTED}")
+            message = "The file holds no message." if text.strip() else "The file is empty."
+            empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{message} {_EXPECTED}")
             problems = (empty, *problems)
     lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
-    return Transcript(reader.format if kept else None, kept, problems, lines)
+    return Transcript(reader.format if conversations else None, conversations, problems, lines)
 
 
 def joined(conversations: Sequence[Conversation]) -> Conversation:
@@ -131,16 +131,16 @@ class _Conversations:
         self._report = report
         self._loose: list[Record] = []
 
-    def take_session(self, found: list[Record], *, entire: bool) -> None:
+    def take_session(self, parsed: list[Record], *, entire: bool) -> None:
         self.format = "claude-code"
-        made = claude_code.convert(found, self._report, entire=entire)
-        self.conversations.append(Conversation(tuple(made.messages), model=made.model))
+        session = claude_code.convert(parsed, self._report, entire=entire)
+        self.conversations.append(Conversation(tuple(session.messages), model=session.model))
 
     def take(self, record: Record) -> None:
         value = record.value
         inner = _unwrapped(value)
-        given = inner if isinstance(inner, list) else _listed(inner)
-        if given is None:
+        listed = inner if isinstance(inner, list) else _listed(inner)
+        if listed is None:
             choice = _choice(value)
             self._note(choice)
             self._loose.append(record._replace(value=choice))
@@ -150,7 +150,7 @@ class _Conversations:
             self.format = "tau-bench"
         name = _name(value) or f"{len(self.conversations) + 1}"
         self._add(
-            [Record(item, record.span, f"{record.place}, message {at}") for at, item in enumerate(given, 1)],
+            [Record(item, record.span, f"{record.place}, message {at}") for at, item in enumerate(listed, 1)],
             about=inner if isinstance(inner, dict) else {},
             name=name,
         )
@@ -161,12 +161,12 @@ class _Conversations:
             self._add(self._loose, about={}, name="")
             self._loose = []
 
-    def _add(self, found: Iterable[Record], *, about: dict[str, Any], name: str) -> None:
-        listed = list(found)
+    def _add(self, parsed: Iterable[Record], *, about: dict[str, Any], name: str) -> None:
+        listed = list(parsed)
         for record in listed:
             self._note(record.value)
-        said = chat_records.convert(listed, self._report)
-        system, rest = _leading_system(said)
+        messages = chat_records.convert(listed, self._report)
+        system, rest = _leading_system(messages)
         if "system" in about:
             self._note_form("anthropic")
             system = _system_text(about["system"])
@@ -195,8 +195,10 @@ def _text(data: bytes, path: str, report: Report) -> str:
     if data.startswith(GZIP):
         data = _unpacked(data, report)
     elif len(data) > LIMIT:
-        said = f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
-        report.add(_START, "transcript.too-large", said)
+        message = (
+            f"The file is too large: it has {len(data):,} bytes, and at most {LIMIT:,} are read. Split it."
+        )
+        report.add(_START, "transcript.too-large", message)
         return ""
     decoded = files.decode(path, data)
     for problem in decoded.problems:
@@ -205,12 +207,12 @@ def _text(data: bytes, path: str, report: Report) -> str:
     return decoded.text or ""
 
 
-def _is_other(text: str, found: Sequence[Record], problems: Sequence[Problem]) -> bool:
+def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) -> bool:
     """Whether a text of which nothing was understood is something else, rather than a broken transcript."""
     first = text.lstrip().removeprefix("[").lstrip()[:1]
     return (
         first not in ("", "{")
-        and not any(isinstance(record.value, dict) for record in found)
+        and not any(isinstance(record.value, dict) for record in parsed)
         and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
         and all(problem.code not in _BROKEN for problem in problems)
     )
@@ -218,11 +220,11 @@ def _is_other(text: str, found: Sequence[Record], problems: Sequence[Problem]) -
 
 def _unpacked(data: bytes, report: Report) -> bytes:
     """The content of a gzip file, as far as it is whole and within the limits."""
-    found = read_limits.unpacked(data, LIMIT)
-    if found.problem is not None:
-        code = "transcript.too-large" if found.refused else "transcript.gzip"
-        report.add(_START, code, found.problem)
-    return found.data
+    unpacked = read_limits.unpacked(data, LIMIT)
+    if unpacked.problem is not None:
+        code = "transcript.too-large" if unpacked.refused else "transcript.gzip"
+        report.add(_START, code, unpacked.problem)
+    return unpacked.data
 
 
 def _unwrapped(value: Any) -> Any:
@@ -257,17 +259,17 @@ def _name(value: Any) -> str:
     return next((value[key] for key in ("custom_id", "id") if isinstance(value.get(key), str)), "")
 
 
-def _leading_system(said: list[Message]) -> tuple[str | None, list[Message]]:
-    count = next((at for at, message in enumerate(said) if message.role != "system"), len(said))
-    return ("\n\n".join(map(text_of, said[:count])) if count else None), said[count:]
+def _leading_system(messages: list[Message]) -> tuple[str | None, list[Message]]:
+    count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    return ("\n\n".join(map(text_of, messages[:count])) if count else None), messages[count:]
 
 
-def _system_text(given: Any) -> str | None:
+def _system_text(system: Any) -> str | None:
     """A system prompt of Anthropic's: text, or blocks of text."""
-    if isinstance(given, list):
-        texts = (block.get("text") for block in given if isinstance(block, dict))
+    if isinstance(system, list):
+        texts = (block.get("text") for block in system if isinstance(block, dict))
         return "\n\n".join(text for text in texts if isinstance(text, str))
-    return given if isinstance(given, str) else None
+    return system if isinstance(system, str) else None
 
 
 def _tool_name(tool: dict[str, Any]) -> str:

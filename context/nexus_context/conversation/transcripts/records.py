@@ -54,13 +54,13 @@ class Report:
     def __init__(self, path: str, refusal: Refusal = lambda _: None) -> None:
         self.refusal = refusal
         self._path = path
-        self._told: list[Problem] = []
+        self._listed: list[Problem] = []
         self._counts: dict[Severity, int] = {}
 
     def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
         """Report one problem."""
-        if self.next_is_told(severity):
-            self._told.append(Problem(self._path, span, code, severity, message))
+        if self.lists_next(severity):
+            self._listed.append(Problem(self._path, span, code, severity, message))
         self._counts[severity] = self._counts.get(severity, 0) + 1
 
     def add_internal(self, span: Span, what: str, error: Exception) -> None:
@@ -70,18 +70,18 @@ class Report:
         message = f"{what} cannot be read, because of {reason}. It is left out; please report it."
         self.add(span, "internal", message)
 
-    def next_is_told(self, severity: Severity = Severity.ERROR) -> bool:
+    def lists_next(self, severity: Severity = Severity.ERROR) -> bool:
         """Whether another problem of this severity is told, or only counted."""
         return self._counts.get(severity, 0) < MOST_PROBLEMS
 
     def problems(self) -> tuple[Problem, ...]:
         """All problems by place, and last how many are not told."""
-        told = sorted(self._told, key=lambda problem: problem.span)
+        problems = sorted(self._listed, key=lambda problem: problem.span)
         for severity, count in self._counts.items():
             if count > MOST_PROBLEMS:
                 message = f"And {count - MOST_PROBLEMS:,} more like these."
-                told.append(Problem(self._path, told[-1].span, "transcript.more", severity, message))
-        return tuple(told)
+                problems.append(Problem(self._path, problems[-1].span, "transcript.more", severity, message))
+        return tuple(problems)
 
 
 def records(path: str, text: str, report: Report) -> list[Record]:
@@ -121,7 +121,7 @@ def _has_lines(text: str) -> bool:
 
 
 def _lines(path: str, text: str, report: Report) -> list[Record]:
-    found = []
+    parsed = []
     last: tuple[Span, str] | None = None
     for line in _LINE.finditer(text):
         if line[0].isspace():
@@ -134,13 +134,13 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
         if error:
             last = (span, error)
         else:
-            found.append(Record(value, span, "The line"))
+            parsed.append(Record(value, span, "The line"))
     if last is not None and last[0].end == len(text) and text[last[0].start] in "[{":
         message = "The last line is unfinished: something still writes to the file. The line is left out."
         report.add(last[0], "transcript.unfinished", message, Severity.INFORMATION)
     elif last is not None:
         _tell_broken(path, text, last, report)
-    return found
+    return parsed
 
 
 def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
@@ -150,7 +150,7 @@ def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -
         message = "The line is no JSON: it holds NUL characters, as after a crash. It is left out."
         report.add(Span(start, end), "transcript.json", message)
         return
-    if end - start <= MOST_EXPLAINED and report.next_is_told():
+    if end - start <= MOST_EXPLAINED and report.lists_next():
         errors = (
             problem
             for problem in jsontext.parse(path, text[start:end]).problems

@@ -11,7 +11,7 @@ from nexus_context import assembly, files
 from nexus_context.errors import Severity
 from nexus_context.ledger import importers, jsonl, markdown
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.importers import Contents, Imported
+from nexus_context.ledger.importers import FileContents, Imported
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
@@ -117,7 +117,7 @@ def run_import(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _read(name: str) -> Contents | None:
+def _read(name: str) -> FileContents | None:
     """What a file holds; what is wrong with it is said. None if nothing of it can be read."""
     shown = importers.STANDARD_INPUT if name == "-" else name
     if name == "-":
@@ -138,7 +138,7 @@ def _read(name: str) -> Contents | None:
     return contents if contents.sessions else None
 
 
-def _add(importer: importers.Importer, name: str, contents: Contents) -> list[Imported]:
+def _add(importer: importers.Importer, name: str, contents: FileContents) -> list[Imported]:
     turns = sum(len(found.turns) for found in contents.sessions)
     added: list[Imported] = []
     with _progress(os.path.basename(name), turns) as told:
@@ -172,7 +172,7 @@ def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
-def _report(name: str, contents: Contents, made: Sequence[Imported]) -> None:
+def _report(name: str, contents: FileContents, made: Sequence[Imported]) -> None:
     shown = importers.STANDARD_INPUT if name == "-" else visible_line(name)
     kind = FORMATS[contents.format or "neutral"]
     if len(made) == 1:
