@@ -13,7 +13,7 @@ from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
-from nexus_context.redact import shown_setting
+from nexus_context.redact import printable_setting
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_daemon import protocol
 from nexus_daemon.api import results
@@ -140,7 +140,7 @@ class _Tree:
 def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     return protocol.EffectiveResult(
         revision=snapshot.revision,
-        config=shown_setting(snapshot.effective.values),
+        config=printable_setting(snapshot.effective.values),
         provenance={
             pointer: [_provenance(pointer, entry, snapshot.layers, locate) for entry in chain]
             for pointer, chain in snapshot.effective.provenance.items()
@@ -169,7 +169,7 @@ def _provenance(
         layer=entry.layer,
         uri=locate.uri(path),
         range=locate.range(path, _present_span(entry, layers)),
-        value=shown_setting(entry.value, parse_pointer(pointer)),
+        value=printable_setting(entry.value, parse_pointer(pointer)),
         wins=entry.wins,
         ignored=entry.ignored,
     )
