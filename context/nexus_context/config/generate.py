@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nexus_context.config.kinds import MAX_NAME
 from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
 from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
 from nexus_context.config.patterns import MOST_STEPS, WORD
-from nexus_context.config.schema import Config
+from nexus_context.config.schema import MAX_NAME, Config
 from nexus_context.deadline import LOAD_S
 from nexus_context.jsontext import parse_pointer
 
