@@ -48,7 +48,7 @@ class _Ended(msgspec.Struct, frozen=True):
 
 async def finished(client: "Client", scope: SessionScope, steps: Steps[T], *, seconds: float) -> T:
     """What comes of steps of a locked conversation that may need summaries; a model has `seconds` for one."""
-    work = client.daemon.work
+    work = client.work
     if not (client.has_model and scope.snapshot.effective.get("/provider/name") == "editor"):
         return await work(embedded, steps)
     conversation = scope.conversation
@@ -98,7 +98,7 @@ class _EditorModel:
         self._seconds = seconds
 
     async def summarize(self, request: "SummaryRequest") -> str:
-        work = self._client.daemon.work
+        work = self._client.work
         params = protocol.ModelCompleteParams(
             workspace_folder=self._scope.folder.uri,
             session=self._scope.conversation.session,
@@ -134,7 +134,7 @@ class _Embedded:
     async def summarize(self, request: "SummaryRequest") -> str:
         from nexus_context.conversation.compaction.extractive import extract
 
-        return (await self._client.daemon.work(extract, request, self._draft.counter)).text
+        return (await self._client.work(extract, request, self._draft.counter)).text
 
 
 def _question(draft: Draft) -> list[msgspec.Raw]:

@@ -14,9 +14,9 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
-from nexus_daemon.api import cache_usage, context
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import compaction, next_request, sync, turn_memory
+from nexus_daemon.sessions import usage as costs
 from nexus_daemon.sessions.attachments import Attachments
 from nexus_daemon.sessions.compaction import Steps
 from nexus_daemon.sessions.conversations import Answer, Conversation, threshold_at
@@ -77,7 +77,7 @@ def measured(scope: SessionScope) -> Measured:
 def usage(scope: SessionScope) -> protocol.TokenUsage:
     scope.follow()
     spent = _usage(scope)
-    return cache_usage.with_cache(spent, scope.snapshot, scope.conversation, scope.locate)
+    return costs.with_cache(spent, scope.snapshot, scope.conversation, scope.locate)
 
 
 def next_usage(scope: SessionScope, next_turn: NextTurn) -> protocol.TokenUsage:
@@ -93,8 +93,8 @@ def next_usage(scope: SessionScope, next_turn: NextTurn) -> protocol.TokenUsage:
     ).behind(next_turn.attachments.items)
     items = remembered_items.items
     locate = turn_memory.with_files(scope.locate, items)
-    spent, _ = context.measure(snapshot, conversation, locate, request, items)
-    return cache_usage.with_cache(spent, snapshot, conversation, locate)
+    spent, _ = costs.measure(snapshot, conversation, locate, request, memory=items)
+    return costs.with_cache(spent, snapshot, conversation, locate)
 
 
 def append(scope: SessionScope, given: Given) -> tuple[Answer, Measured | None]:
@@ -193,7 +193,7 @@ def _measured(scope: SessionScope) -> Measured:
     conversation = scope.conversation
     options = next_request.besides(scope.snapshot, conversation, scope.ledger)
     request = assembly.Request(options=options)
-    spent, wanted = context.measure(scope.snapshot, conversation, scope.locate, request)
+    spent, wanted = costs.measure(scope.snapshot, conversation, scope.locate, request)
     return Measured(len(conversation.manager), spent, wanted)
 
 

@@ -27,8 +27,7 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import next_request, sync, turn_memory
 from nexus_daemon.sessions.attachments import NONE as NO_ATTACHMENTS
