@@ -27,8 +27,8 @@ from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
-from nexus_daemon import protocol
-from nexus_daemon.api import context, results
+from nexus_daemon import protocol, results
+from nexus_daemon.api import context
 from nexus_daemon.cli import output, picked, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator

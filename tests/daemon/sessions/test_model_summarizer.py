@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_daemon.server import build
-from nexus_daemon.sessions import model_summarizer
+from nexus_daemon.sessions import compaction
 from support.desk import Desk, replies, tell_story, until
 from support.talk import HELLO, Message, Talk, call, result, tell
 
@@ -136,8 +136,8 @@ def test_what_is_no_summary_is_said_and_replaced(
 ) -> None:
     answer, reason = ANSWERS[name]
     if answer is None:
-        monkeypatch.setattr(model_summarizer, "ASKED_S", 0.2)
-        monkeypatch.setattr(model_summarizer, "IN_A_TURN_S", 0.2)
+        monkeypatch.setattr(compaction, "EXPLICIT_S", 0.2)
+        monkeypatch.setattr(compaction, "IN_A_TURN_S", 0.2)
 
     async def story(desk: Desk, talk: Talk) -> None:
         begin(desk, talk, 3, method, **({"message": "And today?"} if "assemble" in method else {}))
