@@ -123,7 +123,7 @@ ANSWERS: dict[str, tuple[Any, str]] = {
     "nothing": ({"result": {"content": " \n"}}, "editor: an empty summary"),
     "no text": ({"result": {"content": [1]}}, "editor: The client's reply: Expected `str`"),
     "no result": ({"result": None}, "editor: The client's reply: Expected `object`"),
-    "an apology": ({"result": {"content": "I am sorry, I cannot."}}, "editor: the answer is no summary"),
+    "an apology": ({"result": {"content": "I am sorry, I cannot."}}, "editor: the answer is not a summary"),
     "too much": ({"result": {"content": "## Goal\n" + "wind " * 2000}}, "editor: the summary takes 2,00"),
     "silence": (None, "editor: no answer within 0.2 seconds"),
 }
