@@ -59,6 +59,7 @@ REASONS = (
 """What can move a context; of several at once the first is announced."""
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
+T = TypeVar("T")
 L = TypeVar("L", FolderLedger, FolderLedger | None)
 
 
@@ -146,6 +147,14 @@ class Daemon:
         self._limit: Failure | None = None  # the limit of the system because of which files are polled
         self._warned: set[str | None] = set()  # names of the limits that users were warned of
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Run a job in a worker thread; see `Workers.run`."""
+        return await self.workers.run(job, *args, **kwargs)
+
+    def counting(self) -> contextlib.AbstractContextManager[None]:
+        """Announce every folder after the block if a vocabulary was loaded in it."""
+        return self.workers.counting()
 
     # ------------------------------------------------------------ clients and folders
 

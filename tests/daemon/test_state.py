@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from nexus_context import assembly
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
 from nexus_daemon.server import build
-from nexus_daemon.sessions import usage
 from nexus_daemon.state import Daemon
 from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
 from support.talk import HELLO, Talk, call, tell
@@ -28,15 +28,15 @@ def check(root: Path, story: Story) -> None:
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """Work on the usage of a session begins (first event) and waits at its start for the second event."""
     begun, go_on = threading.Event(), threading.Event()
-    measure = usage.measure
+    measure = assembly.measure
 
-    def slow(*given: Any) -> Any:
+    def slow(*arguments: Any, **options: Any) -> Any:
         begun.set()
         assert go_on.wait(TIMEOUT_S)
-        return measure(*given)
+        return measure(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(usage, "measure", slow)
+        patch.setattr(assembly, "measure", slow)
         yield begun, go_on
         go_on.set()
 

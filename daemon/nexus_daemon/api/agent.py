@@ -11,7 +11,8 @@ from nexus_context.errors import RequestError
 from nexus_daemon import lazy, protocol
 from nexus_daemon.api import resolve
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import scope as jobs
+from nexus_daemon.sessions import usage
+from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
@@ -112,8 +113,16 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
         ledger = await client.daemon.folder_ledger(snapshot, folder)
         snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent)
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        scope = jobs.SessionScope(folder, conversation, snapshot, ledger, locate, agent)
-        usage = await client.work(jobs.usage, scope)
+        scope = SessionScope(
+            client=client,
+            folder=folder,
+            conversation=conversation,
+            snapshot=snapshot,
+            ledger=ledger,
+            locate=locate,
+            agent=agent,
+        )
+        spent = await scope.work(usage.read_usage)
     above = agent.parent
     return protocol.AgentInfo(
         agent_id=agent.id,
@@ -123,7 +132,7 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
         task=agent.task,
         depth=agent.depth,
         session=agent.session,
-        usage=usage,
+        usage=spent,
         notice=agent.notice,
     )
 

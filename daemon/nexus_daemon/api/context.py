@@ -1,17 +1,13 @@
 """`nexus/context/*`: what the model will see, what it costs, and why."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from nexus_context import assembly
-from nexus_context.assembly.last_message import takes_memory
-from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
-from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
@@ -19,16 +15,11 @@ from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_pa
 from nexus_context.snapshot import Snapshot, prompt_for
 from nexus_daemon import protocol, results
 from nexus_daemon.api import resolve
-from nexus_daemon.api.session import reload_prompt
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import model_summarizer, turns
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions.attachments import NONE as NO_ATTACHMENTS
-from nexus_daemon.sessions.attachments import Attachments, read_attachments
+from nexus_daemon.sessions import turns
+from nexus_daemon.sessions import usage as costs
 
 if TYPE_CHECKING:
-    from nexus_context.assembly.git import GitState
-    from nexus_context.memory.knowledge import Passage
     from nexus_daemon.connection import Connection
 
 T = TypeVar("T")
@@ -63,31 +54,7 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     exist or is out of range, and a body that would not fit the model are errors.
     """
     async with resolve.using_own(client, params, turn=True) as scope:
-        params = msgspec.structs.replace(params, session=scope.conversation.session)
-        request = turns.request_of(params)
-        passages, git, attachments = await asyncio.gather(
-            _passages(client, scope, request),
-            _git(client, scope, request),
-            _attachments(client, scope, params.attachments, params.files),
-        )
-        steps = turns.assemble(
-            scope.snapshot,
-            scope.conversation,
-            scope.ledger,
-            params,
-            scope.folder.uri,
-            scope.locate,
-            passages=passages,
-            attachments=attachments,
-            git=git,
-            agent=scope.agent,
-        )
-        result, compacted = await model_summarizer.finished(
-            client, scope, steps, seconds=model_summarizer.IN_A_TURN_S
-        )
-        if compacted:
-            reload_prompt(scope.folder, scope.snapshot)
-    return result
+        return await turns.assemble(scope, params)
 
 
 async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.TokenUsage:
@@ -102,21 +69,8 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
             folder = client.daemon.folders.at(params.workspace_folder)
             await resolve.snapshot_of(client, folder, params.agent)  # an unknown agent is an error
         if params.next_turn is None:
-            return await client.work(jobs.usage, scope)
-        turn = protocol.AssembleParams(
-            params.workspace_folder,
-            message="",
-            options=params.next_turn.options,
-            session=scope.conversation.session,
-        )
-        request = turns.request_of(turn)
-        git, attachments = await asyncio.gather(
-            _git(client, scope, request),
-            _attachments(client, scope, params.next_turn.attachments, params.next_turn.files),
-        )
-        agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
-        next_turn = jobs.NextTurn(msgspec.structs.replace(request, git=git), attachments, agent)
-        return await client.work(jobs.next_usage, scope, next_turn)
+            return await scope.work(costs.read_usage)
+        return await turns.predict_usage(scope, params.next_turn, agent=params.agent)
 
 
 async def preview(client: "Connection", params: protocol.PreviewParams) -> protocol.Preview:
@@ -153,41 +107,6 @@ async def of_snapshot(
     folder = client.daemon.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     return await client.work(job, snapshot, _locator(client, snapshot))
-
-
-async def _passages(
-    client: "Connection", scope: jobs.SessionScope, request: assembly.Request
-) -> "Sequence[Passage]":
-    """What the files of the knowledge base say about the message."""
-    if request.message is None or not takes_memory(request):
-        return ()
-    _, counter = assembly.model_of(scope.snapshot, request.options.model)
-    with client.daemon.workers.counting():
-        return await scope.folder.knowledge.query(text_of(request.message), counter)
-
-
-async def _git(
-    client: "Connection", scope: jobs.SessionScope, request: assembly.Request
-) -> "GitState | None":
-    """The state of the folder's working tree, where the turn tells it."""
-    told = takes_memory(request) and "git" not in (request.event or {})
-    if not told or not scope.snapshot.effective.get("/context/git"):
-        return None
-    folder = scope.snapshot.folder
-    return await client.daemon.git.state(folder, trusted=client.trusts(folder))
-
-
-async def _attachments(
-    client: "Connection",
-    scope: jobs.SessionScope,
-    attached: Sequence[protocol.Attachment],
-    files: Sequence[str],
-) -> Attachments:
-    """The instruction files of a turn about these files, and what the editor attached."""
-    if not attached and not scope.snapshot.contents.conditional:
-        return NO_ATTACHMENTS
-    overlays = dict(client.daemon.folders.overlays)
-    return await client.work(read_attachments, scope.snapshot, attached, overlays, files)
 
 
 def _locator(client: "Connection", snapshot: Snapshot) -> Locator:

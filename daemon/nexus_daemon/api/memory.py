@@ -17,7 +17,5 @@ async def query(client: "Connection", params: protocol.MemoryQueryParams) -> pro
     session that does not exist has nothing. An argument that does not fit is an error that names it.
     """
     async with using(client, params) as scope:
-        text = await client.work(
-            turn_memory.answer, scope.ledger, scope.snapshot, params.session, params.tool, params.arguments
-        )
+        text = await scope.work(turn_memory.call_tool, params.tool, params.arguments)
     return protocol.MemoryQueryResult(text)
