@@ -1,12 +1,12 @@
-"""Contain a bug to the file that it was met in: it becomes a problem of that file, and the rest goes on.
+"""Contain a bug to the file that triggers it: it becomes a problem of that file, and the rest goes on.
 
 1. A user's mistake is a value. So an exception while one file is read, parsed or checked is a bug of Nexus,
    and the other files must not suffer from it.
-2. `contained` stands where the work on one file begins, and around the few steps that look at all files.
-   Nothing else catches exceptions without knowing them.
-3. The stack is logged once for each place in the code: the next keystroke may meet the same bug again, and so
-   may the next file. The exception's own words are left out: they may quote the file.
-4. What failed is not remembered: the next load tries it again.
+2. `contained` wraps the work on one file, and the few steps that process all files. Nothing else catches
+   exceptions blindly.
+3. The stack is logged once for each place in the code: the next keystroke or the next file may trigger the
+   same bug. The exception's message is left out: it may quote the file.
+4. A failure is not cached: the next load tries again.
 5. What Nexus raises on purpose (`NexusError`) passes through.
 """
 
@@ -21,10 +21,10 @@ INTERNAL = "internal"
 """The code of these problems."""
 
 MOST_PLACES = 1024
-"""Places in the code that are remembered as logged."""
+"""Places in the code whose bugs count as logged."""
 
 INNERMOST = 40
-"""Calls of a stack that are logged: one that ends in too deep a recursion has thousands."""
+"""Calls of a stack that are logged: a recursion error has thousands."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 
 
 def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Problem], _Result]) -> _Result:
-    """The result of the work on a file; where it raises, what `otherwise` makes of the problem."""
+    """The result of the work on a file; if it raises, the result of `otherwise` for the problem."""
     try:
         return work()
     except NexusError:
@@ -43,7 +43,7 @@ def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Probl
 
 
 def reported(problems: list[Problem], path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
-    """As `contained`, for a step that has a result without it: the problem is added to `problems`."""
+    """As `contained`, but a failure adds its problem to `problems` and returns `otherwise`."""
 
     def report(problem: Problem) -> _Result:
         if problem not in problems:
@@ -54,7 +54,7 @@ def reported(problems: list[Problem], path: str, work: Callable[[], _Result], ot
 
 
 def met_bug(problems: Iterable[Problem]) -> bool:
-    """Whether one of these problems is a bug: then the work is not done, and is tried again next time."""
+    """Whether one of these problems is a bug: the work is then incomplete, and is tried again next time."""
     return any(problem.code == INTERNAL for problem in problems)
 
 

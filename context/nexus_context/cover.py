@@ -1,11 +1,11 @@
-"""Cover the values in a frame's lines: a frame shows a file's structure and the reported value only.
+"""Cover the values in a frame's lines: a frame shows only a file's structure and the reported value.
 
-Each covered character becomes `*`, so that columns stay. A frame of JSON shows
+Each covered character becomes `*`, so that columns stay the same. A frame of JSON shows
 
-1. what stands outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
+1. what is outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
 2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
    (`redact.is_secret_place`);
-3. in broken JSON no value, since nobody can tell where a string ends. It shows the keys of the schemas, keys
+3. in broken JSON no value, since it is uncertain where a string ends. It shows the keys of the schemas, keys
    whose missing quotes are reported, and, in lines whose quotes all close, plain names in quotes before a
    colon where a key can be.
 
@@ -26,11 +26,13 @@ from nexus_context.lines import LineIndex
 from nexus_context.redact import is_secret_place, redact, redact_prose, says_secret
 
 NEAR = 320
-LOOKED_BACK = 20_000  # characters before a line of broken JSON that tell whether it is inside a list
-"""Characters beside the shown part of a long line of prose that are searched for secrets, too."""
+"""Characters beside the printed part of a long line of prose that are searched for secrets, too."""
 
-MOST_SHOWN = 1_000
-"""Characters of a value of front matter that are shown; a frame shows fewer columns."""
+LOOK_BACK = 20_000
+"""Characters before a line of broken JSON that decide whether it is inside a list."""
+
+MOST_PRINTED = 1_000
+"""Characters of a value of front matter that are printed; a frame has fewer columns."""
 
 _JSON_FAMILIES = ("json", "config", "mcp")
 _BARE_KEY = "json.unquoted-key"
@@ -70,17 +72,17 @@ class CoveredText:
             self._front_end = _front_matter_end(text)
 
     def line(self, number: int, low: int, high: int) -> str:
-        """A line with what must not be shown covered, as long as it is; exact only between two columns."""
+        """A line of the same length with its values covered; exact only between two columns."""
         text = self._index.line(number)
         start = self._index.offset(number, 0)
         low = max(low - NEAR, 0)
         if self._json:
-            shown = redact(self._json_line(text, number, start)[low : high + NEAR])
+            covered = redact(self._json_line(text, number, start)[low : high + NEAR])
         elif number <= self._front_end:
-            shown = redact(self._field_line(text, number, start)[low : high + NEAR])
+            covered = redact(self._field_line(text, number, start)[low : high + NEAR])
         else:
-            shown = redact_prose(text[low : high + NEAR])
-        return " " * low + shown
+            covered = redact_prose(text[low : high + NEAR])
+        return " " * low + covered
 
     def _json_line(self, line: str, number: int, start: int) -> str:
         brackets, follows_colon = ("", False) if self._valid else self._before(number)
@@ -94,15 +96,15 @@ class CoveredText:
     def _before(self, number: int) -> tuple[str, bool]:
         """Return the brackets that are open where a line begins, and whether a colon stands before it.
 
-        Only LOOKED_BACK characters are searched: where they are blank, there may be a colon before them.
+        Only LOOK_BACK characters are searched: where they are blank, there may be a colon before them.
         """
         lines, size = [], 0
-        while number > 0 and size <= LOOKED_BACK:
+        while number > 0 and size <= LOOK_BACK:
             number -= 1
             lines.append(self._index.line(number))
             size += len(lines[-1])
         brackets: list[str] = []
-        for line in reversed(lines if size <= LOOKED_BACK else lines[:-1]):
+        for line in reversed(lines if size <= LOOK_BACK else lines[:-1]):
             end = 0
             for first, last in _tokens(line):
                 _follow(brackets, line[end:first])
@@ -116,19 +118,20 @@ class CoveredText:
             return line
         field = _FIELD.match(line)
         head = field.end() if field else len(line) - len(line.lstrip("- \t"))
-        keep = Span(0, 0)
+        reported = Span(0, 0)
         if self._may_show(number):
             first = max(self._span.start - start, head)
-            keep = Span(first, min(self._span.end - start, len(line), first + MOST_SHOWN))
+            reported = Span(first, min(self._span.end - start, len(line), first + MOST_PRINTED))
         covered = _WORD.sub("*", line[head:])
-        if keep.start >= keep.end:
+        start, end = reported
+        if start >= end:
             return line[:head] + covered
-        low = max(keep.start - NEAR, 0)
-        shown = redact_prose(line[low : keep.end + NEAR])[keep.start - low : keep.end - low]
-        return line[:head] + covered[: keep.start - head] + shown + covered[keep.end - head :]
+        low = max(start - NEAR, 0)
+        redacted = redact_prose(line[low : end + NEAR])[start - low : end - low]
+        return line[:head] + covered[: start - head] + redacted + covered[end - head :]
 
     def _may_show(self, number: int) -> bool:
-        """Whether a line of the front matter belongs to a field whose value is no secret by its name."""
+        """Whether a line of the front matter belongs to a field whose name is not secret."""
         if self._is_secret:
             return False
         while number > 0:
@@ -159,14 +162,14 @@ def _covered_json(line: str, valid: bool, open_brackets: str, follows_colon: boo
         is_value = before.endswith(":") or (follows_colon and end == 0 and not before)
         can_be_key = token[0] == '"' and not is_value and brackets[-1:] != ["["]
         is_key = can_be_key and _COLON.match(line, last) is not None
-        shown = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
-        parts += [line[end:first], token if shown else _covered_token(token)]
+        printed = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
+        parts += [line[end:first], token if printed else _covered_token(token)]
         end = last
     return "".join([*parts, line[end:]])
 
 
 def _follow(brackets: list[str], text: str) -> None:
-    """Keep the open brackets up to date with what stands between two tokens."""
+    """Update the open brackets with the text between two tokens."""
     for char in text:
         if char in "{[":
             brackets.append(char)
@@ -175,7 +178,7 @@ def _follow(brackets: list[str], text: str) -> None:
 
 
 def _covered_token(token: str) -> str:
-    """A string or a word covered, unless it can be no secret: a literal, a key of the schemas, a symbol."""
+    """A string or a word covered, unless it cannot be a secret: a literal, a key of the schemas, a symbol."""
     if token in _LITERALS or token.strip(_QUOTES) in _schema_keys() or _SYMBOL.fullmatch(token):
         return token
     if token[0] != '"':
@@ -185,12 +188,12 @@ def _covered_token(token: str) -> str:
 
 
 def _is_secret(problem: Problem) -> bool:
-    """Whether a secret is what is reported."""
+    """Whether the problem is a secret."""
     return problem.code.endswith(".secret")
 
 
 def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]:
-    """The span of the value that is reported, if it may be shown."""
+    """The span of the reported value, if it may be printed."""
     span = problem.span
     at = document.path_at(span.start)
     try:
@@ -204,7 +207,7 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
 
 
 def _bare_keys(document: JsonDocument) -> frozenset[Span]:
-    """The spans of keys that lack their quotes, if they are plain names: the reports show them, too."""
+    """The spans of keys without quotes, if they are plain names: the messages quote them, too."""
     spans = (problem.span for problem in document.problems if problem.code == _BARE_KEY)
     return frozenset(span for span in spans if _PLAIN_NAME.fullmatch(document.text, span.start, span.end))
 
@@ -216,7 +219,7 @@ def _document(text: str) -> JsonDocument:
 
 @functools.cache
 def _schema_keys() -> frozenset[str]:
-    """Every key that the schemas know by name: none of them is a secret, wherever it stands."""
+    """Every key that the schemas name: none of them is a secret, wherever it stands."""
     return frozenset(_keys(load_schema(CONFIG_SCHEMA))) | frozenset(_keys(load_schema(MCP_SCHEMA)))
 
 
@@ -235,11 +238,11 @@ def _keys(node: Any) -> Iterator[str]:
 def _tokens(line: str) -> Iterator[tuple[int, int]]:
     """The strings and words of a line of JSON; a string that does not close ends with the line."""
     at = 0
-    while found := _TOKEN.search(line, at):
-        at = found.end()
-        if found[0] == '"':
+    while token := _TOKEN.search(line, at):
+        at = token.end()
+        if token[0] == '"':
             at = _string_end(line, at)
-        yield found.start(), at
+        yield token.start(), at
 
 
 def _string_end(line: str, at: int) -> int:
@@ -256,7 +259,7 @@ def _string_end(line: str, at: int) -> int:
 
 @functools.lru_cache(maxsize=2)
 def _front_matter_end(text: str) -> int:
-    """The last line of the front matter, -1 where there is none; where it does not end, that of the text."""
+    """The last line of the front matter, -1 if there is none; that of the text if it does not end."""
     index = LineIndex(text)
     if index.line(0).rstrip() != "---":
         return -1

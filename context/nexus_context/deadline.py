@@ -1,13 +1,13 @@
-"""When a load has to end, and when it has to let others work.
+"""Deadlines of loads, and turns between long ones.
 
-1. A load asks at each check point: before each file that is read, parsed or checked, and between steps.
-   Its work between two of them is bounded by the size of one file.
-2. A load ends after some seconds of work, or because a newer one supersedes it. One that is superseded goes
-   on for PATIENCE_S: most are done by then, and what they found counts.
-3. A load that has computed for QUICK_S takes turns with all others that have, one at a time, in the order in
-   which they came: so one that is quick has the interpreter almost to itself. Waiting is no work.
-4. What ends a load is `LoadStopped`. It is no `Exception`, as `asyncio.CancelledError` is none: whoever
-   contains the failures of one file must not contain this.
+1. A load checks its deadline before each file that it reads, parses or checks, and between steps. The work
+   between two checks is bounded by the size of one file.
+2. A load ends after some seconds of work, or because a newer one supersedes it. A superseded load continues
+   for PATIENCE_S: most finish by then, and their result counts.
+3. A load that has computed for QUICK_S takes turns with all others that have, first come, first served. So a
+   quick load has the interpreter almost to itself. Waiting does not count as work.
+4. `LoadStopped` ends a load. Like `asyncio.CancelledError` it is not an `Exception`, so that code which
+   contains the failures of one file does not catch it.
 """
 
 import threading
@@ -21,13 +21,13 @@ LOAD_S = 30.0
 PATIENCE_S = 1.0
 QUICK_S = 0.05  # of a thread's own computing
 TURN_S = 0.05
-HELD_S = 0.5  # ten turns
+LONGEST_TURN_S = 0.5  # ten turns
 
 
 class LoadStopped(BaseException):
-    """A load was ended before it was done. `path` is what was to be looked at next.
+    """A load was stopped before it was complete, at `path`.
 
-    `superseded`: a newer one is wanted; else it has taken all of its `seconds`.
+    `superseded`: by a newer load; else it has used all of its `seconds`.
     """
 
     def __init__(self, path: str, *, superseded: bool, seconds: float) -> None:
@@ -38,10 +38,10 @@ class LoadStopped(BaseException):
 
 
 class Turns:
-    """Lets one load at a time go on, in the order in which they asked.
+    """Lets one load at a time continue, in the order of their requests.
 
-    A load that keeps its turn for HELD_S waits for something, such as a disk that does not answer: the next
-    one takes the turn over.
+    A load that keeps its turn for LONGEST_TURN_S is waiting for something, such as a disk that does not
+    respond: the next one takes over.
     """
 
     def __init__(self) -> None:
@@ -58,24 +58,24 @@ class Turns:
                 self._pass_to(owner)
                 return
             self._waiting.append((owner, turn))
-        while not turn.wait(HELD_S):
+        while not turn.wait(LONGEST_TURN_S):
             with self._lock:
                 is_next = not turn.is_set() and self._waiting[0][0] is owner
-                if is_next and time.monotonic() - self._since >= HELD_S:
+                if is_next and time.monotonic() - self._since >= LONGEST_TURN_S:
                     self._waiting.popleft()
                     self._pass_to(owner)
                     return
 
     def give(self, owner: object) -> None:
-        """End an owner's turn, if it still has it: the next one that waits has it."""
+        """End an owner's turn, if it still has it, and pass it on."""
         with self._lock:
             if self._owner is not owner:
                 return
             if not self._waiting:
                 self._owner = None
                 return
-            following, turn = self._waiting.popleft()
-            self._pass_to(following)
+            next_owner, turn = self._waiting.popleft()
+            self._pass_to(next_owner)
             turn.set()
 
     def _pass_to(self, owner: object) -> None:
@@ -85,7 +85,7 @@ class Turns:
 class Deadline:
     """The end of one load, after so many seconds of work. Any thread may supersede the load.
 
-    One thread asks, within `with deadline:`. `turns` are those that it shares with other loads.
+    One thread calls `check`, within `with deadline:`. `turns` are shared with other loads.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class Deadline:
             self._turn_ends = None
 
     def supersede(self) -> None:
-        """A newer load is wanted: let this one end soon."""
+        """Let this load end soon, as a newer one is requested."""
         self._superseded.set()
 
     def check(self, path: str) -> None:
-        """Raise LoadStopped if the load has to end; `path` is what it would look at next.
+        """Raise LoadStopped if the load has to end; `path` is what it would process next.
 
-        Waits where it is the turn of others.
+        Waits while it is the turn of another load.
         """
         now = self._clock()
         past = now - self._started

@@ -1,4 +1,4 @@
-"""Texts that are not UTF-8, by their first bytes."""
+"""Detects texts that are UTF-16 or UTF-32 by their first bytes."""
 
 _BOMS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -9,14 +9,14 @@ _BOMS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 
 
 def foreign_encoding(data: bytes) -> str | None:
-    """UTF-16 or UTF-32, by its mark or by NULs in every other byte (or three of four)."""
+    """UTF-16 or UTF-32 by its mark, or by NULs in every other (or three of four) bytes."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return encoding
     sample = data[:4096]
     if b"\0" not in sample or len(data) % 2:
         return None
-    # a text of any language has spaces, digits, brackets: NUL on one side often, on the other never
+    # text in any language has spaces, digits and brackets: NULs are common on one side, absent on the other
     empty = [not any(sample[at::4]) for at in range(4)]
     if len(data) % 4 == 0 and len(sample) >= 4 and sum(empty) == 3 and (empty[1] and empty[2]):
         return "utf-32-be" if empty[0] else "utf-32-le"

@@ -1,11 +1,11 @@
-"""What can go wrong, as values and as exceptions.
+"""Problems as values, and the exceptions.
 
 A user's mistake is a value, `Problem`; exceptions are for bugs and I/O:
 
     NexusError
     ├── ConfigError        problems of configuration files, raised by the fail-fast front only
     └── RequestError       a request that cannot be answered; says what to do instead
-        └── ContextOverflowError    what must be sent does not fit, even with all else left out
+        └── ContextOverflowError    what must be sent does not fit, even if everything else is left out
 """
 
 import enum
@@ -57,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     `path` is absolute; `span` is in code points of the file's decoded text (no BOM, line ends as they
     are); `code` is `family.detail` with the families json, config, mcp, layer, prompt, skill, or `internal`
-    for a bug of Nexus that was met in the file (`containment`); `message` says what is wrong and what to do.
+    for a bug of Nexus in handling the file (`containment`); `message` says what is wrong and what to do.
     """
 
     path: str
@@ -76,7 +76,7 @@ class NexusError(Exception):
 class RequestError(NexusError):
     """A request that cannot be answered.
 
-    `code` is a short stable word for programs, `problems` what the files say about it.
+    `code` is a short stable word for programs; `problems` are those of the files that explain it.
     """
 
     def __init__(self, message: str, *, code: str, problems: tuple[Problem, ...] = ()) -> None:
@@ -86,7 +86,7 @@ class RequestError(NexusError):
 
 
 class ContextOverflowError(RequestError):
-    """What must be sent does not fit the model's window, even with all else left out."""
+    """What must be sent does not fit the model's window, even if everything else is left out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="context-overflow")

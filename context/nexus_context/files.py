@@ -1,12 +1,12 @@
 """The only door to the disk for reading.
 
-1. What is read is a regular file; a FIFO, a device or a directory is reported and never waited for.
-2. No more than the limit is read, even of a file that grows meanwhile.
-3. A file is decoded as UTF-8; whatever else it is, is said, and what can be shown of it is kept.
+1. Only regular files are read; a FIFO, a device or a directory is reported, and never waited for.
+2. No more than the limit is read, even from a file that grows meanwhile.
+3. A file is decoded as UTF-8; any other encoding is reported, and what can be decoded is kept for display.
 4. A file whose stamp is unchanged is not read again.
-5. A file of a workspace is read where it really lies, without following a link (`RealFiles`): what was
-   decided of that path holds for the text. The opened descriptor says what it is, how large and whose.
-6. Others change the disk meanwhile, and any call may fail: that is a result, never an exception.
+5. A file of a workspace is read at its resolved path, without following a link (`RealFiles`): a decision
+   about that path holds for the text. The opened descriptor tells the kind, size and owner.
+6. Other processes change the disk meanwhile, and any call may fail: that is a result, never an exception.
 """
 
 import errno
@@ -41,15 +41,15 @@ _BY_STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasa
 """Whether a path can be opened directory by directory without following links; not on Windows."""
 
 _LIST_FLAGS = _OPEN_FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-# to go through a directory, permission to search it is enough where the system knows the difference
+# permission to search a directory is enough to pass through it, where the system makes that distinction
 _STEP_FLAGS = _LIST_FLAGS | getattr(os, "O_PATH", getattr(os, "O_SEARCH", 0))
-_MOST_DIRECTORIES = 8  # held open by one RealFiles
+_MOST_DIRECTORIES = 8  # kept open by one RealFiles
 _ATTEMPTS = 3
 _LINK_ON_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK}
-"""What a step says where a link, or nothing, stands by now; EMLINK: FreeBSD."""
+"""Errors of a step where there is now a link, or nothing; EMLINK: FreeBSD."""
 
 MOVED = "layer.moved"
-"""Code of the problem that a path led elsewhere when its file was to be read."""
+"""Code of the problem that a path leads elsewhere by the time its file is read."""
 
 _UNREADABLE = {
     errno.EACCES: "no permission to read it; give this user read access (chmod u+r) or remove the file",
@@ -72,13 +72,13 @@ KINDS = (
 
 
 class FileRead(msgspec.Struct, frozen=True):
-    """What came of reading one file.
+    """The result of reading one file.
 
-    `text` is there for loaded files, and for invalid ones as far as it can be shown. `stamp` identifies
+    `text` is set for loaded files, and for invalid ones as far as it can be decoded. `stamp` identifies
     the content for caching: device, inode, size, mtime_ns, ctime_ns, and last 1 if the file had been at
     rest for `SETTLED_NS` when it was read, else 0. `owner` is the user id and the mode of the file that was
-    read; None where no file was. `real` is the path without links at which the file lay when it was opened;
-    None where links were followed.
+    read; None if no file was. `real` is the resolved path at which the file was opened; None if links were
+    followed.
     """
 
     path: str
@@ -91,12 +91,12 @@ class FileRead(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Whether the path led elsewhere when the file was to be opened."""
+        """Whether the path led elsewhere by the time the file was opened."""
         return bool(self.problems) and self.problems[0].code == MOVED
 
 
 class BytesRead(msgspec.Struct, frozen=True):
-    """What came of reading one file as it is. `data` is there for loaded files."""
+    """The result of reading the bytes of one file. `data` is set for loaded files."""
 
     path: str
     status: Status
@@ -107,44 +107,44 @@ class BytesRead(msgspec.Struct, frozen=True):
 def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
     """Read a file of at most `limit` bytes, links followed; never raises for anything that the path may be.
 
-    `previous`, an earlier result for the same path, is returned as is when the file is unchanged. For files
-    that the user or the installation names; those of a workspace are read by `RealFiles`.
+    `previous`, an earlier result for the same path, is returned as is if the file is unchanged. For files
+    that the user or the installation names; `RealFiles` reads those of a workspace.
     """
     return _read_text(path, None, limit, previous, lambda: os.open(path, _OPEN_FLAGS))
 
 
 class RealFiles:
-    """Files of a workspace, each read where it really lies.
+    """Files of a workspace, each read at its resolved path.
 
-    A path is resolved first (`real_path`), and by the resolved path it is decided whether it may be read.
-    Whoever changes the folder meanwhile can put a link anywhere on that path. So each of its directories is
-    opened from the one above it, and the file from the last, without following a link: what is read is what
-    was decided about, or nothing.
+    The caller resolves a path first (`real_path`) and decides by the resolved path whether it may be read.
+    Another process can put a link anywhere on that path meanwhile. So each of its directories is opened from
+    the one above it, and the file from the last, without following a link: what is read is what was decided
+    about, or nothing.
 
-    The directories that were used last stay open for the files beside them until `close`, at most
-    _MOST_DIRECTORIES. Not for several threads at once.
+    The most recent directories, at most _MOST_DIRECTORIES, stay open for the files in them until `close`. Not
+    thread-safe.
 
-    Where directories cannot be opened from one another (Windows), the file is opened by its path and used
-    only if that path, resolved again, still leads to the file that was opened. Three changes in the right
-    moments could deceive this; links take a privilege to create there.
+    Where directories cannot be opened from one another (Windows), the file is opened by its path and read
+    only if that path, resolved again, still leads to the opened file. Three changes at the right moments
+    could deceive this; creating links there takes a privilege.
     """
 
     def __init__(self) -> None:
-        self._directories: dict[str, int] = {}  # descriptors by path, the one that was used last is the last
+        self._directories: dict[str, int] = {}  # descriptors by path, the most recent one last
 
     def __del__(self) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the directories; they are opened anew when they are needed."""
+        """Close the directories; they are opened again when they are needed."""
         for descriptor in self._directories.values():
             _close(descriptor)
         self._directories.clear()
 
     def read(self, path: str, real: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
-        """Read the file that lies at `real`, the resolved `path`; otherwise as `read_text`.
+        """Read the file at `real`, the resolved `path`; otherwise as `read_text`.
 
-        Its `moved` says that a link, or nothing, stood on the way to `real` by then: resolve the path again.
+        `moved` in the result says that `real` is no longer a path without links: resolve the path again.
         """
         return _read_text(path, real, limit, previous, lambda: self._open(real, _OPEN_FLAGS))
 
@@ -162,12 +162,12 @@ class RealFiles:
             _close(descriptor)
 
     def _open(self, real: str, flags: int) -> int:
-        """A descriptor of what lies at a resolved path; _MovedError where the way there is another by now."""
+        """A descriptor of what is at a resolved path; _MovedError if that path is no longer without links."""
         try:
             return self._step(real, flags) if _BY_STEPS else _open_compared(real, flags)
         except OSError as error:
             if error.errno in _LINK_ON_THE_WAY:
-                self.close()  # a directory that was held may have been moved away
+                self.close()  # an open directory may have been moved away
                 raise _MovedError(*error.args) from error
             raise
 
@@ -186,7 +186,7 @@ class RealFiles:
             names.append(name)
         if start not in self._directories:
             self._hold(start, os.open("/", _STEP_FLAGS))
-        descriptor = self._directories[start] = self._directories.pop(start)  # now the one that was used last
+        descriptor = self._directories[start] = self._directories.pop(start)  # now the most recent one
         while names:
             name = names.pop()
             start = f"{start}/{name}"
@@ -201,30 +201,30 @@ class RealFiles:
 
 
 class _MovedError(OSError):
-    """A resolved path is no longer one without links."""
+    """A resolved path is no longer without links."""
 
 
 def read_bytes(path: str, *, limit: int) -> BytesRead:
-    """Read a file of at most `limit` bytes as it is, for what is not known to be text; never raises."""
+    """Read the bytes of a file of at most `limit` bytes that may not be text; never raises."""
     try:
-        found = _contents(path, os.stat(path), limit, lambda: os.open(path, _OPEN_FLAGS))
+        contents = _contents(path, os.stat(path), limit, lambda: os.open(path, _OPEN_FLAGS))
     except ValueError:
-        found = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
+        contents = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
     except OSError as error:
-        found = _refused(path, error)
-    if isinstance(found, FileRead):
-        return BytesRead(path, found.status, None, found.problems)
-    return BytesRead(path, "loaded", found[0])
+        contents = _refused(path, error)
+    if isinstance(contents, FileRead):
+        return BytesRead(path, contents.status, None, contents.problems)
+    return BytesRead(path, "loaded", contents[0])
 
 
-_BAD_PATH = "its path holds a character that no file name can hold; rename it"
+_BAD_PATH = "its path contains a character that no file name can contain; rename it"
 
 
 def decode(path: str, data: bytes) -> FileRead:
     """Decode a file's bytes by the rules for all files of a layer.
 
-    A UTF-8 byte order mark is dropped with a warning; offsets count from after it. Bytes that are not
-    UTF-8 and NUL make the file invalid. Line ends are kept; other than LF they are hinted at.
+    A UTF-8 byte order mark is dropped with a warning; offsets count from after it. Bytes that are not UTF-8
+    and NULs make the file invalid. Line ends stay as they are; those other than LF get a hint.
     """
     encoding = foreign_encoding(data)
     if encoding:
@@ -235,7 +235,7 @@ def decode(path: str, data: bytes) -> FileRead:
 
 
 def decode_utf8(path: str, data: bytes) -> FileRead:
-    """As `decode`, for what is known to be in no other encoding, such as the text of an open document."""
+    """As `decode`, for what cannot be in another encoding, such as the text of an open document."""
     problems = []
     skipped = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     if skipped:
@@ -257,7 +257,7 @@ def decode_utf8(path: str, data: bytes) -> FileRead:
     at = text.find("\0")
     if at >= 0:
         status = "invalid"
-        message = f"The file holds {text.count(chr(0))} NUL characters (U+0000): it is no text. Remove them."
+        message = f"The file holds {text.count(chr(0))} NUL characters (U+0000): it is not text. Remove them."
         problems.append(_problem(path, "layer.nul", message, span=Span(at, at + 1)))
     return _with_problems(path, text, status, problems)
 
@@ -265,12 +265,12 @@ def decode_utf8(path: str, data: bytes) -> FileRead:
 def real_path(path: str) -> str:
     """The path with symbolic links resolved as far as it exists; ValueError for an impossible path.
 
-    Where others change it meanwhile, that may never have been true: see `RealFiles`.
+    If another process changes it meanwhile, the result may never have been true: see `RealFiles`.
     """
     for _ in range(_ATTEMPTS):
         try:
             return os.path.realpath(path)
-        except OSError:  # a link that was there is something else by now
+        except OSError:  # a link on the way has been replaced
             continue
     return os.path.normpath(path)
 
@@ -286,18 +286,18 @@ def is_dir(path: str) -> bool:
 
 
 def exists(path: str) -> bool:
-    """Whether the path is there, if only as a dangling symbolic link; False for an impossible path."""
+    """Whether the path exists, if only as a dangling symbolic link; False for an impossible path."""
     return os.path.lexists(path)
 
 
 def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, Entry]] | None:
-    """Names in a directory (of `most` of them), sorted, with what each is; None where it cannot be listed.
+    """Names in a directory (at most `most`), sorted, with the kind of each; None if it cannot be listed.
 
-    The directory is given by its path or by a descriptor.
+    `path` may be a descriptor.
     """
     try:
-        with os.scandir(path) as found:
-            return sorted((each.name, _entry(each)) for each in islice(found, most))
+        with os.scandir(path) as entries:
+            return sorted((entry.name, _kind(entry)) for entry in islice(entries, most))
     except (OSError, ValueError):
         return None
 
@@ -305,23 +305,23 @@ def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, 
 def which(command: str, *, search: str | None = None) -> str | None:
     """Absolute path of a command found on `search` (default: PATH), or None.
 
-    A relative path is not found: what it means would depend on the process's working directory.
+    None for a relative path: it would depend on the process's working directory.
     """
     import shutil  # not at import: it brings the archive modules along
 
     try:
-        found = shutil.which(command, path=search)
+        path = shutil.which(command, path=search)
     except (OSError, ValueError):
         return None
-    return found if found and os.path.isabs(found) else None
+    return path if path and os.path.isabs(path) else None
 
 
-def _entry(found: os.DirEntry[str]) -> Entry:
+def _kind(entry: os.DirEntry[str]) -> Entry:
     try:
-        if found.is_symlink():
+        if entry.is_symlink():
             return "link"
-        return "file" if found.is_file() else "directory" if found.is_dir() else "other"
-    except OSError:  # it is gone by now
+        return "file" if entry.is_file() else "directory" if entry.is_dir() else "other"
+    except OSError:  # it has been removed
         return "other"
 
 
@@ -340,7 +340,7 @@ def _read_text(
         return read
     if real is not None:
         read = replace(read, real=real)
-    if previous is not None and _same(previous, read):  # but it may have come to rest by now
+    if previous is not None and _same(previous, read):  # but it may be at rest by now
         return previous if previous.stamp == read.stamp else replace(previous, stamp=read.stamp)
     return read
 
@@ -349,7 +349,7 @@ def _read(
     path: str, real: str | None, limit: int, previous: FileRead | None, open_file: Callable[[], int]
 ) -> FileRead:
     before = os.stat(path)
-    # the last number says whether the other five can be relied on; what lay elsewhere is not what is meant
+    # the last number says whether the other five are reliable; a file at another real path does not count
     if (
         previous is not None
         and previous.stamp
@@ -357,17 +357,17 @@ def _read(
         and real in (None, previous.real)
     ):
         return previous
-    found = _contents(path, before, limit, open_file)
-    if isinstance(found, FileRead):
-        return found
-    data, opened, stamp = found
+    contents = _contents(path, before, limit, open_file)
+    if isinstance(contents, FileRead):
+        return contents
+    data, opened, stamp = contents
     return replace(decode(path, data), stamp=stamp, owner=(opened.st_uid, opened.st_mode))
 
 
 def _contents(
     path: str, before: os.stat_result, limit: int, open_file: Callable[[], int]
 ) -> FileRead | tuple[bytes, os.stat_result, tuple[int, ...]]:
-    """The bytes of a regular file, its state when it was opened, and its stamp; or why there are none."""
+    """The bytes of a regular file, its state when it was opened, and its stamp; or the reason for none."""
     if not stat.S_ISREG(before.st_mode):  # a device is not even opened
         return _not_a_file(path, before.st_mode)
     descriptor = open_file()
@@ -387,7 +387,7 @@ def _contents(
 
 
 def _open_compared(real: str, flags: int) -> int:
-    """As `RealFiles` opens a file where directories cannot be opened from one another."""
+    """Open a resolved path where directories cannot be opened from one another."""
     descriptor = os.open(real, flags)
     try:
         if (
@@ -403,7 +403,7 @@ def _open_compared(real: str, flags: int) -> int:
 
 
 def _close(descriptor: int) -> None:
-    """Close what was only read: nothing can be lost."""
+    """Close what was only read: an error loses nothing."""
     try:
         os.close(descriptor)
     except OSError:
@@ -425,7 +425,7 @@ def _identity(info: os.stat_result) -> tuple[int, ...]:
 
 
 def _same(previous: FileRead, read: FileRead) -> bool:
-    """Whether nothing but the stamp's last number differs."""
+    """Whether only the stamp's last number differs."""
     return previous == replace(read, stamp=previous.stamp) and (
         (previous.stamp or ())[:-1] == (read.stamp or ())[:-1]
     )
@@ -443,7 +443,7 @@ def _refused(path: str, error: OSError) -> FileRead:
 def _moved(path: str) -> FileRead:
     try:
         os.stat(path)
-    except OSError as error:  # it is gone, or a loop of links, by now
+    except OSError as error:  # it has been removed, or is a loop of links now
         return _refused(path, error)
     message = (
         "Cannot read the file: its path was changed while it was read. Wait until the program that changes "
@@ -479,7 +479,7 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
     end = re.search(r"\r\n?", text)
     if end:
         name = "CRLF" if end.group() == "\r\n" else "CR"
-        message = f"Lines end with {name}, which the prompt is given as LF. Save with LF to see the same."
+        message = f"Lines end with {name}, which become LF in the prompt. Save with LF to see the same."
         problems.append(
             _problem(path, "layer.line-endings", message, span=Span(*end.span()), severity=Severity.HINT)
         )

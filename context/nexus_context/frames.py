@@ -1,4 +1,4 @@
-"""Problems as text for people: the frame of an error with its lines, and the exception that carries them."""
+"""Problems as text for people: an error in a frame of its lines, and the exception with all frames."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,11 @@ from nexus_context.lines import LineIndex
 from nexus_context.redact import redact
 
 MAX_FRAMES = 20
-MAX_COLUMNS = 160  # of one shown line; minified files have lines of a megabyte
+MAX_COLUMNS = 160  # of one printed line; minified files have lines of a megabyte
 
-_lines_of = functools.lru_cache(maxsize=2)(LineIndex)  # the problems of a file come one after another
+_lines_of = functools.lru_cache(maxsize=2)(
+    LineIndex
+)  # the problems of a file are formatted one after another
 
 _TITLES = {
     "json": ("Invalid JSON in", "Fix the JSON syntax error and try again."),
@@ -20,7 +22,7 @@ _TITLES = {
     "internal": ("Nexus failed on", ""),
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
-_REMARK = ("About", "")  # what is not a fault needs no remedy
+_REMARK = ("About", "")  # a remark needs no remedy
 
 
 class ConfigError(NexusError):
@@ -65,16 +67,16 @@ def _excerpt(lines: CoveredText, index: LineIndex, line: int, column: int) -> li
     numbers = range(max(line - 1, 0), min(line + 2, index.count))
     width = len(str(numbers[-1] + 1))
     start = max(0, column - MAX_COLUMNS // 2) if column > MAX_COLUMNS - 20 else 0
-    shown = []
+    rows = []
     for number in numbers:
         if number > line and not index.line(number):
             continue
         full = _harmless(lines.line(number, min(start, column), start + MAX_COLUMNS + 1))
-        shown.append(f"  {number + 1:>{width}} | {_clip(full, start)}".rstrip())
+        rows.append(f"  {number + 1:>{width}} | {_clip(full, start)}".rstrip())
         if number == line:
             before = full[start:column]
-            shown.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(before)}^")
-    return shown
+            rows.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(before)}^")
+    return rows
 
 
 def _clip(line: str, start: int) -> str:
@@ -83,7 +85,7 @@ def _clip(line: str, start: int) -> str:
 
 
 def _harmless(text: str) -> str:
-    """The text with control and bidirectional characters replaced one by one, so that columns stay."""
+    """The text with control and bidirectional characters replaced one by one: columns stay the same."""
     if text.isprintable():
         return text
     return "".join(
@@ -92,7 +94,7 @@ def _harmless(text: str) -> str:
 
 
 def _blank(before: str) -> str:
-    """As much blank as the text before the mark takes on a terminal; tabs stay tabs."""
+    """As many spaces as the text before the mark is wide on a terminal; tabs stay tabs."""
     if before.isascii():
         return "".join("\t" if char == "\t" else " " for char in before)
     # unicodedata is only needed for a line that is not ASCII

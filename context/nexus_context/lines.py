@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 
 FEW_POSITIONS = 20
-"""Positions that are looked up in the text itself; after them a table of all lines pays."""
+"""Look-ups in the text itself, after which a table of all lines pays."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -13,8 +13,8 @@ class LineIndex:
     """Where the lines of one text start.
 
     Lines and columns count from 0, columns in code points. U+2028, U+0085 and form feeds are ordinary
-    characters, unlike in `str.splitlines`. The first positions are found by looking around in the text,
-    which is quicker than a table of all lines for the few problems that most texts have.
+    characters, unlike in `str.splitlines`. The first positions are searched in the text itself, which is
+    faster than a table of all lines for the few problems that most texts have.
     """
 
     __slots__ = ("_few", "_plain", "_table", "text")
@@ -53,7 +53,7 @@ class LineIndex:
         return line, min(offset, self._end(line)) - starts[line]
 
     def before(self, offset: int, column: int) -> str:
-        """The text of an offset's line up to the offset, whose column `position` has told."""
+        """The text of an offset's line up to the offset; `column` is the one that `position` returned."""
         offset = min(max(offset, 0), len(self.text))
         if self.text[offset - 1 : offset + 1] == "\r\n":
             offset -= 1

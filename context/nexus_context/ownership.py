@@ -1,4 +1,4 @@
-"""Whether a file may be believed and a directory be entered: whose it is, who may write to it, what it is."""
+"""Whether a file or directory can be trusted: by its owner, by who may write to it, and by its kind."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from nexus_context.files import KINDS, FileRead, is_dir, is_link
 
 
 class DirectoryFault(msgspec.Struct, frozen=True):
-    """What keeps a directory from being entered: `reason` continues `it …`, `advice` is a sentence."""
+    """Why a directory cannot be entered: `reason` continues `it …`, `advice` is a sentence."""
 
     code: str
     reason: str
@@ -20,8 +20,8 @@ class DirectoryFault(msgspec.Struct, frozen=True):
 def trusted_directory(path: str) -> str | None:
     """Reason why a directory must not be entered, or None.
 
-    Trusted is what belongs to this process's user or to root, and is not writable for everyone unless
-    sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),
+    A trusted directory belongs to this process's user or to root, and is not writable for everyone unless
+    it is sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),
     every existing directory is trusted.
     """
     reason = _distrust(path, sticky_helps=True)
@@ -31,12 +31,12 @@ def trusted_directory(path: str) -> str | None:
 
 
 def directory_fault(path: str) -> DirectoryFault | None:
-    """What keeps what is at a path from being entered as a directory, or None; whose it is does not count."""
+    """Why what is at a path cannot be entered as a directory, or None; its owner does not count."""
     try:
         info = os.stat(path)
         searchable = os.access(path, os.X_OK)
     except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and not is_link(path):  # there is nothing any more
+        if isinstance(error, FileNotFoundError) and not is_link(path):  # it has been removed
             return None
         reason, advice = _NO_DIRECTORY.get(getattr(error, "errno", None) or 0, _UNKNOWN_FAULT)
         return DirectoryFault("layer.unreadable", reason, advice)
@@ -60,15 +60,15 @@ _UNKNOWN_FAULT = ("cannot be examined", "Check the disk, or replace it by a dire
 
 
 def trusted_file(path: str) -> str | None:
-    """Reason why a file must not be believed, or None: for files in a shared directory such as /tmp."""
+    """Reason why a file cannot be trusted, or None: for files in a shared directory such as /tmp."""
     return _distrust(path, sticky_helps=False)
 
 
 def trusted_read(read: FileRead) -> str | None:
-    """Reason why the file that was read must not be believed, or None; as `trusted_file`.
+    """Reason why the file that was read cannot be trusted, or None; as `trusted_file`.
 
-    It is about the file that was opened, whatever stands at its path now. Unsaved text of a file that does
-    not exist is the user's own.
+    This is about the opened file, whatever is at its path now. Unsaved text of a file that does not exist is
+    the user's.
     """
     if read.owner is None:
         reason = trusted_file(read.path)
@@ -86,7 +86,7 @@ def trusted_read(read: FileRead) -> str | None:
 
 
 def foreign(path: str) -> str | None:
-    """Reason why what is at a path is another user's, or None; of a symbolic link, the link itself."""
+    """Reason why a path belongs to another user, or None; of a symbolic link, the link itself counts."""
     try:
         info = os.lstat(path)
     except (OSError, ValueError):
@@ -95,7 +95,7 @@ def foreign(path: str) -> str | None:
 
 
 def shared_directory(path: str) -> bool:
-    """Whether everyone may put files into a directory, and only their owners may remove them (/tmp)."""
+    """Whether everyone may put files into a directory that only their owners may remove (/tmp)."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ def shared_directory(path: str) -> bool:
 
 
 def owned_alike(path: str, other: str) -> bool:
-    """Whether two directories have one owner, and not everyone may write to the first."""
+    """Whether two directories have the same owner, and the first is not writable for everyone."""
     try:
         one, two = os.stat(path), os.stat(other)
     except (OSError, ValueError):

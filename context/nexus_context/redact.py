@@ -1,16 +1,16 @@
-"""Find literal secrets in configuration texts, and cover them wherever such a text is shown.
+"""Find literal secrets in configuration texts, and cover them wherever such a text is printed.
 
 A literal counts as a secret when
 
 1. it has the shape of a known token (GitHub, GitLab, OpenAI, Anthropic, Slack, AWS, Google, JWT, PEM keys);
 2. it follows `Bearer` or `Basic`;
-3. it is a URL's password, or the value of a query parameter whose name says secret;
-4. its name says secret (TOKEN, KEY, SECRET, PASSWORD) and it is long, without spaces, and looks random.
+3. it is a URL's password, or the value of a query parameter with a secret name;
+4. its name is secret (TOKEN, KEY, SECRET, PASSWORD) and it is long, without spaces, and looks random.
 
-References such as `${TOKEN}` and placeholders such as `<your key>` are no secrets.
+References such as `${TOKEN}` and placeholders such as `<your key>` are not secrets.
 
-Whatever it looks like, a value is secret by its *place*: `is_secret_place` says of a path of keys whether
-what stands there may be a secret. Nothing of such a value is shown to people.
+Whatever it looks like, a value may also be secret by its *place*: `is_secret_place` decides this for a path
+of keys. No part of such a value is printed.
 """
 
 import math
@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# one of these is in every match of `_TOKEN`; to look for them takes a fraction of the time
+# one of these is in every match of `_TOKEN`; searching them takes a fraction of the time
 _TOKEN_MARKS = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "xox", "AKIA", "ASIA", "AIza"),
     *("hf_", "npm_", "pypi-", "eyJ", "-----BEGIN"),
@@ -70,7 +70,7 @@ _USER = re.compile(r"(?s)(?:(?<=://)|\A(?!.*://)).*(?=@)")
 _AFTER_PATH = re.compile(r"(?s)(?<=[?#]).+")
 _COVER = "********"
 
-# what a line of prose says of itself: `token: …`, `export PGPASSWORD=…`, `--token …`, an address, a default
+# secrets that a line of prose marks as such: `token: …`, `export PGPASSWORD=…`, `--token …`, a default
 _OPTION = re.compile(r"(?<!\S)['\"`]?--?([A-Za-z][\w-]{0,60})['\"`]?[ \t]+(?!-)(\"[^\"]*\"?|'[^']*'?|\S+)")
 _ASSIGNED = re.compile(
     r"([A-Za-z][\w.-]{0,60})['\"`*]{0,3}[ \t]{0,9}(?:[?:+]?=>?|[:|])['\"`*]{0,3}[ \t]{0,9}(\S.*)"
@@ -87,14 +87,14 @@ _MIXED = re.compile(
 )
 
 _LONG = 16
-_MOST = 65_536  # characters of a value that are looked at
+_MOST = 65_536  # characters of a value that are searched
 _RANDOM_BITS = (
     3.2  # Shannon entropy per character; words and paths stay below 3.2 at these lengths or have no digit
 )
 
 
 def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
-    """Where a value holds literal secrets, as ranges of the value; `name` is the key it stands under."""
+    """The ranges of a value that are literal secrets; `name` is its key."""
     spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value[:_MOST])]
     if not spans and _SECRET_NAME.search(name) and _looks_random(value):
         spans = [Span(0, len(value))]
@@ -102,12 +102,12 @@ def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
 
 
 def secrets_in_text(text: str) -> tuple[Span, ...]:
-    """Where a text of any length holds literal secrets, by their own shape (rules 1 to 3)."""
+    """The ranges of a text of any length that are literal secrets by their shape (rules 1 to 3)."""
     return tuple(_apart([Span(*match.span(match.lastindex or 0)) for match in _matches(text)]))
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
-    """A JSON value with every literal secret covered by `*`; `name` is the key it stands under."""
+    """A JSON value with every literal secret covered by `*`; `name` is its key."""
     if isinstance(value, dict):
         return {key: without_secrets(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -120,7 +120,7 @@ def without_secrets(value: Any, name: str = "") -> Any:
 
 
 def says_secret(name: str) -> bool:
-    """Whether a name says that what stands under it is secret: `PGPASSWORD`, `accessToken`, `Cookie`."""
+    """Whether a name says that its value is secret: `PGPASSWORD`, `accessToken`, `Cookie`."""
     return _SAYS_SECRET.search(_WORDS_END.sub("_", name)) is not None
 
 
@@ -132,7 +132,7 @@ def is_secret_place(pointer: Sequence[str | int]) -> bool:
 
 
 def _stands_for_server(pointer: Sequence[str | int]) -> bool:
-    """Whether a value is where a server or all of them belong: it may be a command line."""
+    """Whether a value stands in place of a server or of all servers: it may be a command line."""
     for index, step in enumerate(pointer):
         if isinstance(step, str) and _bare(step) in _SERVERS:
             return not any(isinstance(member, str) for member in pointer[index + 2 : index + 3])
@@ -143,16 +143,16 @@ def _bare(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
-    """A value of config.json for people to see: no header of the provider, nothing of an address but its host
-    and path, no value whose name says secret, no literal secret.
+def printable_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
+    """A value of config.json as it may be printed, with secrets covered.
 
-    `pointer` is where the value stands in config.json, () for the whole of it.
+    Covered are the provider's headers, all of an address but its host and path, values with a secret name,
+    and literal secrets. `pointer` is the value's place in config.json, () for the whole file.
     """
     if isinstance(value, dict):
-        return {key: shown_setting(item, (*pointer, key)) for key, item in value.items()}
+        return {key: printable_setting(item, (*pointer, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [shown_setting(item, (*pointer, index)) for index, item in enumerate(value)]
+        return [printable_setting(item, (*pointer, index)) for index, item in enumerate(value)]
     place = tuple(pointer)
     if place[: len(_HEADERS)] == _HEADERS and value is not None:
         return _COVER
@@ -165,16 +165,16 @@ def shown_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
 
 
 def redact(text: str) -> str:
-    """The text with every secret, and every JSON value whose name says secret, covered by as many `*`."""
+    """The text with every secret, and every JSON value with a secret name, covered by as many `*`."""
     matches = [*_matches(text), *_MEMBER.finditer(text)]
     return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in matches])
 
 
 def redact_prose(line: str) -> str:
-    """A line of prose or of a script, covered as `redact` does it, and by what the line itself calls secret.
+    """A line of prose or of a script, covered as by `redact`, and what the line itself marks as secret.
 
-    It covers what follows a name that says secret, all of an address but its host and path, the default of a
-    reference, and long keys.
+    That is what follows a secret name, all of an address but its host and path, the default of a reference,
+    and long keys.
     """
     spans = [Span(*match.span(1)) for match in _DEFAULT.finditer(line)]
     spans += [Span(*match.span(2)) for match in _OPTION.finditer(line) if says_secret(match[1])]
@@ -192,7 +192,7 @@ def redact_prose(line: str) -> str:
 
 
 def _covered(text: str, spans: list[Span]) -> str:
-    """The text with spans covered by as many `*`; a reference is no secret."""
+    """The text with spans covered by as many `*`; a reference is not a secret."""
     parts, end = [], 0
     for span in _apart(spans):
         covered = text[span.start : span.end]
@@ -206,7 +206,7 @@ def _matches(text: str) -> list[re.Match[str]]:
 
 
 def _candidates(text: str) -> Iterator[re.Match[str]]:
-    """What the four patterns match. A pattern walks a long text only where something of it is there."""
+    """What the four patterns match. A pattern searches a long text only if the text has a mark of it."""
     if any(mark in text for mark in _TOKEN_MARKS):
         yield from _TOKEN.finditer(text)
     lowered = text.lower()
@@ -217,7 +217,7 @@ def _candidates(text: str) -> Iterator[re.Match[str]]:
 
 
 def _passwords(text: str) -> Iterator[re.Match[str]]:
-    """Passwords of addresses: most addresses have none, and are given up at once."""
+    """Passwords of addresses; most addresses have none and are skipped at once."""
     end = 0  # of the last match
     place = text.find("://")
     while place >= 0:

@@ -1,8 +1,8 @@
-"""Make characters visible that could steer a terminal: control characters and those that turn text around.
+"""Make characters visible that could steer a terminal: control and bidirectional characters.
 
 A C0 control character becomes its picture (`␛`), DEL becomes `␡`, all others become `�`. Each is replaced by
-one character, so that columns stay. Tabs and line ends are kept, a carriage return only in a line end.
-Characters that only join or separate letters (U+200D in an emoji) are text, and are kept.
+one character, so that columns stay the same. Tabs and line ends stay, a carriage return only in a line end.
+Characters that only join or separate letters (U+200D in an emoji) are text, and stay.
 """
 
 import re
@@ -22,17 +22,17 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """As `visible`, with line ends made visible: a file's name cannot begin a line of its own."""
+    """As `visible`, with line ends made visible: a file name cannot start a new line."""
     return _STEERING_LINE.sub(_picture, text)
 
 
 def visible_json(text: str) -> str:
-    """JSON of the same value, with escapes for what could steer a terminal."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """JSON of the same value, in which what could steer a terminal is escaped."""
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _picture(found: re.Match[str]) -> str:
-    char = found[0]
+def _picture(match: re.Match[str]) -> str:
+    char = match[0]
     if char < " ":
         return chr(_PICTURES + ord(char))
     return "\N{SYMBOL FOR DELETE}" if char == _DELETE else _UNKNOWN

@@ -89,7 +89,7 @@ def test_long_loads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four threads that compute: one at a time goes on, all come to their end, and waiting is no work."""
     monkeypatch.setattr(deadline, "QUICK_S", 0.0)
     monkeypatch.setattr(deadline, "TURN_S", 0.0)
-    monkeypatch.setattr(deadline, "HELD_S", 60.0)  # a busy machine
+    monkeypatch.setattr(deadline, "LONGEST_TURN_S", 60.0)  # a busy machine
     turns, order, working = Turns(), list[int](), [0]
     began = threading.Barrier(4)
 

@@ -63,7 +63,7 @@ def test_decoding_utf8() -> None:
 
 
 def test_decoding_line_ends() -> None:
-    told = "which the prompt is given as LF. Save with LF to see the same."
+    told = "which become LF in the prompt. Save with LF to see the same."
     check(b"a\nb\r\nc", "loaded", "a\nb\r\nc", f"layer.line-endings@3-5 HINT: Lines end with CRLF, {told}")
     check(b"a\rb", "loaded", "a\rb", f"layer.line-endings@1-2 HINT: Lines end with CR, {told}")
 
@@ -104,7 +104,7 @@ def test_decoding_nul() -> None:
         b"ab\0c\0\0",
         "invalid",
         "ab\0c\0\0",
-        "layer.nul@2-3 ERROR: The file holds 3 NUL characters (U+0000): it is no text. Remove them.",
+        "layer.nul@2-3 ERROR: The file holds 3 NUL characters (U+0000): it is not text. Remove them.",
     )
 
 

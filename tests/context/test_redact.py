@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context import redact as module
-from nexus_context.redact import redact, secrets_in, secrets_in_text, shown_setting, without_secrets
+from nexus_context.redact import printable_setting, redact, secrets_in, secrets_in_text, without_secrets
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -68,7 +68,7 @@ def test_names(name: str, value: str, secret: bool) -> None:
 def test_settings_for_people_to_see(pointer: tuple[str, ...], value: Any, shown: Any) -> None:
     if shown is None:
         shown = {"provider": {"headers": {"X-Team": "********", "X-None": None}, "name": "openai"}}
-    assert shown_setting(value, pointer) == shown
+    assert printable_setting(value, pointer) == shown
 
 
 def test_a_text_of_any_length_is_searched() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from nexus_context import assembly
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
 from nexus_daemon.server import build
+from nexus_daemon.sessions import usage
 from nexus_daemon.state import Daemon
 from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
 from support.talk import HELLO, Talk, call, tell
@@ -28,15 +28,15 @@ def check(root: Path, story: Story) -> None:
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """Work on the usage of a session begins (first event) and waits at its start for the second event."""
     begun, go_on = threading.Event(), threading.Event()
-    measure = assembly.measure
+    measure = usage.measure_scope
 
-    def slow(*arguments: Any, **options: Any) -> Any:
+    def slow(scope: Any) -> Any:
         begun.set()
         assert go_on.wait(TIMEOUT_S)
-        return measure(*arguments, **options)
+        return measure(scope)
 
     with monkeypatch.context() as patch:
-        patch.setattr(assembly, "measure", slow)
+        patch.setattr(usage, "measure_scope", slow)
         yield begun, go_on
         go_on.set()
 
@@ -58,10 +58,10 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
             assert replies(talk, 2) == []
             go_on.set()
             assert len((await desk.reply(talk, 2))["result"]["messages"]) == 51
-        usage = await desk.ask(talk, 3, "nexus/context/usage")
+        cost = await desk.ask(talk, 3, "nexus/context/usage")
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
-        assert usage["total"] == again["usage"]["total"]
+        assert cost["total"] == again["usage"]["total"]
         manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
         assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
 

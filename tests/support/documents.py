@@ -8,7 +8,7 @@ from unittest import mock
 
 from nexus_context.config import fast_check
 from nexus_context.config.check import check_config
-from nexus_context.jsontext import JsonDocument, Pointer, document, reusable_spans
+from nexus_context.jsontext import JsonDocument, Pointer, document, runs
 
 
 def pointers(value: Any, path: Pointer = ()) -> Iterator[Pointer]:
@@ -42,11 +42,11 @@ def observed(found: JsonDocument) -> list[Any]:
 
 
 @contextmanager
-def pieces_of_any_size(short: int) -> Iterator[None]:
-    """Texts of a few characters are treated as long ones are."""
+def runs_of_any_size(short: int) -> Iterator[None]:
+    """Treat texts of a few characters like long ones."""
     with (
         mock.patch.object(document, "SHORT_TEXT", 0),
-        mock.patch.object(reusable_spans, "SHORT", short),
+        mock.patch.object(runs, "SHORT", short),
         mock.patch.object(fast_check, "MANY", 0),
     ):
         yield

@@ -9,7 +9,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument, parse
 from nexus_context.layers.text_reader import check_settings
 from nexus_context.snapshot import Snapshot
-from support.documents import observed, pieces_of_any_size
+from support.documents import observed, runs_of_any_size
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 from support.typing_forms import FOLDER, TREE, Form
@@ -24,7 +24,7 @@ def check_session(root: Path, seed: int, steps: int) -> int:
     form = form_of(seed)
     tree = write_fixture(TREE, root)
     texts = list(states(form, seed, steps))
-    sizes = pieces_of_any_size(seed % 40) if seed % 2 else contextlib.nullcontext()
+    sizes = runs_of_any_size(seed % 40) if seed % 2 else contextlib.nullcontext()
     with sizes:
         if form.is_json:
             check_documents(texts)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nexus_context.config import fixes, lints
-from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, refused
+from nexus_context.config.fast_check import ANYTHING, COMMENT_PREFIX, MANY, Notes, acceptor, pattern, rejected
 from nexus_context.errors import Edit, Fix, NexusError, Problem, Severity, Span
 from nexus_context.files import JSON_LIMIT, read_text
 from nexus_context.jsontext import JsonDocument, parse_pointer
@@ -61,25 +61,25 @@ _FORMS = {
         "is not a valid address: write http:// or https://, then a host, without spaces."
     ),
 }
-"""What is said of a text that a pattern of the schemas does not fit."""
+"""The message for a text that does not match a pattern of the schemas."""
 _LARGE = 10**15
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?\Z")
 
 
 class Finding(NamedTuple):
-    """What is wrong with the value at `pointer`; `detail` is the second half of the problem's code."""
+    """What is wrong with the value at `pointer`. `detail` is the second half of its code."""
 
     detail: str
     pointer: Pointer
     message: str
     meant: str | None = None
-    mended: tuple[Any] | None = None
+    fixed: tuple[Any] | None = None
 
 
 def check_config(document: JsonDocument) -> tuple[Problem, ...]:
     """Everything that is wrong with one config.json, in the order of the text. An empty file is valid.
 
-    Where the text has syntax errors the recovered rest is checked, and nothing is said twice about one place.
+    If the text has syntax errors the recovered rest is checked, and no place is reported twice.
     """
     if nothing_in(document):
         return ()
@@ -92,7 +92,7 @@ def check_config(document: JsonDocument) -> tuple[Problem, ...]:
 def check_value(pointer: str, value: Any) -> str | None:
     """What is wrong with a value for the setting at a JSON pointer, or None.
 
-    For values that do not come from a file, such as those of a request.
+    For values that are not in a file, such as those of a request.
     """
     path = parse_pointer(pointer)
     node = describe(path)
@@ -104,7 +104,7 @@ def check_value(pointer: str, value: Any) -> str | None:
 
 
 def describe(pointer: Pointer) -> Node | None:
-    """The schema of the setting at a pointer, None where config.json has none."""
+    """The schema of the setting at a pointer, None if there is no such setting."""
     node = _node(pointer)
     return None if node is None else dict(node)
 
@@ -116,8 +116,8 @@ def _node(pointer: Pointer) -> Node | None:
         node = node.get("items") or node.get("properties", {}).get(name) or node.get("additionalProperties")
         if not isinstance(node, dict):
             return None
-    known: Node = node
-    return known
+    setting: Node = node
+    return setting
 
 
 @functools.cache
@@ -185,15 +185,15 @@ def _walk_object(
 ) -> None:
     properties = node.get("properties", {})
     others = node.get("additionalProperties", ANYTHING)
-    # a map of names of the user's choice can be long: only what does not fit is looked at
-    members = value.items() if properties or others is False else refused(value, others, notes)
+    # a map with names of the user's choice can be long: only values that do not fit are walked
+    members = value.items() if properties or others is False else rejected(value, others, notes)
     for key, child in members:
         if len(findings) >= MOST_FINDINGS:
             return
-        known = properties.get(key)
-        if known is not None:
-            if not _few(child) or not acceptor(known)(child):
-                _walk(child, known, (*pointer, key), findings, notes)
+        child_node = properties.get(key)
+        if child_node is not None:
+            if not _few(child) or not acceptor(child_node)(child):
+                _walk(child, child_node, (*pointer, key), findings, notes)
         elif key.startswith(COMMENT_PREFIX):
             continue
         elif others is False:
@@ -215,12 +215,12 @@ def _walk_object(
 
 
 def _few(value: Any) -> bool:
-    """Whether a value is asked as a whole; of one with many members each is, as most were asked before."""
+    """Whether a value is tested as a whole; in a large one most members have been tested before."""
     return type(value) is not dict or len(value) < MANY
 
 
 def _walk_text(value: str, node: Node, pointer: Pointer, findings: list[Finding]) -> None:
-    # the text itself is never repeated: it may be a key pasted into the wrong place
+    # the text itself is never quoted: it may be a key pasted into the wrong place
     if len(value) < node.get("minLength", 0):
         findings.append(Finding("pattern", pointer, f"{_name(pointer)} must not be empty."))
     elif len(value) > node.get("maxLength", len(value)):
@@ -247,25 +247,25 @@ def _unknown_key(key: str, value: dict[str, Any], properties: Node, pointer: Poi
 
 def _wrong_type(value: Any, kind: str, expected: str | list[str], node: Node, pointer: Pointer) -> Finding:
     kinds = [expected] if isinstance(expected, str) else expected
-    wanted = fixes.listed([_WORDS[name] for name in kinds if name != "null"])
-    message = f"{_name(pointer)} must be {wanted}, not {_WORDS[kind]}."
+    choices = fixes.listed([_WORDS[name] for name in kinds if name != "null"])
+    message = f"{_name(pointer)} must be {choices}, not {_WORDS[kind]}."
     for name in kinds:
         converted = _converted(value, name)
         if converted is not None and _fits(converted[0], node):
-            return Finding("type", pointer, message, mended=converted)
+            return Finding("type", pointer, message, fixed=converted)
     return Finding("type", pointer, message)
 
 
 def _wrong_choice(value: Any, choices: list[Any], pointer: Pointer) -> Finding:
-    known = [choice for choice in choices if choice is not None]
-    suggestion = fixes.meant(str(value), known)
+    names = [choice for choice in choices if choice is not None]
+    suggestion = fixes.meant(str(value), names)
     hint = f" Did you mean {fixes.quoted(suggestion)}?" if suggestion else ""
-    message = f"{_name(pointer)} must be {fixes.listed(known)}.{hint}"
-    return Finding("enum", pointer, message, mended=(suggestion,) if suggestion else None)
+    message = f"{_name(pointer)} must be {fixes.listed(names)}.{hint}"
+    return Finding("enum", pointer, message, fixed=(suggestion,) if suggestion else None)
 
 
 def _converted(value: Any, kind: str) -> tuple[Any] | None:
-    """The value as another kind, in a tuple of one, where only one value can be meant."""
+    """The value as another kind, in a 1-tuple, if there is only one possible conversion."""
     if kind == "boolean" and isinstance(value, str) and value.lower() in {"true", "false"}:
         return (value.lower() == "true",)
     if kind in {"integer", "number"} and isinstance(value, str) and _NUMBER.match(value):
@@ -311,13 +311,13 @@ def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Sev
     fix: Fix | None = None
     if finding.detail == "required":
         span = Span(span.start, min(span.start + 1, span.end))
-    elif finding.mended is not None:
-        fix = _replacement(document, finding, finding.mended[0])
+    elif finding.fixed is not None:
+        fix = _replacement(document, finding, finding.fixed[0])
     return Problem(document.path, span, f"{family}.{finding.detail}", Severity.ERROR, finding.message, fix)
 
 
 def _replacement(document: JsonDocument, finding: Finding, value: Any) -> Fix:
-    """The fix that writes another value; a secret place's own value is in neither title nor edits."""
+    """The fix that writes another value; it never contains a value from a secret place."""
     if finding.detail != "type" or not is_secret_place(finding.pointer):
         return fixes.replace(document, finding.pointer, fixes.as_json(value))
     span = document.span(finding.pointer)
@@ -351,7 +351,7 @@ def _unknown_key_problem(
 
 
 def _sections_with(key: str) -> list[str]:
-    """The sections of config.json that have this key; moving it there is left to the user."""
+    """The sections of config.json that have this key; the user has to move it."""
     sections = load_schema(CONFIG_SCHEMA)["properties"]
     return [fixes.quoted(name) for name, node in sections.items() if key in node.get("properties", ())]
 
@@ -362,7 +362,7 @@ def nothing_in(document: JsonDocument) -> bool:
 
 
 def beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
-    """The problems without those at a syntax error, where the value was only guessed."""
+    """The problems without those at a syntax error, where the value is only a guess."""
     broken = sorted(
         problem.span
         for problem in document.problems

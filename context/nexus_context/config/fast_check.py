@@ -1,8 +1,8 @@
-"""Whether a value fits a schema node, yes or no, as fast as Python goes.
+"""Whether a value fits a schema node, yes or no, as fast as Python allows.
 
-The checker wants to know where each error is; of a thousand entries most have none. A node is turned into a
-chain of closures once, and only what they refuse is walked again to find out why. Of a container with many
-members, those that are the very objects that were accepted for the text before are not asked again.
+The checker reports where each error is, but of a thousand entries most have none. Each node is compiled once
+into a chain of closures, and only what they reject is walked again to find the reason. In a large container,
+members that are the same objects as in the text before, and were accepted then, are not tested again.
 """
 
 import functools
@@ -17,7 +17,7 @@ Node = dict[str, Any]
 Accept = Callable[[Any], bool]
 
 COMMENT_PREFIX = "_comment"
-MANY = 50  # members of which it pays to remember which were accepted
+MANY = 50  # members of a container from which on accepted ones are cached
 ANYTHING: Node = {}
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -32,9 +32,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 _Test = tuple[frozenset[type] | None, dict[type, Accept], Accept | None]
-"""The types that a value may have (None: any), what one of each must pass besides, and that of the only one.
+"""The types that a value may have (None: any), the test for each type, and that of the only type.
 
-Taken apart where it is used: most values then cost no call of ours.
+Unpacked where it is used, so that most values cost no Python call.
 """
 
 _tests: dict[int, tuple[Node, _Test]] = {}
@@ -58,37 +58,37 @@ def acceptor(node: Node) -> Accept:
 
 
 Notes = dict[Any, Any]
-"""What is remembered from one text of a document to the next: see `JsonDocument.notes`."""
+"""Accepted values by schema node, kept from one text of a document to the next: see `JsonDocument.notes`."""
 
 
-def refused(members: dict[str, Any], node: Node, notes: Notes) -> list[tuple[str, Any]]:
-    """The members whose values do not fit a node; whether they are comments is not looked at."""
+def rejected(members: dict[str, Any], node: Node, notes: Notes) -> list[tuple[str, Any]]:
+    """The members whose values do not fit a node; comments are not treated differently."""
     fits = acceptor(node)
     if len(members) < MANY:
         return [each for each in members.items() if not fits(each[1])]
-    # by identity, with the value beside it: while it is here, no other object can have its identity
+    # by identity, together with the value: no other object can have its identity meanwhile
     accepted: dict[int, Any] = notes.setdefault(id(node), {})
-    if len(accepted) > 2 * len(members) + MANY:  # what was typed over is in there, too
+    if len(accepted) > 2 * len(members) + MANY:  # it contains values that have been replaced, too
         accepted = notes[id(node)] = {}
-    known = map(accepted.__contains__, map(id, members.values()))
-    asked = list(compress(members.items(), map(not_, known)))
-    found = [each for each in asked if not fits(each[1])]
-    if len(found) < len(asked):
-        wrong = {name for name, _ in found}
-        accepted.update((id(value), value) for name, value in asked if name not in wrong)
-    return found
+    is_accepted = map(accepted.__contains__, map(id, members.values()))
+    tested = list(compress(members.items(), map(not_, is_accepted)))
+    wrong = [each for each in tested if not fits(each[1])]
+    if len(wrong) < len(tested):
+        names = {name for name, _ in wrong}
+        accepted.update((id(value), value) for name, value in tested if name not in names)
+    return wrong
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """A schema's pattern: `$` ends the text there; in Python it would allow a line end after it."""
+    """A schema's pattern, in which `$` is the end of the text; in Python a line end could follow."""
     return re.compile(re.sub(r"\$\Z", r"\\Z", text))
 
 
 def _test(node: Node) -> _Test:
-    known = _tests.get(id(node))
-    if known is None:
-        known = _tests[id(node)] = (node, _compiled(node))
-    return known[1]
+    entry = _tests.get(id(node))
+    if entry is None:
+        entry = _tests[id(node)] = (node, _compiled(node))
+    return entry[1]
 
 
 def _compiled(node: Node) -> _Test:
@@ -116,7 +116,7 @@ def _compiled(node: Node) -> _Test:
 
 
 def _object(node: Node) -> Accept:
-    known = {key: _test(child) for key, child in node.get("properties", {}).items()}
+    tests = {key: _test(child) for key, child in node.get("properties", {}).items()}
     others = node.get("additionalProperties", ANYTHING)
     other = None if others is False else _test(others)
     required = frozenset(node.get("required", ()))
@@ -124,7 +124,7 @@ def _object(node: Node) -> Accept:
 
     def accepts(value: dict[str, Any]) -> bool:
         for key, child in value.items():
-            test = known.get(key)
+            test = tests.get(key)
             if test is None:
                 if key.startswith(COMMENT_PREFIX):
                     continue

@@ -1,4 +1,4 @@
-"""Quick fixes of JSON files: rename, remove or replace a member, and what a misspelt word was meant to be."""
+"""Quick fixes of JSON files: rename, remove or replace a member; suggestions for misspelt words."""
 
 import functools
 import json
@@ -16,26 +16,26 @@ _PLAIN = re.compile(r"[\w.$@/* -]{1,80}")
 _BLANK = " \t\r\n"
 _SIMILAR = 0.7
 _LONGEST = 80  # characters of a word that are compared
-_MOST_COMPARED = 50  # choices, letter by letter; of more only those that begin alike
+_MOST_COMPARED = 50  # choices, letter by letter; of more choices only those with the same first letter
 
 
 def meant(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else spelt alike.
+    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else similar.
 
-    Spelt alike are texts most of whose characters stand in both in the same order. Takes a step for each
-    character of at most `_MOST_COMPARED` choices.
+    Two texts are similar if they share most characters in the same order. Takes a step for each character of
+    at most `_MOST_COMPARED` choices.
     """
     return _meant(word[:_LONGEST], tuple(choices))
 
 
 @functools.lru_cache(maxsize=64)
-def _meant(word: str, known: tuple[str, ...]) -> str | None:
-    # cached because most keystrokes are elsewhere, and the same words are misspelt as before
+def _meant(word: str, choices: tuple[str, ...]) -> str | None:
+    # cached: most keystrokes are elsewhere, and the misspelt words stay the same
     bare = _bare(word)
-    for choice in known:
+    for choice in choices:
         if _bare(choice) == bare:
             return choice
-    near = [choice for choice in known if _similarity(len(word), choice, len(word)) >= _SIMILAR]
+    near = [choice for choice in choices if _similarity(len(word), choice, len(word)) >= _SIMILAR]
     if len(near) > _MOST_COMPARED:
         near = [choice for choice in near if choice[:1].casefold() == word[:1].casefold()][:_MOST_COMPARED]
     places: dict[str, int] = {}
@@ -47,14 +47,14 @@ def _meant(word: str, known: tuple[str, ...]) -> str | None:
 
 
 def _similarity(length: int, choice: str, common: int) -> float:
-    """The share of two texts that both have, if so many characters are common; at most all of the shorter."""
+    """The similarity of two texts with so many common characters, at most all of the shorter one."""
     return 2 * min(common, len(choice)) / (length + len(choice) or 1)
 
 
 def _in_both(places: dict[str, int], text: str) -> int:
-    """How many characters stand in a text and in a word in the same order, at most.
+    """The length of the longest common subsequence of a text and a word.
 
-    `places` are the bits of each character in the word. All its places move at once (Crochemore and others,
+    `places` are the bits of each character in the word. All of them move at once (Crochemore and others,
     "A fast and practical bit-vector algorithm for the longest common subsequence problem", 2001).
     """
     every = functools.reduce(int.__or__, places.values(), 0)
@@ -82,9 +82,9 @@ def enclose(title: str, span: Span, opening: str, closing: str) -> Fix:
 
 
 def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
-    """Remove the member at `pointer` with the one comma that goes with it.
+    """Remove the member at `pointer` and its comma.
 
-    None where there is no plain member: the root, a list item, or text around it that is not JSON.
+    None if it is not a plain member: the root, a list item, or inside text that is not JSON.
     """
     key = document.key_span(pointer)
     if key is None:
@@ -94,17 +94,17 @@ def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a key of a broken text is one for sure; else it may have swallowed what stands before it."""
+    """Whether a key of a broken text is certainly a key; else it may contain the text before it."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def quoted(name: str) -> str:
-    """The name as JSON text, cut where it is very long."""
+    """The name as JSON text, cut if it is very long."""
     return as_json(name if len(name) <= 80 else name[:77] + "...")
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON text, readable where it can be: only lone surrogates are escaped."""
+    """A value as readable JSON text: only lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
 

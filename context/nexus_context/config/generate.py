@@ -1,4 +1,4 @@
-"""Write the files that come from the models: both JSON Schemas and docs/configuration.md."""
+"""Write the files generated from the models: both JSON Schemas and docs/configuration.md."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def generated_files() -> dict[Path, str]:
 
 
 def json_schema() -> Node:
-    """The JSON Schema of config.json: draft-07, nothing referred to, comments allowed in every object."""
+    """The JSON Schema of config.json: draft-07, without references, comments allowed in every object."""
     raw = Config.model_json_schema()
     schema = _plain(raw, raw.get("$defs", {}))
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Nexus settings"}
@@ -122,8 +122,10 @@ def _rows(node: Node, prefix: str) -> list[str]:
             rows += _rows(child, f"{prefix}{key}.")
             continue
         default = json.dumps(child["default"], ensure_ascii=False) if "default" in child else ""
-        shown = f"`{default}`" if default else "required" if key in node.get("required", ()) else "not set"
-        rows.append(f"| `{prefix}{key}` | {_kind(child)} | {shown} | {child['description']} |")
+        default_text = (
+            f"`{default}`" if default else "required" if key in node.get("required", ()) else "not set"
+        )
+        rows.append(f"| `{prefix}{key}` | {_kind(child)} | {default_text} | {child['description']} |")
         if "properties" in child.get("items", {}):
             rows += _rows(child["items"], f"{prefix}{key}[].")
     return rows

@@ -1,9 +1,9 @@
-"""Globs of paths such as `src/**/*.{ts,tsx}, docs/*`: what instruction files apply to, as VS Code has it.
+"""Globs of paths such as `src/**/*.{ts,tsx}, docs/*`, for `applyTo` of instruction files, as in VS Code.
 
-1. Commas separate patterns, but not within braces or sets. `{a,b}` is either; braces may be nested.
+1. Commas separate patterns, except within braces or sets. `{a,b}` matches either; braces may be nested.
 2. `*` is any text within a name, `?` one character, `[…]` one of a set; `**` alone between slashes is any
    number of directories. Upper and lower case are the same.
-3. A pattern may begin anywhere in a path, unless it begins with `/`.
+3. A pattern may match from any directory on, unless it begins with `/`.
 4. A name is compared with a component by an automaton (`patterns`), and a path with all steps of a pattern at
    once, so nothing is tried twice. MOST_PATTERNS, MOST_CHARACTERS and MOST_BRACES bound the work.
 """
@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from nexus_context.config.patterns import Patterns
 
 EVERYTHING = frozenset({"**", "**/*", "*"})
-"""Patterns that stand for all files, and for a turn that is about none."""
+"""Patterns that match all files, and a turn without files."""
 MOST_PATTERNS = 256
-"""Patterns of one list, after its braces are taken apart."""
+"""Patterns of one list, after its braces are expanded."""
 MOST_CHARACTERS = 16_384
-"""Of all these together."""
+"""Characters of all these together."""
 MOST_BRACES = 64
-"""Braces that are opened in one list."""
+"""Opening braces in one list."""
 
 _ANYWHERE = "**"
 
@@ -33,29 +33,29 @@ class Globs:
     """A comma-separated list of globs. Raises GlobsError for one that is too long."""
 
     def __init__(self, text: str) -> None:
-        written = [pattern for each in _split(text) if (pattern := each.strip())]
-        self.everything = not EVERYTHING.isdisjoint(written)
+        listed = [pattern for each in _split(text) if (pattern := each.strip())]
+        self.everything = not EVERYTHING.isdisjoint(listed)
         patterns: dict[str, None] = {}
         characters = 0
         if text.count("{") > MOST_BRACES:
             raise GlobsError(f"opens more than {MOST_BRACES} braces")
-        for pattern in written:
+        for pattern in listed:
             for single in _alternatives(pattern):
                 patterns[single] = None
                 characters += len(single)
                 if len(patterns) > MOST_PATTERNS or characters > MOST_CHARACTERS:
                     raise GlobsError(
                         f"has more than {MOST_PATTERNS} patterns or {MOST_CHARACTERS:,} characters with its "
-                        "braces taken apart"
+                        "braces expanded"
                     )
         self._steps = [_steps(pattern) for pattern in patterns]
 
     def matching(self, paths: Iterable[str]) -> str | None:
-        """The first of these absolute paths, with `/`, that a glob stands for."""
+        """The first of these absolute paths, with `/`, that a glob matches."""
         return next((path for path in paths if self.matches(path)), None)
 
     def matches(self, path: str) -> bool:
-        """Whether one of the globs stands for an absolute path, with `/`."""
+        """Whether one of the globs matches an absolute path, with `/`."""
         if self.everything:
             return True
         names = path.lower().strip("/").split("/")
@@ -63,7 +63,7 @@ class Globs:
 
 
 def _split(text: str, separator: str = ",") -> Iterator[str]:
-    """The parts of a text between separators that are in no braces and no set."""
+    """The parts of a text between separators outside braces and sets."""
     depth, start, in_set = 0, 0, False
     for at, character in enumerate(text):
         if character == "[":
@@ -81,7 +81,7 @@ def _split(text: str, separator: str = ",") -> Iterator[str]:
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """The patterns that one with braces stands for; a brace that nothing closes is a character."""
+    """Expand the braces of a pattern; a brace that is not closed is an ordinary character."""
     opening = pattern.find("{")
     closing = _closing(pattern, opening)
     if closing < 0:
@@ -102,7 +102,7 @@ def _closing(pattern: str, opening: int) -> int:
 
 
 _Step = Patterns | None
-"""What one name of a path must fit; None: `**`, any number of names."""
+"""What one name of a path must match; None: `**`, any number of names."""
 
 
 def _steps(pattern: str) -> tuple[_Step, ...]:
@@ -119,22 +119,22 @@ def _name(component: str) -> Patterns:
 
 
 def _fits(names: Sequence[str], steps: tuple[_Step, ...]) -> bool:
-    following = set(_after(steps, 0))
+    next_steps = set(_after(steps, 0))
     for name in names:
-        reached, following = following, set()
-        for at in reached:
+        current, next_steps = next_steps, set()
+        for at in current:
             step = steps[at] if at < len(steps) else _name("")
             if step is None:
-                following.update(_after(steps, at))
+                next_steps.update(_after(steps, at))
             elif step.matches(name):
-                following.update(_after(steps, at + 1))
-        if not following:
+                next_steps.update(_after(steps, at + 1))
+        if not next_steps:
             return False
-    return len(steps) in following
+    return len(steps) in next_steps
 
 
 def _after(steps: tuple[_Step, ...], at: int) -> Iterator[int]:
-    """The steps that may come next: one that is `**` may stand for nothing."""
+    """The steps that may come next: `**` may match nothing."""
     yield at
     while at < len(steps) and steps[at] is None:
         at += 1

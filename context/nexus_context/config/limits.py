@@ -1,8 +1,8 @@
-"""How long the lists of the settings may be, all layers together.
+"""The maximum lengths of lists in the settings, counted over all layers.
 
-1. Past its limit a list ends, and the first item past it is an error that says so. The file stays in force.
-2. What such a list would have read is not read, and what it would have allowed is not allowed.
-3. A list of what is refused would allow more if it ended. It stands for everything instead: `*`.
+1. Items past the limit do not count, and the first of them is reported as an error. The file stays in force.
+2. What those items would have read is not read, and what they would have allowed is not allowed.
+3. Cutting a list of refusals would allow more. Such a list refuses everything instead: `*`.
 4. An agent with a list past its limit may do nothing, and neither may an agent past MOST_AGENTS.
 """
 
@@ -17,7 +17,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.jsontext import JsonDocument, Pointer, parse_pointer, pointer_text
 
 MOST_PATTERNS = 1_000  # in one list
-MOST_PATHS = 100  # and file names, and sections of one's own: each is looked for, in each layer
+MOST_PATHS = 100  # and file names, and custom sections: each is searched in each layer
 MOST_AGENTS = 1_000
 
 ENDS: Mapping[str, int] = {
@@ -28,16 +28,16 @@ ENDS: Mapping[str, int] = {
     "/context/sections": MOST_PATHS,
     "/memory/knowledge/paths": MOST_PATHS,
 }
-"""The most items of the lists that say what is allowed or read."""
+"""Maximum items of the lists of what is allowed or read."""
 REFUSES: Mapping[str, int] = {
     "/permissions/deny": MOST_PATTERNS,
     "/tools/disabled": MOST_PATTERNS,
     "/skills/exclude": MOST_PATTERNS,
 }
-"""The most items of the lists that say what is refused."""
+"""Maximum items of the lists of what is refused."""
 EVERYTHING = "*"
 LAYER = "limit"
-"""What stands for the layer of a value that is in force because a list is too long."""
+"""The layer name of a value that is in force because a list is too long."""
 
 _AGENT_LISTS = (("tools",), ("permissions", "allow"), ("permissions", "deny"))
 _NOTHING = {"permissions": {"level": "worker", "allow": [], "deny": [EVERYTHING]}, "tools": []}
@@ -51,7 +51,7 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
-    """The settings within all limits, and what exceeded them; the same object where nothing did."""
+    """The settings within all limits, and the problems; the same object if nothing exceeds a limit."""
     ended = {place: most for place, most in ENDS.items() if _length(effective, place) > most}
     closed = {place: most for place, most in REFUSES.items() if _length(effective, place) > most}
     agents = _excessive_agents(effective)
@@ -80,7 +80,7 @@ def _length(effective: Effective, place: str) -> int:
 
 
 def _excessive_agents(effective: Effective) -> dict[str, tuple[str, ...] | None]:
-    """The agents that may do nothing, each with its list that is too long; None: there are too many."""
+    """The agents that may do nothing, each with its list that is too long; None: too many agents."""
     agents = effective.get("/agents")
     excessive: dict[str, tuple[str, ...] | None] = {}
     for number, (name, agent) in enumerate(agents.items() if isinstance(agents, dict) else ()):
@@ -107,7 +107,7 @@ def _too_long(agent: Any) -> tuple[str, ...] | None:
 
 def _past_agents(effective: Effective, agents: Mapping[str, tuple[str, ...] | None]) -> Iterator[Excess]:
     for name, steps in agents.items():
-        if steps is None:  # the first says it of all
+        if steps is None:  # the first one reports all
             message = (
                 f"There are more than {MOST_AGENTS:,} agents: this one and those after it may do nothing."
             )
@@ -129,7 +129,7 @@ def _name(place: str) -> str:
 
 
 def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
-    """The problem at a setting, or at the first thing that is set in it."""
+    """The problem at a setting, or at the first setting inside it."""
     chain = effective.provenance.get(place)
     if chain is None:
         inside = (one for at, one in effective.provenance.items() if at.startswith(f"{place}/"))
@@ -144,7 +144,7 @@ def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
 
 
 def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
-    """The settings with another value at a place; nothing that they share with others is changed."""
+    """A copy of the settings with another value at a place."""
     step, *steps = (str(step) for step in parse_pointer(place))
     rest = pointer_text(tuple(steps))
     return {**values, step: _with(values[step], rest, value) if steps else value}
@@ -153,7 +153,7 @@ def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
 def _provenance(
     effective: Effective, ended: Mapping[str, int], instead: Mapping[str, tuple[Any, Pointer]]
 ) -> dict[str, tuple[Provenance, ...]]:
-    """The chains of what is left, and of what is in force `instead`: its value and where it stands."""
+    """The chains of the remaining settings, and of those in force `instead`: value and pointer."""
     past = {f"{place}/{index}" for place in ended for index in range(ended[place], _length(effective, place))}
     chains = {
         place: chain
@@ -167,5 +167,5 @@ def _provenance(
 
 
 def _above(place: str) -> Iterator[str]:
-    """The places that a place is in, or is, of up to two steps."""
+    """A place and the places that contain it, of up to two steps."""
     return islice(accumulate(place.split("/"), "{}/{}".format), 1, 3)

@@ -1,4 +1,4 @@
-"""Settings that are valid one by one but do not go together, and secrets in a config.json."""
+"""Settings that are valid on their own but contradict each other, and secrets in a config.json."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ Pointer = tuple[str, ...]
 
 
 def advise(document: JsonDocument, schema: Node) -> list[Problem]:
-    """Warnings about one file whose root is an object; what the schema already refuses is left out."""
+    """Warnings about one file whose root is an object; what the schema rejects is left out."""
     return [
         *_budget(document, schema),
         *_compaction(document, schema),
@@ -32,15 +32,15 @@ def _budget(document: JsonDocument, schema: Node) -> list[Problem]:
     ]
     if not _is_number(limit) or None in reserved:
         return []
-    kept = sum(amount for amount in reserved if amount is not None)
-    if kept < limit:
+    total = sum(amount for amount in reserved if amount is not None)
+    if total < limit:
         return []
     pointer = next(
         path
         for key in ("reserve_tokens", "reserve_tool_tokens", "max_tokens")
         if _get(document, path := ("context", key)) is not None
     )
-    message = f"{kept} of {limit} tokens are reserved: nothing is left. Raise max_tokens or reserve less."
+    message = f"{total} of {limit} tokens are reserved: nothing is left. Raise max_tokens or reserve less."
     return [_warning(document, pointer, "config.budget", message)]
 
 
@@ -61,18 +61,18 @@ def _time_zone(document: JsonDocument) -> list[Problem]:
     name = _get(document, pointer)
     if not isinstance(name, str) or name in {"", "local", "UTC"}:
         return []
-    # the zone database is only looked at where a file names a zone
+    # the zone database is read only if a file names a zone
     import zoneinfo
 
     try:
         zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        known = zoneinfo.available_timezones()
+        zones = zoneinfo.available_timezones()
     else:
         return []
-    if not known:
+    if not zones:
         return []
-    meant = fixes.meant(name, sorted(known))
+    meant = fixes.meant(name, sorted(zones))
     hint = (
         f": did you mean {fixes.quoted(meant)}?"
         if meant
@@ -96,7 +96,7 @@ def _section_names(document: JsonDocument) -> list[Problem]:
         if other != index:
             spans = (document.span(("context", "sections", each, "name")) for each in (index, other))
             problems.append(_second_section(document, name, *spans))
-            if len(problems) == MOST_NAMES:  # where each one stands has to be looked for
+            if len(problems) == MOST_NAMES:  # locating each one takes time
                 break
     return problems
 
@@ -128,7 +128,7 @@ def _secrets(document: JsonDocument) -> list[Problem]:
         value = _get(document, pointer)
         if isinstance(value, str) and secrets_in(value, name):
             message = (
-                f"{fixes.quoted(pointer[-1])} holds what looks like a secret: put it into an environment "
+                f"{fixes.quoted(pointer[-1])} contains what looks like a secret: put it into an environment "
                 "variable and name that in provider.api_key_env."
             )
             problems.append(_warning(document, pointer, "config.secret", message))
@@ -143,7 +143,7 @@ def _get(document: JsonDocument, pointer: Pointer) -> Any:
 
 
 def _number(document: JsonDocument, schema: Node, pointer: Pointer) -> float | None:
-    """The value in this file, else its default; None when it is no number."""
+    """The value in this file, else its default; None if it is not a number."""
     value = _get(document, pointer)
     if value is None:
         value = schema["properties"][pointer[0]]["properties"][pointer[1]]["default"]

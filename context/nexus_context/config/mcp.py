@@ -1,11 +1,11 @@
-"""Read the MCP servers of one file, in any of its three forms, and say what is wrong with them.
+"""Read the MCP servers of one file, in any of its three forms, and report what is wrong with them.
 
-1. The form is `mcpServers` if that is not empty, else `servers`; a file with both gets a warning at the one
-   that is not read.
-2. `command` may be a text or a list; `args` follow it. A missing `type` is found from `command` or `url`.
-3. A server without one usable transport, or with a value of a wrong type, is reported and left out.
-4. Of two servers of one name in a file the first counts, and the second is an error.
-5. References such as `${VAR}` are checked and kept: they are resolved when the server is started.
+1. The form is `mcpServers` if that is not empty, else `servers`; in a file with both, the one that is not
+   read gets a warning.
+2. `command` may be a text or a list; `args` follow it. A missing `type` is derived from `command` or `url`.
+3. A server without exactly one usable transport, or with a value of a wrong type, is reported and left out.
+4. If two servers of a file have the same name, the first one counts, and the second is an error.
+5. References such as `${VAR}` are checked but not resolved: that happens when the server is started.
 """
 
 import functools
@@ -53,7 +53,7 @@ class McpServer(msgspec.Struct, frozen=True):
 
     `origin` is the layer's name, `project` for `.mcp.json` or `vscode`. `span` is the server's object and
     `name_span` its name in the file, quotes included. `command` is empty for servers with a `url`. `env` and
-    `headers` may hold secrets: show names only. `shadowed_by` is the origin of the server that is used.
+    `headers` may contain secrets: print names only. `shadowed_by` is the origin of the server that counts.
     """
 
     name: str
@@ -75,7 +75,7 @@ class McpServer(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A server's place in the file before it is read."""
+    """A server's place in the file, before the server is read."""
 
     name: str
     name_span: Span
@@ -90,17 +90,17 @@ def read_servers(
     folder: str,
     environ: Mapping[str, str],
     which: Callable[[str], str | None],
-    own: bool = True,
+    is_foreign: bool = False,
 ) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
     """The servers of one file in order, and everything wrong with them in the order of the text.
 
-    `folder` is the absolute directory that the file speaks for: relative paths start there. `environ` says
-    which variables are set, `which` finds a program by name or absolute path. `own` is false for files of
-    other tools, where an unknown key is a warning. An empty file has no servers.
+    `folder` is the absolute directory at which relative paths start. `environ` contains the variables that
+    are set; `which` finds a program by name or absolute path. `is_foreign`: the file belongs to another tool,
+    so that an unknown key is only a warning. An empty file has no servers.
     """
     if nothing_in(document):
         return (), ()
-    unknown = Severity.ERROR if own else Severity.WARNING
+    unknown = Severity.WARNING if is_foreign else Severity.ERROR
     problems = _root_problems(document, unknown)
     if not isinstance(document.value, dict):
         return (), tuple(problems)
@@ -118,26 +118,27 @@ def read_servers(
             Problem(document.path, span, code, Severity.WARNING, f"{message} count. Remove some.")
         )
         del entries[MOST_SERVERS:]
-    around = FileFacts(folder, environ, which, _inputs(document.value), form, own)
+    around = FileFacts(folder, environ, which, _inputs(document.value), form=form, is_foreign=is_foreign)
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
     servers = []
     for entry in entries:
         if len(problems) > MOST_PROBLEMS:
             break
-        found = conform(document, entry.pointer, node, family="mcp", unknown=unknown)
+        entry_problems = conform(document, entry.pointer, node, family="mcp", unknown=unknown)
         server = None
         if isinstance(entry.value, dict):
             server, more = _server(document, entry, origin, around)
-            found += more
-        problems += found
-        if server is not None and not any(p.code in {"mcp.type", "mcp.required"} for p in found):
+            entry_problems += more
+        problems += entry_problems
+        codes = {problem.code for problem in entry_problems}
+        if server is not None and codes.isdisjoint({"mcp.type", "mcp.required"}):
             servers.append(server)
     problems = beside_syntax(document, problems)
     return tuple(servers), tuple(sorted(problems, key=lambda problem: problem.span))
 
 
 def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
-    """Servers in layer order with the earlier ones of a name marked: the last one of a name wins."""
+    """Servers in layer order, with those marked that a later server of the same name replaces."""
     winners = {server.name: server for server in servers}
     return tuple(
         server
@@ -152,8 +153,8 @@ def shadow_hints(
 ) -> tuple[Problem, ...]:
     """A hint at each server that `shadow` marked, with the winner as the related place.
 
-    `is_as_read` says of a path whether the servers of the file are those of its present text. Those of a
-    stale file may be gone from it: nothing is said of them.
+    `is_as_read` tells whether the servers of a file are those of its current text. Those of a stale file may
+    have been removed from it: they get no hint.
     """
     winners = {server.name: server for server in servers if server.shadowed_by is None}
     hints = []
@@ -162,21 +163,21 @@ def shadow_hints(
         if server.shadowed_by is None or winner is None or not is_as_read(server.path):
             continue
         message = f"{fixes.quoted(server.name)} is not used: the server of {winner.origin} has the same name."
-        used = Related(winner.path, winner.name_span, "This one is used.")
-        related = (used,) if is_as_read(winner.path) else ()
+        place = Related(winner.path, winner.name_span, "This one is used.")
+        related = (place,) if is_as_read(winner.path) else ()
         hints.append(
             Problem(server.path, server.name_span, "mcp.shadowed", Severity.HINT, message, None, related)
         )
     return tuple(hints)
 
 
-def syntax_problems(document: JsonDocument, found: Sequence[Problem], *, jsonc: bool) -> tuple[Problem, ...]:
-    """The document's own problems that still count for an MCP file whose other problems are `found`.
+def syntax_problems(document: JsonDocument, others: Sequence[Problem], *, jsonc: bool) -> tuple[Problem, ...]:
+    """The syntax problems that count for an MCP file with these other problems.
 
-    Without the duplicate keys that `found` reports as servers of one name and, with `jsonc`, without comments
-    and trailing commas, which VS Code allows in its files.
+    Left out are duplicate keys that `others` reports as servers of one name and, with `jsonc`, comments and
+    trailing commas, which VS Code allows in its files.
     """
-    named = {problem.span for problem in found if problem.code == "mcp.duplicate-name"}
+    named = {problem.span for problem in others if problem.code == "mcp.duplicate-name"}
     return tuple(
         problem
         for problem in document.problems
@@ -229,7 +230,7 @@ def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
         remedy = "Move its servers there."
     else:
         remedy = "It is empty: remove it."
-        fix = None if value[unread] else fixes.remove(document, (unread,))  # comments in it are kept
+        fix = None if value[unread] else fixes.remove(document, (unread,))  # it contains comments
     span = document.key_span((unread,)) or document.span((unread,))
     message = f'"{unread}" is not read: the file has "{read}", too. {remedy}'
     key = document.key_span((read,)) or document.span((read,))
@@ -307,7 +308,7 @@ def _server(
     problems += check_server(document, entry.pointer, value, entry.name or "MCP", around)
     if not entry.name or any(problem.code in _UNUSABLE for problem in problems):
         return None, problems
-    command = value.get("command") or ()  # an empty text names no program
+    command = value.get("command") or ()  # an empty text is not a program
     server = McpServer(
         name=entry.name,
         origin=origin,
@@ -362,8 +363,8 @@ def _start(entry: _Entry) -> Span:
 
 def _inputs(value: Mapping[str, Any]) -> frozenset[str]:
     inputs = value.get("inputs")
-    found = (item.get("id") for item in inputs if isinstance(item, dict)) if isinstance(inputs, list) else ()
-    return frozenset(name for name in found if isinstance(name, str))
+    names = (item.get("id") for item in inputs if isinstance(item, dict)) if isinstance(inputs, list) else ()
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _texts(*parts: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is wrong with one MCP server of a file. No value of env or headers appears in a message."""
+"""Check one MCP server of a file. No value of env or headers appears in a message."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,18 +24,18 @@ _NAME_CHARACTER = re.compile(r"[^A-Za-z0-9]+")
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """What a file's servers are checked against; `folder` is absolute and the start of relative paths."""
+    """What a file's servers are checked against; relative paths start at `folder`, which is absolute."""
 
     folder: str
     environ: Mapping[str, str]
     which: Callable[[str], str | None]
     inputs: frozenset[str]
     form: str
-    own: bool
+    is_foreign: bool
 
 
-class Value(msgspec.Struct, frozen=True):
-    """One text of a server with its place; `name` is the variable, header or option it stands under."""
+class ServerText(msgspec.Struct, frozen=True):
+    """One text of a server with its place; `name` is its variable, header or option."""
 
     pointer: Pointer
     text: str
@@ -60,21 +60,21 @@ def check_server(
     return problems
 
 
-def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[Value]:
+def _values(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[ServerText]:
     for key in ("command", "url", "cwd"):
         if isinstance(entry.get(key), str):
-            yield Value((*pointer, key), entry[key], "")
+            yield ServerText((*pointer, key), entry[key], "")
     for key in ("command", "args"):
         option = ""
         for index, item in enumerate(entry[key]) if isinstance(entry.get(key), list) else ():
             if isinstance(item, str):
-                yield Value((*pointer, key, index), item, _assigned_name(item) or option)
+                yield ServerText((*pointer, key, index), item, _assigned_name(item) or option)
                 option = item if item.startswith("-") else ""
     for key in ("env", "headers"):
         values = entry.get(key)
         for name, item in values.items() if isinstance(values, dict) else ():
             if isinstance(item, str) and not name.startswith(COMMENT_PREFIX):
-                yield Value((*pointer, key, name), item, name)
+                yield ServerText((*pointer, key, name), item, name)
 
 
 def _url_problems(
@@ -82,7 +82,7 @@ def _url_problems(
 ) -> list[Problem]:
     if url.startswith("${") or entry.get("type") == "ws":
         return []
-    # a digit fits everywhere that a reference may stand: in a host, a port or a path
+    # a digit is valid wherever a reference may be: in a host, a port or a path
     parsed = _URL.match(without_references(url, "1"))
     if parsed is None or int(parsed[3] or 0) > 65535:
         if around.form == "vscode" and _LOCAL_URL.match(url):
@@ -107,7 +107,7 @@ def _host_is_reference(url: str) -> bool:
 
 
 def _assigned_name(text: str) -> str:
-    """The option or variable that an argument sets: `--token=…`, `TOKEN=…`; empty where it sets none."""
+    """The option or variable that an argument sets: `--token=…`, `TOKEN=…`; empty if it sets none."""
     assigned = _ASSIGNMENT.match(text)
     return assigned[1] if assigned else ""
 
@@ -120,20 +120,20 @@ def _command_problems(
         command, place = (command[0] if command else None), (*place, 0)
     if not isinstance(command, str) or not command or "${" in command:
         return []
-    if around.which(_found_from(command, entry.get("cwd"), around.folder)):
+    if around.which(_search_name(command, entry.get("cwd"), around.folder)):
         return []
     first = command.split(" ", 1)[0]
     if first != command and around.which(first):
         message = f'There is no program of this name, but there is "{first}": move its arguments to "args".'
     elif document.ok and _PROGRAM.fullmatch(command):  # of a broken list the first item may be an argument
         message = f'There is no program "{command}": install it, or give its full path.'
-    else:  # the text may hold arguments, and they may be secrets
+    else:  # the text may contain arguments, which may be secrets
         message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
     return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, _covered(message))]
 
 
-def _found_from(command: str, cwd: Any, folder: str) -> str:
-    """What to look for: a bare name as it is, a relative path from the server's working directory."""
+def _search_name(command: str, cwd: Any, folder: str) -> str:
+    """The program to search: a bare name as it is, a relative path from the server's working directory."""
     if "/" not in command or command.startswith("/"):
         return command
     start = folder
@@ -148,7 +148,7 @@ def _covered(message: str) -> str:
 
 
 def _reference_problems(
-    document: JsonDocument, value: Value, reference: Reference, around: FileFacts
+    document: JsonDocument, value: ServerText, reference: Reference, around: FileFacts
 ) -> Iterator[Problem]:
     span = _inner_span(document, value, reference.span)
     if reference.kind == "variable" and reference.default is None and reference.name not in around.environ:
@@ -160,7 +160,7 @@ def _reference_problems(
     elif reference.kind == "input" and reference.name not in around.inputs:
         message = f'There is no input "{reference.name}": add one with this "id" to "inputs".'
         yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message)
-    elif reference.kind == "bad" or (reference.kind == "foreign" and around.own):
+    elif reference.kind == "bad" or (reference.kind == "foreign" and not around.is_foreign):
         message = (
             "This reference is not understood: use ${VAR}, ${VAR:-default}, ${env:VAR}, "
             "${workspaceFolder} or ${input:id}."
@@ -169,7 +169,7 @@ def _reference_problems(
 
 
 def _secret_problems(
-    document: JsonDocument, value: Value, server: str, around: FileFacts
+    document: JsonDocument, value: ServerText, server: str, around: FileFacts
 ) -> Iterator[Problem]:
     prefix = len(value.name) + 1 if value.text.startswith(value.name + "=") else 0
     spans = [
@@ -191,8 +191,8 @@ def _secret_problems(
     yield _problem(document, value.pointer, "mcp.secret", Severity.WARNING, message, fix)
 
 
-def _variable_name(value: Value, server: str) -> str:
-    """The variable to move a secret to: the name it stands under, else one made of the server's name."""
+def _variable_name(value: ServerText, server: str) -> str:
+    """The variable to move a secret to: named after its key, else after the server."""
     key = value.pointer[-1]
     name = value.name if value.name and value.name.lower() != "authorization" else f"{server}_TOKEN"
     if key == "url" or not _NAME_CHARACTER.sub("", name):
@@ -201,13 +201,13 @@ def _variable_name(value: Value, server: str) -> str:
     return f"MCP_{plain}" if plain[0].isdigit() else plain
 
 
-def _is_plain(document: JsonDocument, value: Value) -> bool:
+def _is_plain(document: JsonDocument, value: ServerText) -> bool:
     span = document.span(value.pointer)
     return bool(document.text[span.start + 1 : span.end - 1] == value.text)
 
 
-def _inner_span(document: JsonDocument, value: Value, inner: Span) -> Span:
-    """A range of a value as a range of the file; the whole value where the text has escapes."""
+def _inner_span(document: JsonDocument, value: ServerText, inner: Span) -> Span:
+    """A range of a value as a range of the file; the whole value if the text has escapes."""
     span = document.span(value.pointer)
     if not _is_plain(document, value):
         return span

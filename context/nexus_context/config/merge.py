@@ -1,9 +1,10 @@
-"""Merge the settings of all layers, and keep where each value came from.
+"""Merge the settings of all layers, with the provenance of each value.
 
-1. Layers are folded from left to right; the fold is associative where a key has one kind of value throughout.
-2. Objects merge key by key; lists are joined, an item that is there already is dropped; else the later value
-   wins, also over a value of another kind.
-3. `_comment*` keys and the root's `$schema` are no settings.
+1. Layers are folded from left to right; the fold is associative if a key has the same kind of value
+   throughout.
+2. Objects merge key by key; lists are joined without duplicates; otherwise the later value wins, also over a
+   value of another kind.
+3. `_comment*` keys and the root's `$schema` are not settings.
 4. Values that `scope.restrict` dropped are skipped; their provenance stays, marked `ignored`.
 5. What no layer sets gets the schema's default. A list that is set replaces the default list.
 """
@@ -23,10 +24,10 @@ BUILT_IN = "built-in"
 
 
 class ConfigLayer(msgspec.Struct, frozen=True):
-    """One layer's config.json, checked already. `dropped` lists the values that count as absent.
+    """One layer's checked config.json. `dropped` lists the values that count as absent.
 
-    `depth` is what its `context.ancestor_depth` comes to: the opened folder's sets how far up ancestors are
-    read, one inside that folder or above it does not.
+    `depth` is the effect of its `context.ancestor_depth`: the opened folder's sets how far up ancestors are
+    read, that of a file inside that folder or above it does not.
     """
 
     name: str
@@ -36,7 +37,7 @@ class ConfigLayer(msgspec.Struct, frozen=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, eq=False):
-    """One layer's value for one setting.
+    """One layer's value for one setting, and whether it counts.
 
     `wins`: the value is, or is part of, the effective one. `ignored`: the layer may not set it (`scope.py`).
     `pointer` is the value's place in the layer's own file; a list item may be at another place when merged.
@@ -56,9 +57,9 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def span(self) -> Span:
-        """The range of the value in its file, in code points; found on the first question.
+        """The range of the value in its file, in code points; located on first use.
 
-        Empty for what stands in no file: what an agent was granted.
+        Empty for a value that is not in a file, such as what an agent was granted.
         """
         if self.document is not None:
             return self.document.span(self.pointer)
@@ -68,7 +69,7 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """The merged settings. Not to be changed: values are shared with the layers' documents.
+    """The merged settings. Do not change them: values are shared with the layers' documents.
 
     `provenance` has every set value by JSON pointer in layer order: single values, lists, items of lists. A
     list has several winners, one for each layer that adds to it.
@@ -99,24 +100,24 @@ class _Part(msgspec.Struct):
 
 
 def merge(layers: Sequence[ConfigLayer]) -> Effective:
-    """The effective settings of layers in order, the most important last. Values must have been checked."""
+    """The effective settings of layers in order, the most important last, whose values have been checked."""
     provenance: dict[str, list[Provenance]] = {}
     roots = [_Part(layer, (), _settings(layer.document.value)) for layer in layers]
     values = _merge_objects(roots, "", provenance)
     _fill_defaults(values, provenance)
     order = {layer.name: number for number, layer in enumerate(layers)}
     for chain in provenance.values():
-        if len(chain) > 1:  # what is not allowed or does not count was noted first
+        if len(chain) > 1:  # overridden and ignored values were recorded first
             chain.sort(key=lambda entry: order.get(entry.layer, -1))
     return Effective(values, {pointer: tuple(chain) for pointer, chain in provenance.items()})
 
 
 def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> Effective:
-    """The settings with some, by the JSON pointers of members of sections, as `layer` has them.
+    """The settings with these values of `layer`, by the JSON pointers of members of sections.
 
-    What has the same value already keeps its provenance; with nothing to replace it is the same object. What
-    other layers set there stays in the chain, and wins no more. So do the items of a list: one that `layer`
-    has, too, is told with that, every other under the list's own pointer.
+    A setting that has that value already keeps its provenance; if nothing is to be replaced, the result is
+    the same object. Values of other layers stay in the chain, but no longer win. So do items of a list: one
+    that `layer` has, too, joins the chain of that item, every other the chain of the list.
     """
     different = {pointer: value for pointer, value in settings.items() if effective.get(pointer) != value}
     if not different:
@@ -136,7 +137,7 @@ def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> E
 def _overruled(
     chain: Sequence[Provenance], inside: Iterable[Sequence[Provenance]], place: str, winner: Provenance
 ) -> dict[str, tuple[Provenance, ...]]:
-    """The chains of a value, and of its items, that wins over what was set there and inside of it."""
+    """The chains of a winning value and of its items, with what was set there before."""
     items = winner.value if isinstance(winner.value, list) else []
     chains: dict[str, list[Provenance]] = {place: [*chain]}
     places: dict[Any, str] = {}
@@ -145,14 +146,14 @@ def _overruled(
         places.setdefault(_identity(item), f"{place}/{index}")
     for entries in inside:
         chains[places.get(_identity(entries[0].value), place)] += entries
-    order = {entry.layer: number for number, entry in enumerate(chain)}  # a list stands before its items
+    order = {entry.layer: number for number, entry in enumerate(chain)}  # a list comes before its items
     chains[place].sort(key=lambda entry: order.get(entry.layer, -1))
     winners = [winner]
     for index, item in enumerate(items):
         winners.append(Provenance(winner.layer, None, (*winner.pointer, index), item, wins=True))
     return {
-        at: (*(_overridden(entry) for entry in entries), own)
-        for (at, entries), own in zip(chains.items(), winners, strict=True)
+        at: (*(_overridden(entry) for entry in entries), last)
+        for (at, entries), last in zip(chains.items(), winners, strict=True)
     }
 
 
@@ -171,8 +172,8 @@ def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         if isinstance(before, dict) and isinstance(value, dict):
             merged[key] = deep_merge(before, value)
         elif isinstance(before, list) and isinstance(value, list):
-            known = {_identity(item) for item in before}
-            merged[key] = [*before, *_new_items(value, known)]
+            identities = {_identity(item) for item in before}
+            merged[key] = [*before, *_new_items(value, identities)]
         else:
             merged[key] = value
     return merged
@@ -198,10 +199,10 @@ def _merge_objects(
     restricted = any(part.layer.dropped for part in parts)
     for key, chain in by_key.items():
         place = f"{prefix}/{_escaped(key)}"
-        kept = _without_dropped(chain, place, provenance) if restricted else chain
-        if kept:
-            value = _merge_values(kept, place, provenance)
-            if value is not None or kept[-1].value is None:
+        remaining = _without_dropped(chain, place, provenance) if restricted else chain
+        if remaining:
+            value = _merge_values(remaining, place, provenance)
+            if value is not None or remaining[-1].value is None:
                 merged[key] = value
     return merged
 
@@ -227,7 +228,7 @@ def _merge_values(parts: list[_Part], place: str, provenance: dict[str, list[Pro
 def _empty_object(
     parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]
 ) -> dict[str, Any] | None:
-    """An object without settings is a value of its own; None if all it had was dropped."""
+    """An object without settings is a value itself; None if all its settings were dropped."""
     empty = [part for part in parts if all(key.startswith(COMMENT_PREFIX) for key in part.value)]
     _record([_Part(part.layer, part.pointer, {}) for part in empty], place, provenance)
     return {} if empty else None
@@ -235,30 +236,30 @@ def _empty_object(
 
 def _merge_lists(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> list[Any]:
     merged: list[Any] = []
-    seen: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     for number, part in enumerate(parts):
         for index, item in enumerate(part.value):
             identity = _identity(item)
-            wins = identity not in seen or number == 0  # the first list stays as it is written
+            wins = identity not in positions or number == 0  # the first list stays as it is
             if wins:
                 merged.append(item)
                 position = len(merged) - 1
             else:
-                position = seen[identity]
-            seen.setdefault(identity, position)
+                position = positions[identity]
+            positions.setdefault(identity, position)
             entry = Provenance(part.layer.name, part.layer.document, (*part.pointer, index), item, wins)
             provenance.setdefault(f"{place}/{position}", []).append(entry)
     return merged
 
 
 def _without_dropped(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> list[_Part]:
-    kept = []
+    remaining = []
     for part in parts:
         if part.pointer in part.layer.dropped:
             _record_leaves(part, place, provenance, ignored=True)
         else:
-            kept.append(part)
-    return kept
+            remaining.append(part)
+    return remaining
 
 
 def _record(parts: Iterable[_Part], place: str, provenance: dict[str, list[Provenance]]) -> None:
@@ -267,14 +268,13 @@ def _record(parts: Iterable[_Part], place: str, provenance: dict[str, list[Prove
         for part in parts
     ]
     if entries:
-        known = provenance.get(place)
-        provenance[place] = [*known, *entries] if known else entries
+        provenance[place] = [*provenance.get(place, ()), *entries]
 
 
 def _record_leaves(
     part: _Part, place: str, provenance: dict[str, list[Provenance]], *, ignored: bool
 ) -> None:
-    """Note a value that does not count; of an object, everything in it."""
+    """Record a value that does not count; of an object, everything in it."""
     if isinstance(part.value, dict) and part.value:
         for key, value in part.value.items():
             if not key.startswith(COMMENT_PREFIX):
@@ -287,18 +287,18 @@ def _record_leaves(
     provenance.setdefault(place, []).append(entry)
 
 
-def _new_items(items: list[Any], known: set[Any]) -> list[Any]:
+def _new_items(items: list[Any], identities: set[Any]) -> list[Any]:
     new = []
     for item in items:
         identity = _identity(item)
-        if identity not in known:
-            known.add(identity)
+        if identity not in identities:
+            identities.add(identity)
             new.append(item)
     return new
 
 
 def _identity(item: Any) -> Any:
-    """What makes two JSON values the same: 1, 1.0 and true differ, the order of keys does not count."""
+    """Equal for equal JSON values: 1, 1.0 and true differ, the order of keys does not count."""
     if isinstance(item, str):
         return item
     if isinstance(item, dict):
@@ -339,7 +339,7 @@ def _fill(
             return
     if pointer[-1] in target:
         return
-    # a fresh copy, so that no caller can change the default of everyone
+    # a copy, so that no caller can change the shared default
     target[pointer[-1]] = default.copy() if isinstance(default, dict | list) else default
     provenance[place] = [entry, *provenance.get(place, [])]
     for index, item in enumerate(default) if isinstance(default, list) else ():
@@ -379,7 +379,7 @@ def _schema_document() -> JsonDocument:
 
 
 def _schema_pointer(pointer: Pointer) -> Pointer:
-    """The place of a default, or of an item of one, in the schema; an empty step stands for any name."""
+    """The pointer of a default, or of an item of it, in the schema; an empty step stands for any name."""
     steps: list[str | int] = []
     for step in pointer:
         if isinstance(step, str):

@@ -1,15 +1,15 @@
-"""Patterns of names such as `fs.read` or `network.*`: a list of them is compared as one, never in pairs.
+"""Patterns of names such as `fs.read` or `network.*`; a list of them is compared at once, never in pairs.
 
-1. A pattern is `fnmatch`'s: `*` is any text, `?` one character, `[…]` one of a set.
+1. Patterns are those of `fnmatch`: `*` is any text, `?` one character, `[…]` one of a set.
 2. Names without wildcards are looked up. All other patterns of a list are one automaton, whose states are the
    bits of one number: a state says how much of a pattern a text has matched so far. Each character moves all
    states at once (Baeza-Yates and Gonnet, "A new approach to text searching", 1992), so there is no
    backtracking, whatever the patterns are.
 3. A step is one character and one word of states: WORD characters of the patterns. A name takes as many steps
    as it has characters times the words of the list.
-4. Two lists take as many as one of them has characters times the words of the other. That is the one product
-   here, and it has a limit: what would take more than MOST_STEPS is answered as if nobody knew: "not covered"
-   and "may meet". So what exceeds the limit is never allowed more.
+4. Comparing two lists takes as many steps as one of them has characters times the words of the other. That is
+   the only product here, and it has a limit: past MOST_STEPS the answer is the conservative one, "not
+   covered" and "may meet". So exceeding the limit never allows more.
 """
 
 import functools
@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 NOTHING = ("[]",)
-"""A list of patterns that nothing is named by, where an empty list would stand for everything."""
+"""A list of patterns that matches no name, where an empty list would mean everything."""
 
 WORD = 64
 """Characters of patterns that one step compares."""
@@ -29,24 +29,24 @@ _WILD = re.compile(r"[*?[]")
 
 
 class Patterns:
-    """A list of patterns. `steps` counts what comparing other patterns with it has taken."""
+    """A list of patterns. `steps` counts the steps of comparing other patterns with it."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.steps = 0
         self._patterns = dict.fromkeys(patterns)
 
     def naming(self, name: str) -> str | None:
-        """One of the patterns that stands for a name; None if there is none."""
+        """One of the patterns that match a name; None if there is none."""
         if name in self._patterns and not _WILD.search(name):
             return name
         return next(self._wild.patterns(self._wild.run(name)), None) if self._wild.width else None
 
     def matches(self, name: str) -> bool:
-        """Whether one of the patterns stands for a name."""
+        """Whether one of the patterns matches a name."""
         return self.naming(name) is not None
 
     def fitting(self, names: Iterable[str]) -> set[str]:
-        """The patterns that stand for at least one of the names."""
+        """The patterns that match at least one of the names."""
         fitting, states = set[str](), 0
         for name in names:
             if name in self._patterns:
@@ -56,7 +56,7 @@ class Patterns:
         return {one for one in fitting if not _WILD.search(one)}.union(self._wild.patterns(states))
 
     def cover(self, pattern: str) -> bool:
-        """Whether one of them surely stands for all that `pattern` can mean."""
+        """Whether one of them certainly matches everything that `pattern` matches."""
         if pattern in self._patterns or "*" in self._patterns:
             return True
         if (
@@ -66,14 +66,14 @@ class Patterns:
             or not self._may_step(pattern, self._wild)
         ):
             return False
-        # a `*` in the narrow pattern has to meet a `*` in the wide one, which any character stands for
+        # a `*` in the narrow pattern has to meet a `*` in the wide one; NULs stand for it
         covering = self._wild.patterns(self._wild.run(pattern.replace("*", "\0\0")))
-        # what asks for one character could meet that `*`, which may stand for nothing or for others
+        # what matches one character could meet that `*`, which may match nothing or another character
         asks = "?[\0" if "*" in pattern else "["
         return any(not any(character in one for character in asks) for one in covering)
 
     def meet(self, pattern: str) -> bool:
-        """Whether some name can match a pattern and one of these; its own sets count as any one character."""
+        """Whether some name can match a pattern and one of these; a set in `pattern` counts as `?`."""
         if not _WILD.search(pattern):
             return self.matches(pattern)
         return not self._may_step(pattern, self._all) or self._all.meets(pattern)
@@ -98,7 +98,7 @@ class _Automaton:
     """The states of all patterns in a row.
 
     A pattern has one for its beginning and one after each of its characters and sets, from the lowest bit up;
-    above these is one bit that is never a state. A `*` is a state that stays.
+    the bit above these is never a state. A `*` is a state that stays.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -158,7 +158,7 @@ class _Automaton:
             states ^= lowest
 
     def _mask(self, character: str) -> int:
-        """The states after this character, and after all that stands for it."""
+        """The states after this character, and after all wildcards that match it."""
         mask = self._masks.get(character)
         if mask is None:
             accepting = [
@@ -176,7 +176,7 @@ class _Automaton:
 
 
 def servers_named(tool: str) -> list[str]:
-    """The patterns of MCP servers that a pattern of tools names: what stands before the tool's own name."""
+    """The patterns of MCP servers in a pattern of tools: the part before the tool's name."""
     if tool == "*":
         return ["*"]
     if tool.startswith("mcp__"):
@@ -186,12 +186,12 @@ def servers_named(tool: str) -> list[str]:
 
 
 def literally(name: str) -> str:
-    """The pattern that stands for just this name."""
+    """The pattern that matches only this name."""
     return _WILD.sub(lambda match: f"[{match[0]}]", name)
 
 
 def _items(pattern: str) -> Iterator[str]:
-    """A pattern's characters, wildcards and sets in order; a `[` that nothing closes is a character."""
+    """A pattern's characters, wildcards and sets in order; a `[` that is not closed is a character."""
     at, last = 0, pattern.rfind("]")
     while at < len(pattern):
         end = at + 1

@@ -3,7 +3,7 @@
 1. It counts where the settings leave the model to the editor (`provider.name`). Another provider runs the
    model that the settings name, whatever was picked.
 2. It replaces `provider.model`. Its window becomes `context.max_tokens`, unless the settings allow less.
-3. A choice without a model stands for the settings' own: nothing is replaced.
+3. A choice without a model means the model of the settings: nothing is replaced.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ from nexus_context.jsontext import parse_pointer
 EDITOR = "editor"
 """The provider whose model the user picks in the editor."""
 PICKED = "picked"
-"""The layer that a picked model's settings are shown to come from."""
+"""The layer name of a picked model's settings."""
 
 PROVIDER = "/provider/name"
 MODEL = "/provider/model"
@@ -22,9 +22,7 @@ MAX_TOKENS = "/context/max_tokens"
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """A model by its name, None for the settings' own, and the most tokens that it takes, if that is
-    known.
-    """
+    """A model by its name, None for that of the settings, and its maximum tokens, if they are known."""
 
     model: str | None = None
     max_tokens: int | None = None
@@ -38,7 +36,7 @@ def leaves_model_to_editor(effective: Effective) -> bool:
 def with_choice(effective: Effective, choice: ModelChoice | None) -> Effective:
     """The settings with a choice in force, in place of any earlier one; None: as they are.
 
-    The same object where nothing changes.
+    The same object if nothing changes.
     """
     if choice is None or not leaves_model_to_editor(effective):
         return effective
@@ -50,21 +48,23 @@ def with_choice(effective: Effective, choice: ModelChoice | None) -> Effective:
 
 
 def without_choice(effective: Effective) -> Effective:
-    """The settings as they are without any picked model; the same object where none is in force."""
+    """The settings without any picked model; the same object if none is in force."""
     values, provenance = dict(effective.values), dict(effective.provenance)
     for pointer in (MODEL, MAX_TOKENS):
         chain = provenance.get(pointer, ())
-        own = tuple(entry for entry in chain if entry.layer != PICKED)
-        if len(own) == len(chain):
+        entries = tuple(entry for entry in chain if entry.layer != PICKED)
+        if len(entries) == len(chain):
             continue
         section, name = (str(step) for step in parse_pointer(pointer))
         values[section] = {key: value for key, value in values[section].items() if key != name}
         del provenance[pointer]
-        winner = next((number for number in reversed(range(len(own))) if not own[number].ignored), None)
+        winner = next(
+            (number for number in reversed(range(len(entries))) if not entries[number].ignored), None
+        )
         if winner is not None:
-            values[section][name] = own[winner].value
-        if own:
+            values[section][name] = entries[winner].value
+        if entries:
             provenance[pointer] = tuple(
-                msgspec.structs.replace(entry, wins=number == winner) for number, entry in enumerate(own)
+                msgspec.structs.replace(entry, wins=number == winner) for number, entry in enumerate(entries)
             )
     return effective if provenance == effective.provenance else Effective(values, provenance)

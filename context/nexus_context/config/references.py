@@ -1,7 +1,7 @@
 """References in MCP files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${input:id}`.
 
-They are found and checked here, and resolved only when a server is started. The editor's variables are VS
-Code's (its variables reference); `${VAR}` and `${VAR:-default}` are Claude Code's.
+They are checked here, and resolved only when a server is started. The editor's variables are those of VS Code
+(its variables reference); `${VAR}` and `${VAR:-default}` come from Claude Code.
 """
 
 import re
@@ -27,7 +27,7 @@ FOREIGN = frozenset({"config", "command"})  # VS Code resolves these, Nexus cann
 class Reference(NamedTuple):
     """One `${...}` of a value, at `span` of its characters.
 
-    `name` is the variable or the input's id, else all that stands between the braces.
+    `name` is the variable or the input's id, else everything between the braces.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ def references_in(value: str) -> tuple[Reference, ...]:
 
 
 def without_references(value: str, stand_in: str) -> str:
-    """The value with something else in the place of each reference."""
+    """The value with each reference replaced."""
     return _START.sub(lambda _: stand_in, value)
 
 

@@ -1,7 +1,6 @@
-"""JSON text to a value and the span of every key and value; goes on past errors.
+"""JSON text to a value and the span of every key and value; continues past errors.
 
-Reading order: pointer, problems, strings, words, spans, pieces, index, runs, scanner, reports, recovery,
-document.
+Reading order: pointer, problems, strings, lexer, spans, runs, index, scanner, document.
 """
 
 from nexus_context.jsontext.document import JsonDocument, parse

@@ -1,53 +1,59 @@
-"""A JSON document: its value, its problems, and where each key and value is."""
+"""A JSON document: its value, its problems, and the location of each key and value."""
 
 import json
 import re
-from json.decoder import JSONDecodeError
 from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.index import Index
 from nexus_context.jsontext.pointer import Pointer, as_index
-from nexus_context.jsontext.recovery import Scan, scan
-from nexus_context.jsontext.reusable_spans import Piece, Placed, difference, moved, whole
-from nexus_context.jsontext.runs import DEEPEST, Runs, has_escaped_halves, survey
-from nexus_context.jsontext.spans import Found, Place, find, find_at
+from nexus_context.jsontext.runs import (
+    DEEPEST,
+    PlacedRun,
+    Run,
+    RunReader,
+    as_runs,
+    count_members,
+    difference,
+    has_escaped_halves,
+    move_runs,
+)
+from nexus_context.jsontext.scanner import Scan, scan
+from nexus_context.jsontext.spans import Location, Waypoints, find, find_at
 
 FEW_LOOKUPS = 24
-"""Look-ups by skipping through valid text, after which a table of all places is built."""
+"""Look-ups by skipping through valid text, after which a table of all locations is built."""
 
 MOST_VALUES = 100_000
 """Commas and opening brackets outside strings, past which a file is not read."""
 
 SHORT_TEXT = 4_000
-"""Characters of a text without errors that is parsed as quickly as what remains of it is found."""
+"""Characters of a valid text below which decoding it anew is as fast as reusing runs."""
 
 MOST_CHANGED = 4_000
-"""Characters that one change may bring; one that brings more is met by parsing the text anew."""
+"""Characters that one change may insert; after a larger change the whole text is parsed."""
 
-MOST_PIECES = 100
-"""Pieces of a text, past which it is parsed anew, and is of few pieces again."""
+MOST_RUNS = 100
+"""Runs of a text, past which it is parsed anew, which leaves few runs again."""
 
 _BLANK = re.compile(r"[ \t\r\n]*+")
 _STRING = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?')
 
 
 class JsonDocument:
-    """One parsed text (RFC 8259). Immutable to callers; places are worked out when first asked for.
+    """One parsed text (RFC 8259). Immutable to callers; locations are worked out on first use.
 
-    `value` is a plain Python value; of a broken text, what could be recovered; None if nothing could.
-    `problems` are in the order of the text, with codes `json.*`. `empty` says that the text is blank.
-    `notes` are what others found out about its values, under keys of theirs; the document of the next text,
-    which has most values in common with this one, begins with them.
+    `value` is a plain Python value: of a broken text, what could be recovered, or None. `problems` are in the
+    order of the text, with codes `json.*`. `empty` says that the text is blank. `notes` cache what a checker
+    learned about the values; the document of the next text, which shares most values, starts with a copy.
     """
 
     __slots__ = (
-        "_found",
         "_index",
+        "_locations",
         "_lookups",
-        "_pieces",
-        "_places",
-        "_scanned",
+        "_runs",
+        "_waypoints",
         "empty",
         "notes",
         "ok",
@@ -72,49 +78,45 @@ class JsonDocument:
         self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
         self.empty = _BLANK.fullmatch(text) is not None
         self.notes: dict[Any, Any] = {}
-        self._scanned = scanned is not None
-        self._index = None if scanned is None else Index(text, scanned.nodes, scanned.pieces)
-        self._pieces = None if scanned is None else scanned.placed()
+        self._index = None if scanned is None else Index(text, scanned.nodes, scanned.runs)
+        self._runs = None if scanned is None else scanned.placed_runs()
         self._lookups = 0
-        self._places: dict[Pointer, Place] = {}
-        self._found: Found = {}
+        self._locations: dict[Pointer, Location] = {}
+        self._waypoints: Waypoints = {}
 
     def __repr__(self) -> str:
         return f"JsonDocument({self.path!r}, {len(self.text)} characters, {len(self.problems)} problems)"
 
     def span(self, pointer: Pointer) -> Span:
         """Span of a value; KeyError if there is none. Indices and names stand for each other."""
-        return self._place(pointer).value
+        return self._locate(pointer).value
 
     def key_span(self, pointer: Pointer) -> Span | None:
         """Span of a value's key with its quotes, None for items and the root; KeyError as for `span`."""
-        return self._place(pointer).key
+        return self._locate(pointer).key
 
     def path_at(self, offset: int) -> Pointer:
         """Path of the innermost key or value that contains the offset, or ends with it; () outside all."""
-        if self._skips() and self._count_lookup():
+        if self._index is None and self._count_lookup():
             return find_at(self.text, offset)
         return self._table().at(offset)
 
-    def pieces(self) -> list[Placed]:
-        """The valid members that the document of the next text may take over."""
-        return whole(self.text, self.value) if self._pieces is None else self._pieces
+    def runs(self) -> list[PlacedRun]:
+        """The runs of valid members that the document of the next text may reuse."""
+        return as_runs(self.text, self.value) if self._runs is None else self._runs
 
-    def _skips(self) -> bool:
-        """Whether places are still found by skipping through the text, which is valid then."""
-        return self._index is None and not self._scanned
-
-    def _place(self, pointer: Pointer) -> Place:
-        if not self._skips():
+    def _locate(self, pointer: Pointer) -> Location:
+        if self._index is not None:
             return self._table().find(pointer)
-        place = self._places.get(pointer)
-        if place is None:
+        location = self._locations.get(pointer)
+        if location is None:
             _check_presence(self.value, pointer)
-            found = (
-                find(self.text, pointer, self._found) if self._count_lookup() else self._table().find(pointer)
-            )
-            place = self._places[pointer] = found
-        return place
+            if self._count_lookup():
+                location = find(self.text, pointer, self._waypoints)
+            else:
+                location = self._table().find(pointer)
+            self._locations[pointer] = location
+        return location
 
     def _count_lookup(self) -> bool:
         self._lookups += 1
@@ -122,20 +124,20 @@ class JsonDocument:
 
     def _table(self) -> Index:
         if self._index is None or self._index.lookups >= FEW_LOOKUPS:
-            found = scan(self.path, self.text)
-            self._index = Index(self.text, found.nodes, found.pieces)
+            scanned = scan(self.path, self.text)
+            self._index = Index(self.text, scanned.nodes, scanned.runs)
         return self._index
 
 
 def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocument:
     """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
 
-    Valid text takes the C decoder. Text with errors, duplicate keys, or numbers out of range takes the
-    scanner, which also knows where everything is. Text of more than MOST_VALUES values is not read.
-    `before` is the document of an earlier text: of a small change only what it touches is read, and the
-    values that are untouched are the very same objects.
+    Valid text is decoded by the C decoder. Text with errors, duplicate keys, or numbers out of range goes
+    through the scanner, which also records all locations. Text of more than MOST_VALUES values is not read.
+    `before` is the document of an earlier text: after a small change only what it touches is read, and the
+    untouched values are the same objects.
     """
-    # a value and what separates it from the next are two characters at least
+    # a value and its separator are at least two characters
     if len(text) > 2 * MOST_VALUES and (count := _count_values(text)) > MOST_VALUES:
         message = (
             f"The file has about {count:,} values; at most {MOST_VALUES:,} are read. "
@@ -143,37 +145,34 @@ def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocum
         )
         problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message)
         return JsonDocument(path, text, None, (problem,), Scan(None, [], {}, ()))
-    if before is not None and (known := _untouched(before, text)):
-        scanned = scan(path, text, Runs(text, known=known))
-        document = JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+    reusable = None if before is None else _reusable_runs(before, text)
+    if not reusable:
+        try:
+            return JsonDocument(path, text, _decode(text))
+        except (ValueError, RecursionError):  # the scanner reports what is wrong
+            pass
+    scanned = scan(path, text, RunReader(text, reusable))
+    document = JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+    if reusable and before is not None:
         document.notes = before.notes.copy()
-        return document
-    error = -1
-    try:
-        return JsonDocument(path, text, _decode(text))
-    except JSONDecodeError as failure:
-        error = failure.pos
-    except (ValueError, RecursionError):  # some problem that is no error of syntax
-        pass
-    scanned = scan(path, text, Runs(text, error))
-    return JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+    return document
 
 
-def _untouched(before: JsonDocument, text: str) -> dict[int, Piece] | None:
-    """The pieces of an earlier text that are left in this one; None where there is little to be gained."""
+def _reusable_runs(before: JsonDocument, text: str) -> dict[int, Run] | None:
+    """The runs of an earlier text that are left in this one; None where reusing them gains little."""
     if before.ok and len(before.text) < SHORT_TEXT:
         return None
-    pieces = before.pieces()
-    if not 0 < len(pieces) <= MOST_PIECES:
+    runs = before.runs()
+    if not 0 < len(runs) <= MOST_RUNS:
         return None
     change = difference(before.text, text)
     if change.new_end - change.start > MOST_CHANGED:
         return None
-    return moved(pieces, change)
+    return move_runs(runs, change)
 
 
 def _count_values(text: str) -> int:
-    """At least how many values a text has; the strings are looked at only if there might be too many."""
+    """A lower bound of the number of values; strings are skipped only if there may be too many."""
     count = _count_separators(text)
     return count if count <= MOST_VALUES else _count_separators(_STRING.sub("", text))
 
@@ -183,16 +182,16 @@ def _count_separators(text: str) -> int:
 
 
 def _decode(text: str) -> Any:
-    """Value of text that has no problem at all; ValueError or RecursionError for any other."""
+    """Value of a text without any problem; ValueError or RecursionError for any other."""
     value = _DECODER.decode(text)
     if has_escaped_halves(text):
         json.dumps(value, ensure_ascii=False).encode()  # UnicodeEncodeError for a lone surrogate
     if not text.isascii():
         text.encode()
-    found = survey(value, DEEPEST)
-    if found is None:
+    members = count_members(value, DEEPEST)
+    if members is None:
         raise ValueError("too deep")
-    if found != text.count('":'):  # a name is there twice, or colons stand elsewhere, too: look closer
+    if members != text.count('":'):  # a name is repeated, or colons also stand elsewhere: look closer
         return _CLOSE_DECODER.decode(text)
     return value
 
@@ -212,10 +211,10 @@ def _finite(source: str) -> float:
 
 
 def _no_constant(source: str) -> Any:
-    raise ValueError(f"{source} is no JSON")
+    raise ValueError(f"{source} is not JSON")
 
 
-# a function of ours for each object costs as much as the rest of the decoder
+# a Python function called for each object costs as much as the rest of the decoder
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 _CLOSE_DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant

@@ -1,39 +1,47 @@
-"""All places of one document, from the nodes of a scan."""
+"""Finds all values of one document among the nodes of a scan."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from nexus_context.errors import Span
 from nexus_context.jsontext.pointer import Pointer, as_index
-from nexus_context.jsontext.reusable_spans import Piece
-from nexus_context.jsontext.spans import Node, Place, touches
+from nexus_context.jsontext.runs import Run
+from nexus_context.jsontext.spans import Location, touches
+
+Node = tuple[int, int, int, str | int | None, int, int]
+"""A value, in document order: start, end, number of its container, name or index there, its key's span.
+
+The root's container is -1. The key's span is (-1, -1) where there is no key. The name is None for the root
+and for a value that lacks its key. A run has one node, from the first member's start to the last one's end;
+its name is the first item's index in an array and None in an object. A plain tuple: every value has one.
+"""
 
 
 class Index:
-    """Finds places among the nodes; its tables are built on first use.
+    """Finds values among the nodes; its tables are built on first use.
 
-    `pieces` are the members of the nodes that are runs, by the node's number. Places inside a run are found
-    by skipping through it; `lookups` counts how often. A half member, a key that lacks its value, never
-    replaces a whole one: the document's value has none of it either, so that all of the value can be found.
+    `runs` are by the number of their node. Values inside a run are found by skipping through it; `lookups`
+    counts how often. An incomplete member, a key that lacks its value, never replaces a complete one: it is
+    not in the document's value either, so everything in that value can be found.
     """
 
-    __slots__ = ("_halves", "_members", "_nodes", "_pieces", "_runs", "_starts", "_text", "lookups")
+    __slots__ = ("_incomplete", "_members", "_nodes", "_run_numbers", "_runs", "_starts", "_text", "lookups")
 
-    def __init__(self, text: str, nodes: Sequence[Node], pieces: Mapping[int, Piece]) -> None:
+    def __init__(self, text: str, nodes: Sequence[Node], runs: Mapping[int, Run]) -> None:
         self._text = text
         self._nodes = nodes
-        self._pieces = pieces
+        self._runs = runs
         self._members: dict[tuple[int, str | int | None], int] | None = None
-        self._halves: dict[tuple[int, str | int | None], int] = {}
-        self._runs: dict[int, list[int]] = {}  # of each container
+        self._incomplete: dict[tuple[int, str | int | None], int] = {}
+        self._run_numbers: dict[int, list[int]] = {}  # of each container
         self._starts: list[int] | None = None
         self.lookups = 0
 
-    def find(self, path: Pointer) -> Place:
-        """Place of a value; KeyError if there is none.
+    def find(self, path: Pointer) -> Location:
+        """Location of a value; KeyError if there is none.
 
-        Of several members with one name it is that of the last whole one; of a half one, where its value is
-        to come.
+        Of several members with one name the last complete one counts; of an incomplete one, it is where its
+        value belongs.
         """
         if not self._nodes:
             raise KeyError(path)
@@ -45,17 +53,16 @@ class Index:
                 child = None if other is None else self._child(at, other)
             if child is None:
                 raise KeyError(path)
-            if child in self._pieces:
+            if child in self._runs:
                 return self._find_in_run(child, path[taken:])
             at = child
         start, end, _, _, key_start, key_end = self._nodes[at]
-        return Place(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
+        return Location(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
 
     def at(self, offset: int) -> Pointer:
         """Path of the innermost key or value that contains or touches an offset; () outside all.
 
-        What `find` does not know, the inside of a member that a later one of the same name replaces,
-        counts as that member.
+        An offset inside a member that a later one of the same name replaces counts as that member.
         """
         if self._starts is None:
             self._starts = [node[4] if node[4] >= 0 else node[0] for node in self._nodes]
@@ -63,7 +70,7 @@ class Index:
         while node >= 0 and not touches(self._text, offset, self._nodes[node][1]):
             node = self._nodes[node][2]
         path: list[str | int] = []
-        if node in self._pieces:
+        if node in self._runs:
             run, node = node, self._nodes[node][2]
             path = self._path_in_run(run, offset)
             if path and self._child(node, path[0]) != run:
@@ -80,45 +87,45 @@ class Index:
             node = parent
         return tuple(reversed(path))
 
-    def _find_in_run(self, run: int, path: Pointer) -> Place:
-        """Place of a value whose path begins in a run."""
+    def _find_in_run(self, run: int, path: Pointer) -> Location:
+        """Location of a value whose path begins in a run."""
         start, _, _, first, _, _ = self._nodes[run]
-        piece = self._pieces[run]
+        located = self._runs[run]
         step: str | int = str(path[0])
         if isinstance(first, int):
             step = (as_index(path[0]) or 0) - first
-        self.lookups += not piece.knows(step)
-        value, key = piece.find((step, *path[1:]))
-        return Place(_shifted(value, start), None if key is None else _shifted(key, start))
+        self.lookups += not located.is_located(step)
+        value, key = located.find((step, *path[1:]))
+        return Location(_shifted(value, start), None if key is None else _shifted(key, start))
 
     def _path_in_run(self, run: int, offset: int) -> list[str | int]:
         self.lookups += 1
         start, _, _, first, _, _ = self._nodes[run]
-        path = self._pieces[run].path_at(offset - start)
+        path = self._runs[run].path_at(offset - start)
         if path and isinstance(first, int):
             path[0] = first + int(path[0])
         return path
 
     def _child(self, container: int, name: str | int | None) -> int | None:
-        """The number of the last whole member of that name, or that of its run; else that of a half one."""
+        """The number of the last complete member of that name, or of its run; else of an incomplete one."""
         if self._members is None:
             self._members = {}
             for at, node in enumerate(self._nodes):
-                if at in self._pieces:
-                    self._runs.setdefault(node[2], []).append(at)
+                if at in self._runs:
+                    self._run_numbers.setdefault(node[2], []).append(at)
                 else:
-                    members = self._members if node[0] < node[1] else self._halves
+                    members = self._members if node[0] < node[1] else self._incomplete
                     members[node[2], node[3]] = at
         child = self._members.get((container, name))
-        for run in reversed(self._runs.get(container, ())):
+        for run in reversed(self._run_numbers.get(container, ())):
             if child is not None and run < child:
                 break
             if self._has(run, name):
                 return run
-        return self._halves.get((container, name)) if child is None else child
+        return self._incomplete.get((container, name)) if child is None else child
 
     def _has(self, run: int, name: str | int | None) -> bool:
-        members, first = self._pieces[run].members, self._nodes[run][3]
+        members, first = self._runs[run].members, self._nodes[run][3]
         if isinstance(first, int):
             return isinstance(name, int) and first <= name < first + len(members)
         return name in members

@@ -1,32 +1,37 @@
-"""What stands outside strings and is not JSON: comments, bare words, numbers of other languages.
-
-Messages and titles of fixes go to logs, and a value may be a secret: they never hold a value's text, and a
-key's only if a plain name.
-"""
+"""Tokens: those of valid JSON, and what is not JSON outside strings: comments, bare words, other numbers."""
 
 import re
 from typing import NamedTuple
 
 from nexus_context.errors import Edit, Fix, Span
-from nexus_context.jsontext.strings import (
-    Complaint,
-    Lexeme,
-    character_name,
-    quoted,
-    replace,
-    requote,
-    shown,
-    skip,
-)
+from nexus_context.jsontext.problems import LONGEST_NUMBER, NAME_EXPECTED, TokenProblem, printable, replace
+from nexus_context.jsontext.strings import Token, character_name, quote, requote, skip
 
-LONGEST_NUMBER = 4300
-"""Digits of the longest integer that Python converts by default."""
+# Kinds of tokens: the groups of TOKEN, which matches a token or the first character of something invalid.
+T_STRING, T_KEY, T_COMMA, T_NUMBER, T_CLOSE, T_OPEN, T_LITERAL, T_COLON, T_END, T_ODD = range(1, 11)
+
+_DELIMITED = r"""(?![^\s,:\[\]{}"'/;=\#])"""
+TOKEN = re.compile(
+    rf"""[ \t\r\n]*+(?:
+    ("[^"\\\x00-\x1f]*+")(?:[ \t\r\n]*+(:))?
+    |(,)
+    |(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?){_DELIMITED}
+    |([}}\]])
+    |([{{\[])
+    |(true|false|null){_DELIMITED}
+    |(:)
+    |(\Z)
+    |(.))""",
+    re.VERBOSE | re.DOTALL,
+)
+LITERALS = {"true": True, "false": False, "null": None}
 
 LONGEST_CONVERTED = 6
 """Characters of a hexadecimal, octal or binary number that a fix converts; a longer one may be a secret."""
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,19}")
 _WORD = r"""[^\s{}\[\],:"';=]"""
+_NO_BRACKETS = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?|//[^\r\n]*+')
 _COMMENT = re.compile(r"//[^\r\n]*+|#[^\r\n]*+")
 _TO_LINE_END = re.compile(r"[^\r\n]*+")
 _BLANK_TO_LINE_END = re.compile(r"[ \t]*+(\r\n|\n|\r)")
@@ -39,7 +44,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]+
 _LOOSE_NUMBER = re.compile(r"([+-]?)((?:[0-9][0-9_]*+)?)(\.?)([0-9_]*+)([eE][+-]?[0-9]++)?")
 _HEX_NUMBER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]{1,16}|0[oO][0-7]{1,20}|0[bB][01]{1,64})")
 
-_LITERALS: dict[str, tuple[str, object]] = {
+_LITERAL_WORDS: dict[str, tuple[str, object]] = {
     "true": ("true", True),
     "false": ("false", False),
     "null": ("null", None),
@@ -53,15 +58,15 @@ _NOT_FINITE = {"nan", "inf", "infinity"}
 class BareKey(NamedTuple):
     """A key without (all of) its quotes, and the colon after it."""
 
-    key: Lexeme
+    key: Token
     colon: int
     colon_end: int
 
 
-def read_comment(text: str, start: int, gap: int, last_end: int) -> Complaint | None:
-    """The comment at `start`, or None; `gap` is where the blank before it begins.
+def read_comment(text: str, start: int, gap: int, last_end: int) -> TokenProblem | None:
+    """The comment at `start`, or None; `gap` is the offset where the white space before it begins.
 
-    `last_end` is the offset of the last `*/` of the text: a `/*` after it ends with its line.
+    `last_end` is the offset of the last `*/` of the text; a `/*` after it ends with its line.
     """
     if text.startswith("/*", start):
         end = text.index("*/", start + 2) + 2 if start + 2 <= last_end else skip(_TO_LINE_END, text, start)
@@ -70,11 +75,11 @@ def read_comment(text: str, start: int, gap: int, last_end: int) -> Complaint | 
     if end == start:
         return None
     message = 'Comments are not JSON: remove it, or keep it as a "_comment" key.'
-    return Complaint(start, end, "comment", message, _remove_comment(text, gap, start, end))
+    return TokenProblem(start, end, "comment", message, _remove_comment(text, gap, start, end))
 
 
-def read_space(text: str, start: int) -> Complaint | None:
-    """The run of characters at `start` that are blank or invisible and not JSON's white space, or None."""
+def read_space(text: str, start: int) -> TokenProblem | None:
+    """The characters at `start` that are blank or invisible but not JSON white space, or None."""
     end = start
     while (
         end < len(text)
@@ -87,59 +92,63 @@ def read_space(text: str, start: int) -> Complaint | None:
     control = text[start] < " "
     code, what = ("control-character", "control character") if control else ("whitespace", "character")
     message = f"Invalid {what} {character_name(text[start])} between values: write a space, or remove it."
-    return Complaint(start, end, code, message, replace("Write a space", start, end, " "))
+    return TokenProblem(start, end, code, message, replace("Write a space", start, end, " "))
 
 
 def read_key(text: str, start: int) -> BareKey | None:
-    """The key at `start` that lacks its quotes, or the opening one; None if no colon (or `=`) follows."""
-    found = _KEY.match(text, start)
-    if not found:
+    """The key at `start` without quotes or opening quote; None if no colon (or `=`) follows."""
+    match = _KEY.match(text, start)
+    if not match:
         return None
-    end = found.end(2)
-    name = found[1]
-    message = f"Expecting property name enclosed in double quotes: write {_shown_name(found)}."
-    if found[2] and "\\" not in name:
-        complaint = Complaint(
+    end = match.end(2)
+    name = match[1]
+    message = f"{NAME_EXPECTED}: write {_name_in_message(match)}."
+    if match[2] and "\\" not in name:
+        problem = TokenProblem(
             start, end, "missing-quote", message, replace("Open the string", start, start, '"')
         )
     else:
-        complaint = Complaint(start, end, "unquoted-key", message, requote("Quote the key", text, start, end))
-    return BareKey(Lexeme(start, end, name, (complaint,)), found.start(3), found.end(3))
+        problem = TokenProblem(
+            start, end, "unquoted-key", message, requote("Quote the key", text, start, end)
+        )
+    return BareKey(Token(start, end, name, (problem,)), match.start(3), match.end(3))
 
 
-def read_value(text: str, start: int) -> Lexeme:
-    """The bare words at `start`, where a value is expected; at least one character is taken."""
+def read_value(text: str, start: int) -> Token:
+    """The bare words at `start`, where a value is expected; at least one character."""
     unopened = _UNOPENED.match(text, start)
     if unopened:
         end = unopened.end()
         message = "Expecting value: the opening double quote is missing."
         fix = replace("Open the string", start, start, '"')
-        return Lexeme(
-            start, end, text[start : end - 1], (Complaint(start, end, "missing-quote", message, fix),)
+        return Token(
+            start, end, text[start : end - 1], (TokenProblem(start, end, "missing-quote", message, fix),)
         )
     end = _run_end(text, start)
     source = text[start:end].rstrip() or text[start]
     end = start + len(source)
     word = source.lower()
-    if word in _LITERALS:
-        literal, value = _LITERALS[word]
+    if word in _LITERAL_WORDS:
+        literal, value = _LITERAL_WORDS[word]
         fix = replace(f"Write {literal}", start, end, literal)
         return _instead(start, end, value, "literal", f"Expecting value: write {literal}.", fix)
     if word in "+-." or word.lstrip("+-") in _NOT_FINITE:
-        message = f"Expecting value: JSON has no {shown(source)}; write a number or null."
-        return Lexeme(start, end, None, (Complaint(start, end, "number", message, None),))
+        message = f"Expecting value: JSON has no {printable(source)}; write a number or null."
+        return Token(start, end, None, (TokenProblem(start, end, "number", message, None),))
     number = _number(source)
     if number is not None:
         message = "Expecting value: write a decimal number without `+`, `_` and leading zeros."
         rewritten = _rewrite(source, start, number)
         return _instead(start, end, read_number(number), "number", message, rewritten)
-    quoted = requote("Quote the text", text, start, end)
     message = "Expecting value: write text in double quotes."
-    return _instead(start, end, source, "unquoted-string", message, quoted)
+    requoted = requote("Quote the text", text, start, end)
+    return _instead(start, end, source, "unquoted-string", message, requoted)
 
 
 def read_number(source: str) -> int | float | None:
     """Value of a JSON number; None if it is out of range: infinite, or an integer that is too long."""
+    if len(source) < 18 and source.lstrip("-").isdigit():
+        return int(source)
     try:
         if not source.lstrip("-").isdigit():
             value = float(source)
@@ -149,19 +158,25 @@ def read_number(source: str) -> int | float | None:
         return None
 
 
+def count_unopened(text: str) -> dict[str, int]:
+    """How many more closing brackets of each kind a text has than opening ones."""
+    rest = _NO_BRACKETS.sub("", text)
+    return {closer: rest.count(closer) - rest.count(opener) for opener, closer in ("{}", "[]")}
+
+
 def junk_end(text: str, start: int) -> int:
-    """End of what cannot be understood at `start`: before a comma, a bracket or the line's end."""
+    """End of what is not understood at `start`: before a comma, a bracket or the line's end."""
     at = start
-    while found := _JUNK.match(text, at):
-        at = found.end()
+    while match := _JUNK.match(text, at):
+        at = match.end()
     return start + max(len(text[start:at].rstrip()), 1)
 
 
 def _run_end(text: str, start: int) -> int:
     """End of unquoted text: before a comma, bracket, quote, comment or the line's end; `${…}` is text."""
     at = start
-    while found := _RUN_STOP.search(text, at):
-        at = found.start()
+    while match := _RUN_STOP.search(text, at):
+        at = match.start()
         variable = _VARIABLE.match(text, at - 1) if at > start else None
         if not variable:
             return at
@@ -170,7 +185,7 @@ def _run_end(text: str, start: int) -> int:
 
 
 def _rewrite(source: str, start: int, number: str) -> Fix | None:
-    """A fix that makes `number` of a number's source; its edits hold no digits of it but zeros."""
+    """A fix that turns the source of a number into `number`; its edits contain no digits but zeros."""
     title = "Write a JSON number"
     if _HEX_NUMBER.fullmatch(source):
         short = len(source) <= LONGEST_CONVERTED
@@ -191,28 +206,28 @@ def _rewrite(source: str, start: int, number: str) -> Fix | None:
 
 
 def _is_padding(source: str, place: int) -> bool:
-    """Whether a zero leads a number that goes on with a digit."""
+    """Whether this zero leads a number that continues with a digit."""
     return not source[:place].strip("+-0_") and source[place + 1 :].lstrip("_")[:1].isdigit()
 
 
-def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix | None) -> Lexeme:
-    return Lexeme(start, end, value, (Complaint(start, end, code, message, fix),))
+def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix | None) -> Token:
+    return Token(start, end, value, (TokenProblem(start, end, code, message, fix),))
 
 
-def _shown_name(key: re.Match[str]) -> str:
-    """A key as a message may show it: a plain name before a colon; other text might be part of a value."""
-    return quoted(key[1]) if key[3] == ":" and _NAME.fullmatch(key[1]) else "them around the name"
+def _name_in_message(key: re.Match[str]) -> str:
+    """A key as a message may show it: only a plain name before a colon; other text may be part of a value."""
+    return quote(key[1]) if key[3] == ":" and _NAME.fullmatch(key[1]) else "them around the name"
 
 
 def _number(source: str) -> str | None:
-    """A number of another notation as JSON writes it, or None."""
+    """A number in another notation as JSON writes it, or None."""
     other_base = _HEX_NUMBER.fullmatch(source)
     if other_base:
         return other_base[1].replace("+", "") + str(int(other_base[2], 0))
-    found = _LOOSE_NUMBER.fullmatch(source)
-    if not found:
+    match = _LOOSE_NUMBER.fullmatch(source)
+    if not match:
         return None
-    sign, whole, point, part, exponent = (each or "" for each in found.groups())
+    sign, whole, point, part, exponent = (each or "" for each in match.groups())
     whole, part = whole.replace("_", ""), part.replace("_", "")
     if not whole and not part:
         return None
@@ -223,7 +238,7 @@ def _number(source: str) -> str | None:
 
 
 def _remove_comment(text: str, gap: int, start: int, end: int) -> Fix:
-    """Removes the comment; with its line if it is alone there, else with the blanks before it."""
+    """Remove the comment: with its line if it stands alone there, else with the spaces before it."""
     before = text[gap:start]
     line_start = max(before.rfind("\n"), before.rfind("\r"))
     line_end = _BLANK_TO_LINE_END.match(text, end)

@@ -1,116 +1,122 @@
-"""The transitions of a JSON scan that are expected; `recovery` adds the others.
+"""Scans JSON text past every error: value, places, problems.
 
-1. One regular expression finds the next token, valid or the first character of something odd.
+1. One regular expression finds the next token: a valid one, or the first character of something invalid.
 2. A state says what is expected; a stack holds the open brackets. There is no recursion.
-3. What is expected and comes is taken at once; all else goes to the methods at the end.
-4. Where a member may begin, `runs` takes all valid ones at once: they have one node between them.
+3. Where a member may begin, `runs` reads all valid members at once; a run has one node.
+4. Each error is reported once, where the standard library would report it, or nearer to its cause.
+5. The state after an error is the one that the author most likely intended, so that no error follows from it:
+   a missing comma or colon is taken as written, a missing value leaves its key without one.
+6. What fits nowhere is skipped up to the next comma, bracket or line end.
+7. A bracket that closes another kind than the open one: if the whole text has too few of the one kind and too
+   many of the other, it is a typing mistake; else, if an outer bracket matches, the inner one was never
+   closed; else it is one too many.
 """
 
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from nexus_context.errors import Severity
-from nexus_context.jsontext.lexer import LONGEST_NUMBER, read_number
-from nexus_context.jsontext.problems import MOST_ERRORS, Problems
-from nexus_context.jsontext.reusable_spans import Piece
-from nexus_context.jsontext.runs import DEEPEST, Runs
-from nexus_context.jsontext.spans import Node
+from nexus_context.errors import Edit, Problem, Span
+from nexus_context.jsontext import lexer
+from nexus_context.jsontext.index import Node
+from nexus_context.jsontext.problems import (
+    COMMA_EXPECTED,
+    MOST_ERRORS,
+    NAME_EXPECTED,
+    Problems,
+    TokenProblem,
+    has_surrogate,
+)
+from nexus_context.jsontext.runs import DEEPEST, PlacedRun, Run, RunReader
+from nexus_context.jsontext.strings import QUOTES, Token, read_quoted, read_string, requote
 
-# States: what comes next. A value is wanted up to VALUE; the next states follow a complete value.
+MOST_INNER_QUOTES = 20
+"""Unescaped quotes that one string may contain and still be taken for one string."""
+
+# States: what comes next. A value is expected up to VALUE; the later states follow a complete value.
 ROOT, ITEM_FIRST, ITEM, VALUE, KEY_FIRST, KEY, COLON, NEXT_ITEM, NEXT_MEMBER, END = range(10)
 
-# Kinds of tokens: the groups of TOKEN.
-T_STRING, T_KEY, T_COMMA, T_NUMBER, T_CLOSE, T_OPEN, T_LITERAL, T_COLON, T_END, T_ODD = range(1, 11)
-
-_DELIMITED = r"""(?![^\s,:\[\]{}"'/;=\#])"""
-_TOKEN = re.compile(
-    rf"""[ \t\r\n]*+(?:
-    ("[^"\\\x00-\x1f]*+")(?:[ \t\r\n]*+(:))?
-    |(,)
-    |(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?){_DELIMITED}
-    |([}}\]])
-    |([{{\[])
-    |(true|false|null){_DELIMITED}
-    |(:)
-    |(\Z)
-    |(.))""",
-    re.VERBOSE | re.DOTALL,
-)
-_LITERALS = {"true": True, "false": False, "null": None}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]"
-    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|[\ud800-\udfff]"
-)
-
+_COLON = re.compile(r"[ \t\r\n]*+:")
+_CLOSES = re.compile(r"[ \t\r\n]*+[}\],:;]")
+_EQUALS = re.compile(r"=>?")
+_LEFTOVER = re.compile(r"[\s,;}\]]*+")
+_LINE_END = re.compile(r"[\r\n]")
+_MORE_MEMBERS = re.compile(r',\s*+"[^"\\\r\n]*+"\s*+:')
 
 Frame = tuple[dict[str, Any] | list[Any] | None, int, int, dict[str, int]]
-"""What is put aside while a bracket is open, of the container around it: container, node, after, seen."""
+"""What is put aside while a bracket is open, of the container around it: container, node, after, names."""
 
-_NOTHING_SEEN: dict[str, int] = {}
+_NO_NAMES: dict[str, int] = {}
 
 
-class Scanner:
-    """The expected transitions; those that are errors are methods of the subclass `Recovery`.
+class Scan(NamedTuple):
+    """What a scan understood; `value` is None where nothing was. `runs` are by the number of their node."""
+
+    value: Any
+    nodes: list[Node]
+    runs: dict[int, Run]
+    problems: tuple[Problem, ...]
+
+    def placed_runs(self) -> list[PlacedRun]:
+        """The runs and where they begin."""
+        return [(self.nodes[number][0], run) for number, run in self.runs.items()]
+
+
+def scan(path: str, text: str, reader: RunReader | None = None) -> Scan:
+    """Scan any text; never raises. Takes time in proportion to its length.
+
+    With `reader`, consecutive valid members have one node, and are in `runs`.
+    """
+    scanner = _Scanner(path, text, reader)
+    scanner.run()
+    return Scan(scanner.value, scanner.nodes, scanner.runs, scanner.problems.result())
+
+
+class _Scanner:
+    """The state machine: first the transitions that are expected, then the errors.
 
     `position` is the offset after the current token, `last` the end of the token before it, `gap` where
     the blank before the current token begins, `comma` the offset of the latest comma.
     """
 
-    __slots__ = (
-        "after", "comma", "container", "gap", "key", "key_end", "key_start", "last", "node",
-        "nodes", "path", "pieces", "position", "problems", "raw_surrogates", "runs", "seen", "stack",
-        "state", "stop", "text", "value",
-    )  # fmt: skip
-
-    def __init__(self, path: str, text: str, runs: Runs | None) -> None:
-        self.path = path
+    def __init__(self, path: str, text: str, reader: RunReader | None) -> None:
         self.text = text
         self.problems = Problems(path)
         self.value: Any = None
         self.nodes: list[Node] = []
-        self.pieces: dict[int, Piece] = {}  # the members of each run, by its node
+        self.runs: dict[int, Run] = {}  # by the number of their node
         self.stack: list[Frame] = []
         self.container: dict[str, Any] | list[Any] | None = None
         self.node = -1  # number of the container's node
         self.after = END  # the state after a value in this container
-        self.seen: dict[str, int] = {}  # name → node of each member of this container
+        self.names: dict[str, int] = {}  # name → node of each member of this container
         self.state = ROOT
         self.key: str | None = None
         self.key_start = self.key_end = -1
         self.position = self.last = self.gap = self.comma = 0
         self.stop = False
-        self.raw_surrogates = not text.isascii() and _SURROGATE.search(text) is not None
-        self.runs = None if self.raw_surrogates else runs
+        self.raw_surrogates = has_surrogate(text)
+        self.reader = None if self.raw_surrogates else reader
+        self.balance: dict[str, int] | None = None  # see brackets()
+        self.comments_end: int | None = None
 
     def run(self) -> None:
         """Scan to the end, or until the text is hopeless."""
-        text, match = self.text, _TOKEN.match
-        handlers: dict[int, Callable[[int, int], None]] = {
-            T_STRING: self.on_string,
-            T_COMMA: self.on_comma,
-            T_NUMBER: self.on_number,
-            T_CLOSE: self.on_close,
-            T_OPEN: self.on_open,
-            T_LITERAL: self.on_literal,
-            T_COLON: self.on_colon,
-            T_END: self.on_end,
-        }
+        text, match = self.text, lexer.TOKEN.match
+        handlers = (  # in the order of the groups of lexer.TOKEN
+            self.on_string, self.on_key, self.on_comma, self.on_number, self.on_close, self.on_open,
+            self.on_literal, self.on_colon, self.on_end,
+        )  # fmt: skip
         problems = self.problems
         while not self.stop and problems.errors < MOST_ERRORS:
             at = self.gap = self.position
-            found = match(text, at)
-            kind = found.lastindex  # type: ignore[union-attr]
-            start, end = found.span(kind)  # type: ignore[union-attr, arg-type]
-            self.position = end
-            if kind == T_ODD:
+            token = match(text, at)
+            kind = token.lastindex  # type: ignore[union-attr]
+            start, self.position = token.span(kind)  # type: ignore[union-attr, arg-type]
+            if kind == lexer.T_ODD:
                 self.on_odd(start)
                 continue
-            if kind == T_KEY:
-                self.on_key(*found.span(T_STRING))  # type: ignore[union-attr]
-            else:
-                handlers[kind](start, end)  # type: ignore[index]
+            start, end = token.span(lexer.T_STRING if kind == lexer.T_KEY else kind)  # type: ignore[union-attr, arg-type]
+            handlers[kind - 1](start, end)  # type: ignore[operator]
             self.last = self.position
 
     def on_string(self, start: int, end: int) -> None:
@@ -124,16 +130,15 @@ class Scanner:
     def on_number(self, start: int, end: int) -> None:
         """A valid number."""
         if self.state <= VALUE or self.make_room(start, end):
-            source = self.text[start:end]
-            value = int(source) if end - start < 18 and source.lstrip("-").isdigit() else read_number(source)
+            value = lexer.read_number(self.text[start:end])
             if value is None:
-                self.problems.add(start, end, "number-range", _out_of_range(source))
+                self.problems.add_number_range(start, end, self.text[start:end])
             self.place(value, start, end)
 
     def on_literal(self, start: int, end: int) -> None:
         """One of true, false and null."""
         if self.state <= VALUE or self.make_room(start, end):
-            self.place(_LITERALS[self.text[start:end]], start, end)
+            self.place(lexer.LITERALS[self.text[start:end]], start, end)
 
     def on_comma(self, start: int, end: int) -> None:
         """A comma."""
@@ -145,30 +150,27 @@ class Scanner:
             self.odd_comma(start, end)
             return
         self.comma = start
-        if self.runs:
-            self.take_run(self.runs)
+        if self.reader:
+            self.take_run(self.reader)
 
     def on_open(self, start: int, end: int) -> None:
         """An opening bracket."""
         if self.state > VALUE and not self.make_room(start, end):
             return
         if len(self.stack) >= DEEPEST:
-            message = (
-                f"Nested more than {DEEPEST} levels deep: what follows is not read. Flatten the structure."
-            )
-            self.problems.add(start, end, "too-deep", message)
+            self.problems.add_too_deep(start, end, DEEPEST)
             self.stop = True
             return
         is_object = self.text[start] == "{"
         value: dict[str, Any] | list[Any] = {} if is_object else []
         self.place(value, start, len(self.text))  # an end for those that stay open
-        self.stack.append((self.container, self.node, self.after, self.seen))
+        self.stack.append((self.container, self.node, self.after, self.names))
         self.container = value
         self.node = len(self.nodes) - 1
-        self.seen = {} if is_object else _NOTHING_SEEN
+        self.names = {} if is_object else _NO_NAMES
         self.state, self.after = (KEY_FIRST, NEXT_MEMBER) if is_object else (ITEM_FIRST, NEXT_ITEM)
-        if self.runs:
-            self.take_run(self.runs)
+        if self.reader:
+            self.take_run(self.reader)
 
     def on_close(self, start: int, end: int) -> None:
         """A closing bracket."""
@@ -182,8 +184,8 @@ class Scanner:
 
     def string(self, value: str, start: int, end: int) -> None:
         """A string's value that no colon follows: a value, or a key whose colon is missing."""
-        if self.raw_surrogates or (not value.isascii() and _SURROGATE.search(value)):
-            value = self.whole(value, start, end)
+        if self.raw_surrogates or has_surrogate(value):
+            value = self.problems.replace_surrogates(self.text, start, end, value)
         state = self.state
         if state > VALUE and state not in (KEY, KEY_FIRST) and not self.make_room(start, end):
             return
@@ -195,34 +197,25 @@ class Scanner:
 
     def named(self, value: str, start: int, end: int) -> None:
         """A string's value that a colon follows, which ends at `position`: a key."""
-        if self.raw_surrogates or (not value.isascii() and _SURROGATE.search(value)):
-            value = self.whole(value, start, end)
+        if self.raw_surrogates or has_surrogate(value):
+            value = self.problems.replace_surrogates(self.text, start, end, value)
         if self.state in (KEY, KEY_FIRST) or self.make_key_room(value, start, end):
             self.take_key(value, start, end)
             self.state = VALUE
 
     def take_key(self, name: str, start: int, end: int) -> None:
-        """Remember the key of the value to come; warn if the object has it already."""
-        first = self.seen.setdefault(name, len(self.nodes))
+        """Set the key of the next value; warn if the object has it already."""
+        first = self.names.setdefault(name, len(self.nodes))
         if first < len(self.nodes):
             key = self.nodes[first][4:]
-            if first in self.pieces and not self.problems.full:
-                shift, found = self.nodes[first][0], self.pieces[first].find((name,)).key
-                key = (shift + found.start, shift + found.end) if found else key
-            self.problems.add(
-                start,
-                end,
-                "duplicate-key",
-                "This key is there already; the last one wins. Remove one of them.",
-                severity=Severity.WARNING,
-                related=((*key, "First here."),),
-            )
-        self.key = name
-        self.key_start = start
-        self.key_end = end
+            if first in self.runs and not self.problems.full:
+                shift, place = self.nodes[first][0], self.runs[first].find((name,)).key
+                key = (shift + place.start, shift + place.end) if place else key
+            self.problems.add_duplicate_key(start, end, key)
+        self.key, self.key_start, self.key_end = name, start, end
 
     def place(self, value: Any, start: int, end: int) -> None:
-        """Put a value where the state wants it."""
+        """Put a value where the state expects it."""
         container = self.container
         if self.after == NEXT_MEMBER:
             if self.key is not None:
@@ -236,25 +229,25 @@ class Scanner:
             self.value = value
         self.state = self.after
 
-    def take_run(self, runs: Runs) -> None:
+    def take_run(self, reader: RunReader) -> None:
         """Take the valid members that begin at `position`, if there are any."""
         container = self.container
-        run = runs.take(
-            self.position, is_object=type(container) is dict, seen=self.seen, depth=len(self.stack)
+        placed = reader.read(
+            self.position, is_object=type(container) is dict, names=self.names, depth=len(self.stack)
         )
-        if run is None:
+        if placed is None:
             return
-        start, piece = run
+        start, run = placed
         number, first = len(self.nodes), None
-        members = piece.members
+        members = run.members
         if isinstance(container, dict) and isinstance(members, dict):
             container.update(members)
-            self.seen.update(dict.fromkeys(members, number))
+            self.names.update(dict.fromkeys(members, number))
         elif isinstance(container, list):
             first = len(container)
             container.extend(members)
-        self.pieces[number] = piece
-        self.position = start + len(piece.text)
+        self.runs[number] = run
+        self.position = start + len(run.text)
         self.nodes.append((start, self.position, self.node, first, -1, -1))
         self.state = self.after
 
@@ -262,59 +255,346 @@ class Scanner:
         """Close the innermost bracket at `end`."""
         start, _, parent, name, key_start, key_end = self.nodes[self.node]
         self.nodes[self.node] = (start, end, parent, name, key_start, key_end)
-        self.container, self.node, self.after, self.seen = self.stack.pop()
+        self.container, self.node, self.after, self.names = self.stack.pop()
         self.state = self.after
 
-    def whole(self, value: str, start: int, end: int) -> str:
-        """The value with U+FFFD for each lone surrogate, about which it warns."""
-        halves = _ESCAPED_SURROGATE.finditer(self.text, start, end)
-        for found in halves:
-            if self.problems.full:
-                rest = sum(len(each.group()) in (1, 6) for each in halves)
-                self.problems.count_warnings(rest + (len(found.group()) in (1, 6)))
-                break
-            source = found.group()
-            if len(source) not in (1, 6):  # a pair, or another escape
-                continue
-            code = source[2:].upper() or f"{ord(source):X}"
-            message = f"U+{code} is half of a surrogate pair: U+FFFD is read instead. Write the character."
-            self.problems.add(*found.span(), "lone-surrogate", message, severity=Severity.WARNING)
-        return _SURROGATE.sub("\ufffd", value)
+    # Tokens that are not expected where they stand.
 
     def on_colon(self, start: int, end: int) -> None:
         """A colon that does not directly follow a valid key."""
-        raise NotImplementedError
+        state = self.state
+        if state == COLON:
+            self.state = VALUE
+        elif state in (KEY, KEY_FIRST):
+            self.problems.add_missing_name(start, end, ": write a name before the colon.")
+            self.lose_key()
+            self.state = VALUE
+        elif state == NEXT_ITEM and not _CLOSES.match(self.text, end):
+            self.problems.add_not_a_comma(start, "not ':', in an array")
+            self.state, self.comma = ITEM, start
+        elif state == NEXT_MEMBER:
+            self.junk(start)
+        elif state == END:
+            self.extra_data(start)
+        else:
+            self.remove(start, end, "unexpected", "Expecting value, not ':'")
 
     def on_end(self, start: int, _end: int) -> None:
         """The end of the text."""
-        raise NotImplementedError
+        self.stop = True
+        if self.state == ROOT and not self.last:
+            self.problems.add_empty()
+        if not self.stack:
+            return
+        if self.state == VALUE:
+            self.missing_value(self.last - 1, self.last, before=start)
+        elif self.state == COLON:
+            self.missing_value(self.key_start, self.key_end, before=start)
+        self.unclosed_at_end()
 
     def on_odd(self, start: int) -> None:
         """A character that begins no valid token, or a string with escapes."""
-        raise NotImplementedError
+        text, state = self.text, self.state
+        character = text[start]
+        skipped = self.comment(start) if character in "/#" else lexer.read_space(text, start)
+        if skipped:
+            self.problems.add_all((skipped,))
+            self.position = skipped.end
+            return
+        if state == END:
+            self.extra_data(start)
+        elif character == '"' or character in QUOTES:
+            is_key = state in (KEY, KEY_FIRST) or (state in (COLON, NEXT_MEMBER) and self.new_line(start))
+            read = read_string if character == '"' else read_quoted
+            self.odd_string(read(text, start, is_key=is_key, depth=len(self.stack)))
+        elif character in ";=":
+            self.odd_separator(start)
+        else:
+            self.odd_word(start)
+        self.last = self.position
 
     def odd_comma(self, start: int, end: int) -> None:
-        """A comma where none is wanted."""
-        raise NotImplementedError
+        """A comma where none is expected."""
+        if self.state in (VALUE, COLON):
+            self.missing_value(start, end, before=start)
+            self.state, self.comma = KEY, start
+        elif self.state == END:
+            self.extra_data(start)
+        elif self.state == ROOT:
+            self.problems.add(start, end, "missing-value", "Expecting value, not ','.")
+        else:
+            self.remove(start, end, "extra-comma", "Expecting value, not ','")
 
     def odd_close(self, start: int, end: int) -> None:
         """A closing bracket that does not match the innermost open one."""
-        raise NotImplementedError
-
-    def unfinished(self, start: int, end: int) -> None:
-        """A matching closing bracket before the member that was begun is complete."""
-        raise NotImplementedError
+        got = self.text[start]
+        if not self.stack:
+            if self.state == END:
+                self.extra_data(start)
+            else:
+                self.problems.add(start, end, "bracket", f"Expecting value, not '{got}'.")
+            return
+        balance = self.brackets()
+        while (self.after == NEXT_MEMBER) != (got == "}"):
+            want = "}" if self.after == NEXT_MEMBER else "]"
+            if balance[want] < 0 < balance[got]:
+                balance[want] += 1
+                balance[got] -= 1
+                self.problems.add_mismatched_bracket(start, want)
+                break
+            if not any((after == NEXT_MEMBER) is (got == "}") for _, _, after, _ in self.stack[1:]):
+                balance[got] -= 1
+                self.remove(start, end, "bracket", f"Unexpected '{got}'")
+                return
+            self.unfinished(start, end)
+            self.unclosed(self.last)
+        self.unfinished(start, end)
+        self.pop(end)
 
     def make_room(self, start: int, end: int) -> bool:
-        """A value where none is wanted: report it; whether the value may be taken now."""
-        raise NotImplementedError
+        """Report a value where none is expected; whether the value may be taken now."""
+        state = self.state
+        opens = self.text[start] in "{["
+        if state == NEXT_ITEM:
+            self.problems.add_missing_comma(start, end, self.last)
+            self.state = ITEM
+        elif state == COLON:
+            self.state = VALUE
+            self.problems.add_missing_colon(start, end, self.key_end)
+        elif state == END:
+            self.extra_data(start)
+            return False
+        elif state in (KEY, KEY_FIRST):
+            return self.open_without_key(start, end) if opens else self.scalar_as_key(start, end)
+        elif opens:
+            message = f"{COMMA_EXPECTED}: write a comma and a property name before this."
+            self.problems.add(start, end, "missing-comma", message)
+            self.lose_key()
+        elif self.text[start] == '"' and self.new_line(start):
+            self.problems.add_missing_comma(start, end, self.last)
+            self.state = KEY
+        else:
+            self.junk(start)
+            return False
+        return True
 
     def make_key_room(self, value: str, start: int, end: int) -> bool:
-        """A key and its colon where no key is wanted: report it; whether the key may be taken now."""
-        raise NotImplementedError
+        """Report a key and its colon where no key is expected; whether the key may be taken now."""
+        state = self.state
+        if state == NEXT_MEMBER:
+            self.problems.add_missing_comma(start, end, self.last)
+        elif state == VALUE and self.new_line(start):
+            self.missing_value(self.last - 1, self.last, before=start)
+        elif state == COLON:
+            self.missing_value(start, end, before=start)
+        elif state in (NEXT_ITEM, ITEM) and self.stack[-1][2] == NEXT_MEMBER and self.brackets()["]"] < 0:
+            # a member inside an array, and the text lacks a "]": it belongs before this member
+            if state == NEXT_ITEM:
+                self.unclosed(self.last, separator=",")
+            else:
+                self.unclosed(self.comma)
+        elif state == END:
+            self.extra_data(start)
+            return False
+        else:
+            colon = self.position - 1
+            self.string(value, start, end)
+            self.last = end
+            self.on_colon(colon, colon + 1)
+            return False
+        return True
 
+    def open_without_key(self, start: int, end: int) -> bool:
+        """An opening bracket in an object where a key is expected."""
+        is_item = self.state == KEY and self.text[start] == "{" and self.stack[-1][2] == NEXT_ITEM
+        if is_item and self.brackets()["}"] < 0:
+            self.unclosed(self.comma)  # the next object of a list: the previous one was not closed
+            self.state = ITEM
+            return True
+        self.problems.add_missing_name(start, end, " before this.")
+        self.lose_key()
+        return True
 
-def _out_of_range(source: str) -> str:
-    if len(source) > LONGEST_NUMBER and source.lstrip("-").isdigit():
-        return f"The integer has {len(source):,} digits; at most {LONGEST_NUMBER:,} are read. Write a string."
-    return "The number is out of range. Write one between -1.7e308 and 1.7e308."
+    def scalar_as_key(self, start: int, end: int) -> bool:
+        """A number or literal in an object where a key is expected."""
+        colon = _COLON.match(self.text, end)
+        if colon:
+            message = f"{NAME_EXPECTED}: write them around this."
+            fix = requote("Quote the key", self.text, start, end)
+            self.problems.add(start, end, "unquoted-key", message, fix=fix)
+            self.take_key(self.text[start:end], start, end)
+            self.position = colon.end()
+            self.state = VALUE
+        else:
+            self.problems.add_missing_name(start, end, " before this.")
+            self.state = NEXT_MEMBER
+        return False
+
+    def odd_string(self, token: Token) -> None:
+        """A string with escapes, with errors inside, or in other quotation marks."""
+        start, end, value, problems = token
+        colon = _COLON.match(self.text, end)
+        if problems and self.state in (COLON, NEXT_ITEM, NEXT_MEMBER):
+            if problems[0].code == "unterminated-string" and start == self.last:
+                self.position = start + 1
+                self.remove(start, start + 1, "unexpected", "Unexpected double quote")
+                return
+            if self.state == NEXT_MEMBER and not colon and not self.new_line(start):
+                self.junk(start)
+                return
+        self.problems.add_all(problems)
+        if colon:
+            self.position = colon.end()
+            self.named(str(value), start, end)
+        else:
+            self.position = end
+            self.string(str(value), start, end)
+
+    def odd_separator(self, start: int) -> None:
+        """A semicolon or an equals sign."""
+        state = self.state
+        after_value = state in (NEXT_ITEM, NEXT_MEMBER)
+        if self.text[start] == ";" and after_value and not _CLOSES.match(self.text, start + 1):
+            self.problems.add_not_a_comma(start, "not ';'")
+            self.on_comma(start, start + 1)
+        elif self.text[start] == "=" and state == COLON:
+            self.position = _EQUALS.match(self.text, start).end()  # type: ignore[union-attr]
+            self.problems.add_not_a_colon(start, self.position, self.text[start : self.position])
+            self.state = VALUE
+        elif state == NEXT_MEMBER and self.text[start] == "=":
+            self.junk(start)
+        else:
+            self.remove(start, start + 1, "unexpected", f"Unexpected '{self.text[start]}'")
+
+    def odd_word(self, start: int) -> None:
+        """A bare word, a malformed number, or any other character."""
+        state, new_line = self.state, self.new_line(start)
+        may_be_key = state in (KEY, KEY_FIRST, COLON) or (new_line and state in (VALUE, NEXT_MEMBER))
+        key = lexer.read_key(self.text, start) if may_be_key else None
+        if key and state == COLON and not new_line:
+            self.position = key.key.end
+            self.remove(start, self.position, "unexpected", "Unexpected text between property name and colon")
+        elif key:
+            self.bare_key(key)
+        elif state in (KEY, KEY_FIRST):
+            self.position = lexer.junk_end(self.text, start)
+            self.problems.add_missing_name(start, self.position, ": write a name, or remove this.")
+            self.state = NEXT_MEMBER
+        elif state == NEXT_MEMBER or (state == NEXT_ITEM and not new_line):
+            self.junk(start)
+        else:
+            if state > VALUE:
+                self.make_room(start, start + 1)
+            _, self.position, value, problems = lexer.read_value(self.text, start)
+            if state == ROOT and problems[0].code == "unquoted-string":  # some other kind of file
+                problems = (problems[0]._replace(fix=None),)
+            self.problems.add_all(problems)
+            if isinstance(value, str):
+                self.string(value, start, self.position)
+            else:
+                self.place(value, start, self.position)
+
+    def bare_key(self, bare: lexer.BareKey) -> None:
+        """A key without quotes, and its colon."""
+        start, end, value, problems = bare.key
+        self.problems.add_all(problems)
+        self.position = bare.colon_end
+        if self.text[bare.colon] != ":":
+            source = self.text[bare.colon : bare.colon_end]
+            self.problems.add_not_a_colon(bare.colon, bare.colon_end, source)
+        self.named(str(value), start, end)
+
+    def junk(self, start: int) -> None:
+        """Skip what stands after a complete value and is not understood."""
+        text = self.text
+        end = self.position = lexer.junk_end(text, start)
+        adjacent = start == self.last and text[start - 1] == '"' == text[end - 1] and end > start + 1
+        if adjacent and text.count('"', start, end) <= MOST_INNER_QUOTES:
+            inner = [at for at in range(start - 1, end - 1) if text[at] == '"' and text[at - 1] != "\\"]
+            self.problems.add_unescaped_quotes(start - 1, end, inner)
+            return
+        message = f"{COMMA_EXPECTED}: remove this, or write a comma and what belongs to it."
+        self.problems.add(start, end, "unexpected", message)
+
+    def comment(self, start: int) -> TokenProblem | None:
+        """The comment at `start`; a word such as `#fff` in place of a value is not one."""
+        if self.text[start] == "#" and self.state <= VALUE and self.text[start + 1 : start + 2].isalnum():
+            return None
+        if self.comments_end is None:
+            self.comments_end = self.text.rfind("*/")
+        return lexer.read_comment(self.text, start, self.gap, self.comments_end)
+
+    def extra_data(self, start: int) -> None:
+        """Something after the end of the value: the last problem, unless a bracket closed too early."""
+        text = self.text
+        if isinstance(self.value, dict) and text[self.last - 1] == "}" and _MORE_MEMBERS.match(text, start):
+            at = self.last - 1
+            self.remove(at, self.last, "bracket", f"Unexpected '{text[at]}', as the object goes on after it")
+            self.stack.append((None, -1, END, {}))
+            root = self.nodes[0]
+            self.nodes[0] = (root[0], len(text), *root[2:])
+            self.container, self.node, self.after = self.value, 0, NEXT_MEMBER
+            self.state, self.comma = KEY, start
+            self.names = {}
+            self.position = start + 1
+            return
+        end = len(text.rstrip(" \t\r\n"))
+        removable = _LEFTOVER.match(text, start).end() >= end  # type: ignore[union-attr]
+        self.problems.add_extra_data(start, end, fixable=removable)
+        self.stop = True
+
+    # Reports and the state that follows from each.
+
+    def unfinished(self, start: int, end: int) -> None:
+        """A matching closing bracket before the current member is complete."""
+        if self.state in (ITEM, KEY) and self.text[self.comma] == ",":
+            self.problems.add_trailing_comma(self.comma, "array" if self.state == ITEM else "object")
+        elif self.state in (VALUE, COLON):
+            self.missing_value(start, end, before=start)
+        self.state = self.after
+
+    def missing_value(self, start: int, end: int, *, before: int) -> None:
+        """Report that the current key has no value, and give it an empty node.
+
+        That node is at the next token, which is at `before`, or at the line's end if that comes first.
+        """
+        self.problems.add_missing_member_value(start, end, colon=self.state == COLON)
+        line_end = _LINE_END.search(self.text, self.gap, before)
+        at = line_end.start() if line_end else before
+        self.nodes.append((at, at, self.node, self.key, self.key_start, self.key_end))
+
+    def remove(self, start: int, end: int, code: str, what: str) -> None:
+        """Report what should be removed; there is a fix only if that leaves anything."""
+        self.problems.add_removable(start, end, code, what, fixable=self.state != ROOT)
+
+    def unclosed(self, end: int, *, separator: str = "") -> None:
+        """Close the innermost bracket, which was never closed, at `end`."""
+        start = self.nodes[self.node][0]
+        want = "}" if self.after == NEXT_MEMBER else "]"
+        self.brackets()[want] += 1
+        self.problems.add_unclosed(start, want, Edit(Span(end, end), want + separator))
+        self.pop(end)
+
+    def unclosed_at_end(self) -> None:
+        """Report all brackets that are open at the end of the text, as one problem."""
+        ends = [self.after, *(after for _, _, after, _ in reversed(self.stack[1:]))]
+        closers = "".join("}" if after == NEXT_MEMBER else "]" for after in ends)
+        nodes = [self.node, *(node for _, node, _, _ in reversed(self.stack[1:]))]
+        # a comma at the very end is removed too, else closing would make it a trailing comma
+        comma = self.state in (ITEM, KEY) and self.comma + 1 == self.last and self.text[self.comma] == ","
+        at = self.comma if comma else self.last
+        self.problems.add_unclosed_at_end([self.nodes[node][0] for node in nodes], closers, at, self.last)
+
+    def lose_key(self) -> None:
+        """The next value has no key: it is read, and left out of the object."""
+        self.key, self.key_start, self.key_end = None, -1, -1
+
+    def new_line(self, start: int) -> bool:
+        """Whether the token at `start` is the first of its line."""
+        return _LINE_END.search(self.text, self.gap, start) is not None
+
+    def brackets(self) -> dict[str, int]:
+        """How many more closing brackets of each kind the text has than opening ones; kept up to date."""
+        if self.balance is None:
+            self.balance = lexer.count_unopened(self.text)
+        return self.balance

@@ -1,4 +1,4 @@
-"""Where the keys and values of valid text lie, found by skipping what stands before them."""
+"""Where the keys and values of valid text lie: everything before them is skipped by the C scanner."""
 
 import re
 from collections.abc import Iterator
@@ -13,33 +13,26 @@ SPACE = re.compile(r"[ \t\r\n]*+")
 SCAN = JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
-Node = tuple[int, int, int, str | int | None, int, int]
-"""A value, in document order: start, end, number of its container, name or index there, its key's span.
-
-The root's container is -1. The key's span is (-1, -1) where there is no key. The name is None for the
-root and for a value that lacks its key. A run of members has one node: from the first one's start to the
-last one's end, named by the first one's index in an array and None in an object. A plain tuple: one is made
-for each value of a file.
-"""
-
-
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a value is, and its key with the quotes."""
 
     value: Span
     key: Span | None
 
 
-Found = dict[Pointer, tuple[Span | None, int]]
-"""Key's span and value's start of what was passed on the way to other places, by path."""
+Waypoints = dict[Pointer, tuple[Span | None, int]]
+"""Key's span and value's start of what was passed on the way to other values, by path."""
+
+Member = tuple[str | int, Span | None, int]
+"""Name or index, key's span and value's start."""
 
 
-def find(text: str, path: Pointer, found: Found) -> Place:
-    """Place of an existing value in valid text, found by skipping its predecessors with the C scanner.
+def find(text: str, path: Pointer, waypoints: Waypoints) -> Location:
+    """Location of an existing value in valid text.
 
-    `found` remembers the way: the neighbours of a value are asked for next.
+    `waypoints` collects what is passed: the neighbours of a value are usually requested next.
     """
-    return follow(text, skip_space(text, 0), None, path, found)
+    return follow(text, skip_space(text, 0), None, path, waypoints)
 
 
 def find_at(text: str, offset: int) -> Pointer:
@@ -52,40 +45,38 @@ def touches(text: str, offset: int, end: int) -> bool:
     return offset < end or (offset == end and text[end - 1 : end] not in ("}", "]"))
 
 
-Member = tuple[str | int, Span | None, int]
-"""Name or index, key's span and value's start."""
+def follow(
+    text: str, at: int, key: Span | None, path: Pointer, waypoints: Waypoints, *, taken: int = 0
+) -> Location:
+    """Location of the value that a path leads to; KeyError if there is none.
 
-
-def follow(text: str, at: int, key: Span | None, path: Pointer, found: Found, *, taken: int = 0) -> Place:
-    """Place of the value that a path leads to; KeyError if there is none.
-
-    The value at the offset is where the first `taken` steps of the path have led.
+    The first `taken` steps of the path lead to the value at the offset `at`.
     """
-    known = len(path)
-    while known > taken and path[:known] not in found:
-        known -= 1
-    if known > taken:
-        key, at = found[path[:known]]
-    for number in range(max(known, taken), len(path)):
+    start = len(path)
+    while start > taken and path[:start] not in waypoints:
+        start -= 1
+    if start > taken:
+        key, at = waypoints[path[:start]]
+    for number in range(max(start, taken), len(path)):
         step = path[number]
         if text[at] == "{":
             key, at = _pick_member(text, at, str(step))
         else:
             key, at = pick(_content(text, at), as_index(step))
-        found[path[: number + 1]] = key, at
-    return Place(Span(at, SCAN(text, at)[1]), key)
+        waypoints[path[: number + 1]] = key, at
+    return Location(Span(at, SCAN(text, at)[1]), key)
 
 
 def _pick_member(text: str, start: int, name: str) -> tuple[Span, int]:
-    """Key's span and value's start of a member of the object at `start`; `members_in` without its steps."""
+    """Key's span and value's start of a member of the object at `start`: a faster `pick`."""
     skip = SPACE.match
     at = skip(text, start + 1).end()  # type: ignore[union-attr]
     while text[at] == '"':
         key = at
-        found, at = scanstring(text, at + 1)
+        member_name, at = scanstring(text, at + 1)
         end = at
         at = skip(text, skip(text, at).end() + 1).end()  # type: ignore[union-attr]
-        if found == name:
+        if member_name == name:
             return Span(key, end), at
         at = skip(text, SCAN(text, at)[1]).end()  # type: ignore[union-attr]
         if text[at] != ",":
@@ -120,16 +111,16 @@ def path_in(text: str, members: Iterator[Member], offset: int) -> list[str | int
 
 
 def _content(text: str, start: int) -> Iterator[Member]:
-    """The members of the valid value that begins at `start`; none if it is no container."""
+    """The members of the valid value that begins at `start`; none if it is not a container."""
     if text[start] not in "{[":
         return iter(())
     return members_in(text, start + 1, len(text), first=0 if text[start] == "[" else None)
 
 
 def members_in(text: str, at: int, end: int, *, first: int | None) -> Iterator[Member]:
-    """The members of a container from `at` to `end`; `first` is the first one's index, None in an object.
+    """The members of a container from `at` to `end`; `first` is the first item's index, None in an object.
 
-    A member is skipped only when the next one is asked for.
+    A member is skipped only when the next one is requested.
     """
     at = skip_space(text, at)
     index = first or 0

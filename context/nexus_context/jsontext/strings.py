@@ -1,12 +1,12 @@
-"""Strings that break the rules of JSON: where they end, what they mean, how to mend them.
+"""Strings that break the rules of JSON: where they end, what they mean, how to fix them.
 
 1. A string ends at its closing quote on the same line.
-2. If that is missing, but the next quote of the file ends its line (`def",`), the string runs over several
+2. If that quote is missing, but the next quote of the file ends its line (`def",`), the string spans several
    lines, and its line ends are the error.
-3. Otherwise it was never closed. It then ends before what looks like the JSON that follows: a key's colon,
-   a comma at the end of the line, closing brackets that were not opened in it.
-4. Every bad escape and every raw control character inside is an error of its own, up to a limit that makes
-   the whole text hopeless.
+3. Otherwise the string was never closed. It then ends before what looks like JSON: the colon of a key, a
+   comma at the end of the line, closing brackets that were not opened in it.
+4. Every bad escape and every raw control character inside is an error of its own, up to a limit past which
+   the text is given up.
 """
 
 import functools
@@ -17,7 +17,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 from nexus_context.errors import Edit, Fix, Span
-from nexus_context.jsontext.problems import MOST_ERRORS
+from nexus_context.jsontext.problems import MOST_ERRORS, NAME_EXPECTED, TokenProblem, printable, replace
 
 QUOTES = {"'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "‘": "’", "’": "’", "«": "»"}
 """Quotation marks that are not JSON's, each with the one that closes it."""
@@ -27,11 +27,11 @@ _GOOD = re.compile(r'(?:[^"\\\x00-\x1f]*+\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,50
 _GOOD_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LINE = re.compile(r"[^\r\n]*+")
 _APOSTROPHES = 200  # and escapes, in a string in other quotation marks
-_LOOKED_AT = 100  # escaped quotes after a line's end among which the one that closes a string is looked for
+_MOST_ESCAPED_QUOTES = 100  # after a line's end, before the quote that closes a string
 MOST_EDITS = 20  # of a fix inside a string
-_GUESSED = 1_000  # characters of a string without its quotes whose meaning is worked out
+_LONGEST_GUESS = 1_000  # characters of an unclosed string whose escapes are decoded
 _ENDS_LINE = re.compile(r"[ \t]*+[,}\]]*+[ \t]*+(?:[\r\n]|\Z)")
-_TO_MEND = re.compile(
+_INVALID = re.compile(
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,500}|\\(?:x[0-9a-fA-F]{2}|[^\x00-\x1f]|)'
     r'|["\x00-\x1f\ud800-\udfff]{1,500}'
 )
@@ -39,49 +39,34 @@ _HEX_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
 _NAMED = {0: " (NUL)", 9: " (tab)", 10: " (line feed)", 13: " (carriage return)"}
 
 
-class Complaint(NamedTuple):
-    """An error inside a token, before it has a file."""
-
-    start: int
-    end: int
-    code: str
-    message: str
-    fix: Fix | None
-
-
-class Lexeme(NamedTuple):
+class Token(NamedTuple):
     """A malformed token that was understood nevertheless: `text[start:end]` means `value`."""
 
     start: int
     end: int
     value: object
-    complaints: tuple[Complaint, ...]
-
-
-def replace(title: str, start: int, end: int, text: str) -> Fix:
-    """A fix of one edit."""
-    return Fix(title, (Edit(Span(start, end), text),))
+    problems: tuple[TokenProblem, ...]
 
 
 def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, closed: int = 0) -> Fix | None:
-    """A fix that makes a JSON string of `text[start:end]`, whose first and last characters may be quotes.
+    """A fix that turns `text[start:end]` into a JSON string; None if it takes more than MOST_EDITS edits.
 
-    `opened` and `closed` count those. The edits hold quotes and escapes only: the text may be a secret, and
-    edits are printed where people read them. None where that takes more than MOST_EDITS of them.
+    `opened` and `closed` count the quotation marks that the text has at its ends. The edits contain only
+    quotes and escapes: the text may be a secret, and edits are printed.
     """
     low, high = start + opened, end - closed
-    places = list(islice(_TO_MEND.finditer(text, low, high), MOST_EDITS + 1))
+    places = list(islice(_INVALID.finditer(text, low, high), MOST_EDITS + 1))
     if len(places) > MOST_EDITS:
         return None
-    inside = (Edit(Span(*place.span()), _mended(place)) for place in places)
+    inside = (Edit(Span(*place.span()), _escaped(place)) for place in places)
     edits = (Edit(Span(start, low), '"'), *inside, Edit(Span(high, end), '"'))
     return Fix(title, tuple(edit for edit in edits if text[edit.span.start : edit.span.end] != edit.text))
 
 
 def skip(pattern: re.Pattern[str], text: str, at: int) -> int:
     """Offset after what a pattern matches at `at`; `at` itself if it does not match."""
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def character_name(character: str) -> str:
@@ -89,65 +74,59 @@ def character_name(character: str) -> str:
     return f"U+{ord(character):04X}{_NAMED.get(ord(character), '')}"
 
 
-def shown(source: str, limit: int = 40) -> str:
-    """Source text as a message can quote it: short, on one line, without invisible characters."""
-    text = source if len(source) <= limit else source[: limit - 1] + "…"
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
-
-
-def quoted(content: str) -> str:
-    """A string's content as a JSON string; what is not valid in it is mended."""
-    return f'"{_TO_MEND.sub(_mended, content)}"'
+def quote(content: str) -> str:
+    """A string's content as a JSON string; what is not valid in it is escaped."""
+    return f'"{_INVALID.sub(_escaped, content)}"'
 
 
 def meaning(content: str) -> str:
-    """What a string with this content between its quotes means, mended as by `quoted`."""
-    value: str = scanstring(quoted(content), 1)[0]
+    """What a string with this content between its quotes means, fixed as by `quote`."""
+    value: str = scanstring(quote(content), 1)[0]
     return value
 
 
-def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
+def read_string(text: str, start: int, *, is_key: bool, depth: int) -> Token:
     """Read the string that opens with `\"` at `start`, valid or not; `depth` counts the open brackets."""
-    complaints: list[Complaint] = []
+    problems: list[TokenProblem] = []
     at = start + 1
     lines_end = -1  # line ends before this offset belong to the string
     while True:
-        if len(complaints) >= MOST_ERRORS:
-            return _hopeless(text, start, at, tuple(complaints))
+        if len(problems) >= MOST_ERRORS:
+            return _hopeless(text, start, at, tuple(problems))
         at = skip(_GOOD, text, at)
         character = text[at : at + 1]
         if character == '"':
             break
         if character == "\\":
             if not _GOOD_ESCAPE.match(text, at):  # else the bounded pattern goes on
-                complaints.append(_bad_escape(text, at))
-                at = complaints[-1].end
+                problems.append(_bad_escape(text, at))
+                at = problems[-1].end
             continue
         if character in ("", "\r", "\n"):
             lines_end = _lines_end(text, at) if lines_end < 0 else lines_end
             if at >= lines_end:
-                return _unterminated(text, start, at, tuple(complaints), is_key=is_key, depth=depth)
-        complaints.append(_control_character(text, at))
-        at = complaints[-1].end
-    return Lexeme(start, at + 1, meaning(text[start + 1 : at]), tuple(complaints))
+                return _unterminated(text, start, at, tuple(problems), is_key=is_key, depth=depth)
+        problems.append(_control_character(text, at))
+        at = problems[-1].end
+    return Token(start, at + 1, meaning(text[start + 1 : at]), tuple(problems))
 
 
-def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Lexeme:
+def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Token:
     """Read a string in other quotation marks, from the opening one at `start`."""
     closing = QUOTES[text[start]]
-    found = _up_to(closing).match(text, start + 1)
-    if found:
-        end = found.end()
+    match = _up_to(closing).match(text, start + 1)
+    if match:
+        end = match.end()
         content = text[start + 1 : end - 1]
     else:
         line_end = skip(_LINE, text, start)
         end = _closing_place(text, start, line_end, is_key=is_key, depth=depth)
         content = text[start + 1 : end]
-    closed = 1 if found else 0
-    what = "Expecting property name enclosed in double quotes" if is_key else "Expecting value"
+    closed = 1 if match else 0
+    what = NAME_EXPECTED if is_key else "Expecting value"
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
     fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
-    return Lexeme(start, end, _guess(content), (Complaint(start, end, "quotes", message, fix),))
+    return Token(start, end, _guess(content), (TokenProblem(start, end, "quotes", message, fix),))
 
 
 @functools.cache
@@ -157,28 +136,28 @@ def _up_to(closing: str) -> re.Pattern[str]:
     return re.compile(rf"{inside}(?:(?:\\[^\r\n]|{closing}(?=\w)){inside}){{0,{_APOSTROPHES}}}{closing}")
 
 
-def _hopeless(text: str, start: int, at: int, complaints: tuple[Complaint, ...]) -> Lexeme:
+def _hopeless(text: str, start: int, at: int, problems: tuple[TokenProblem, ...]) -> Token:
     """A string with too many errors to go through: it ends at the next quote."""
     quote = text.find('"', at)
     end = len(text) if quote < 0 else quote + 1
-    return Lexeme(start, end, text[start + 1 : end].removesuffix('"'), complaints)
+    return Token(start, end, text[start + 1 : end].removesuffix('"'), problems)
 
 
 def _unterminated(
-    text: str, start: int, line_end: int, complaints: tuple[Complaint, ...], *, is_key: bool, depth: int
-) -> Lexeme:
+    text: str, start: int, line_end: int, problems: tuple[TokenProblem, ...], *, is_key: bool, depth: int
+) -> Token:
     end = _closing_place(text, start, line_end, is_key=is_key, depth=depth)
     message = "Unterminated string: write the closing double quote."
     fix = replace("Close the string", end, end, '"')
-    inside = tuple(each for each in complaints if each.end <= end)
-    whole = Complaint(start, end, "unterminated-string", message, fix)
+    inside = tuple(each for each in problems if each.end <= end)
+    whole = TokenProblem(start, end, "unterminated-string", message, fix)
     content = text[start + 1 : end]
-    return Lexeme(start, end, _guess(content), (whole, *inside))
+    return Token(start, end, _guess(content), (whole, *inside))
 
 
 def _guess(content: str) -> str:
-    """What a string with this content probably means; a line may have hundreds of them, each to its end."""
-    return meaning(content) if len(content) <= _GUESSED else content
+    """What an unclosed string with this content probably means; bounded, as a line may have hundreds."""
+    return meaning(content) if len(content) <= _LONGEST_GUESS else content
 
 
 def _closing_place(text: str, start: int, line_end: int, *, is_key: bool, depth: int) -> int:
@@ -199,7 +178,7 @@ def _closing_place(text: str, start: int, line_end: int, *, is_key: bool, depth:
 def _lines_end(text: str, at: int) -> int:
     """Offset of the quote that closes a string of several lines, or -1 (rule 2)."""
     quote = text.find('"', at)
-    for _ in range(_LOOKED_AT):
+    for _ in range(_MOST_ESCAPED_QUOTES):
         if quote < 1 or text[quote - 1] != "\\":
             break
         quote = text.find('"', quote + 1)
@@ -208,29 +187,29 @@ def _lines_end(text: str, at: int) -> int:
     return quote if quote >= 0 and _ENDS_LINE.match(text, quote + 1) else -1
 
 
-def _bad_escape(text: str, at: int) -> Complaint:
+def _bad_escape(text: str, at: int) -> TokenProblem:
     escape = text[at : at + 2]
     if _HEX_ESCAPE.match(text, at):
-        end, mend = at + 4, f"\\u00{text[at + 2 : at + 4]}"
+        end, fixed = at + 4, f"\\u00{text[at + 2 : at + 4]}"
     elif escape == "\\'":
-        end, mend = at + 2, "'"
+        end, fixed = at + 2, "'"
     elif len(escape) == 1 or escape[1] < " ":
-        end, mend = at + 1, "\\\\"
+        end, fixed = at + 1, "\\\\"
     else:
-        end, mend = at + 2, "\\" + escape
-    message = f'Invalid \\escape "{shown(text[at:end])}": write "{shown(mend)}".'
-    return Complaint(at, end, "escape", message, replace("Mend the escape", at, end, mend))
+        end, fixed = at + 2, "\\" + escape
+    message = f'Invalid \\escape "{printable(text[at:end])}": write "{printable(fixed)}".'
+    return TokenProblem(at, end, "escape", message, replace("Fix the escape", at, end, fixed))
 
 
-def _control_character(text: str, at: int) -> Complaint:
+def _control_character(text: str, at: int) -> TokenProblem:
     end = at + (2 if text.startswith("\r\n", at) else 1)
-    mend = json.dumps("\n" if end == at + 2 else text[at])[1:-1]
-    message = f'Invalid control character {character_name(text[at])} in a string: write "{mend}".'
-    return Complaint(at, end, "control-character", message, replace(f"Write {mend}", at, end, mend))
+    fixed = json.dumps("\n" if end == at + 2 else text[at])[1:-1]
+    message = f'Invalid control character {character_name(text[at])} in a string: write "{fixed}".'
+    return TokenProblem(at, end, "control-character", message, replace(f"Write {fixed}", at, end, fixed))
 
 
-def _mended(found: re.Match[str]) -> str:
-    source = found.group()
+def _escaped(match: re.Match[str]) -> str:
+    source = match.group()
     if source in ("\\'", "\\`"):
         return source[1]
     if source[0] != "\\":

@@ -124,7 +124,7 @@ def _serve(
             folder=place.directory,
             environ=environ,
             which=noted,
-            own=origin not in (PROJECT, VSCODE),
+            is_foreign=origin in (PROJECT, VSCODE),
         )
         syntax = syntax_problems(document, resolved, jsonc=origin == VSCODE)
         syntax_errors = [problem for problem in syntax if problem.code != "json.empty"]

@@ -1,7 +1,7 @@
-"""Skills: what a SKILL.md says, by the public Agent Skills specification (agentskills.io/specification).
+"""Skills: the content of a SKILL.md, by the public Agent Skills specification (agentskills.io/specification).
 
-Reading order: front_matter, allowed_tools, skill. Where skills are found is in `layers/skills`, how the model
-is told of them in `prompt/skill_sections`.
+Reading order: front_matter, allowed_tools, skill. `layers/skills` finds skills,
+`prompt/skill_sections` writes them into the prompt.
 """
 
 from nexus_context.skills.skill import SKILL_FILE, ReadSkill, Skill, read_skill

@@ -1,12 +1,12 @@
 """The tools of `allowed-tools`: names, each alone or with a pattern in parentheses, such as `Bash(git:*)`.
 
-1. White space and commas separate tools. In parentheses they belong to the pattern, and parentheses there may
-   be nested. Of a list every item is one tool.
-2. What is doubtful is left out and reported, so that a slip never approves more than was meant: a pattern
-   that stands apart from its tool, with the name before it; what goes on after its pattern; an item that is
-   not one tool.
-3. Of a parenthesis without its other half nobody can tell how far it was to reach: one that is not closed is
-   left out with all that follows, one that was not opened with all that stands before it.
+1. White space and commas separate tools. In parentheses they belong to the pattern, and parentheses may be
+   nested there. Each item of a list is one tool.
+2. Doubtful parts are left out and reported, so that a typing mistake never approves more than intended: a
+   pattern that is separated from its tool, with the name before it; a tool that continues after its pattern;
+   an item that is not one tool.
+3. The intended reach of an unpaired parenthesis is unknown: one that is not closed is left out with
+   everything that follows, one that was not opened with everything before it.
 """
 
 import re
@@ -19,17 +19,17 @@ from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.redact import redact_prose
 from nexus_context.skills.front_matter import Node
 
-MOST_SHOWN = 200  # characters of a tool and its pattern that a message is made of
+MOST_QUOTED = 200  # characters of a tool and its pattern in a message
 
 CODE = "skill.allowed-tools"
 MAX_REPORTED = 20
-"""Of more parts that are left out the first are reported."""
+"""Parts left out that are reported; more are not."""
 
 _EXAMPLE = "`Bash(git:*)`"
 
 
 class _Token(NamedTuple):
-    """What is between two separators. `stray`: it has a `)` too many; `unclosed`: a `(`, up to the end."""
+    """The text between two separators. `stray`: a `)` too many; `unclosed`: a `(` that is never closed."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class _Token(NamedTuple):
 
 
 class _Fault(NamedTuple):
-    """A range of the value that is left out. `gap` is what has to go for the range to be one tool."""
+    """A range of the value that is left out. Removing `gap` would make it one tool."""
 
     start: int
     end: int
@@ -51,27 +51,28 @@ _Locate = Callable[[int, int], Span | None]
 
 
 def allowed_tools(path: str, text: str, value: Node) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """The tools of a field's value, each on one line, and what of it is left out; `text` is the file's."""
+    """The tools of a field's value, each on one line, and what is left out; `text` is the file's."""
     if value.items is not None:
         return _of_items(path, value.items)
-    given = value.text or ""
-    good, faults = _scan(given)
-    written = text[value.span.start : value.span.end]
-    at = written.find(given)
+    content = value.text or ""
+    good, faults = _scan(content)
+    source = text[value.span.start : value.span.end]
+    at = source.find(content)
 
     def locate(start: int, end: int) -> Span | None:
         if at >= 0:
             return Span(value.span.start + at + start, value.span.start + at + end)
-        # folded: its words are there, with other white space between
-        found = list(re.finditer(r"\s+".join(map(re.escape, given[start:end].split())), written))
-        return Span(*(value.span.start + each for each in found[0].span())) if len(found) == 1 else None
+        # folded: the source has the same words with other white space between them
+        words = map(re.escape, content[start:end].split())
+        matches = list(re.finditer(r"\s+".join(words), source))
+        return Span(*(value.span.start + each for each in matches[0].span())) if len(matches) == 1 else None
 
-    tools = tuple(_one_line(given[start:end]) for start, end in good)
+    tools = tuple(_one_line(content[start:end]) for start, end in good)
     return tools, tuple(_problems(path, value.span, faults, locate))
 
 
 def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """As `allowed_tools`. Items are looked at together: a comma in `[…]` ends one within parentheses, too."""
+    """As `allowed_tools`. Items are scanned together: a comma in `[…]` ends one within parentheses, too."""
     texts = [(item, item.text.strip()) for item in items if item.text and item.text.strip()]
     joined, bounds = "", []
     for _, text in texts:
@@ -93,7 +94,7 @@ def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[
         ]
         return Span(each[0].start, each[-1].end)
 
-    message = "This is no text, and it is left out. Put the tool in quotes."
+    message = "This is not a text, and it is left out. Put the tool in quotes."
     foreign = [
         Problem(path, item.span, CODE, Severity.WARNING, message) for item in items if item.text is None
     ]
@@ -132,31 +133,31 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _scan(text: str) -> tuple[list[_Range], list[_Fault]]:
-    """The ranges of a text that are tools, and what of it is left out."""
+    """The ranges of a text that are tools, and those that are left out."""
     good: list[_Range] = []
     faults: list[_Fault] = []
     name: _Range | None = None  # without a pattern, right before the token
     for token in _tokens(text):
         start, end = token.start, token.end
-        shown = text[start:end]
+        source = text[start:end]
         alone = name
         name = None
         if token.stray:
             good.clear()
-            faults.append(_Fault(start, end, _stray(shown)))
-        elif shown.startswith("("):
+            faults.append(_Fault(start, end, _stray(source)))
+        elif source.startswith("("):
             if alone is not None:
                 good.pop()
             faults.append(_apart(text, alone, token))
         elif token.unclosed:
-            faults.append(_Fault(start, end, _unclosed(shown)))
-        elif "(" not in shown:
+            faults.append(_Fault(start, end, _unclosed(source)))
+        elif "(" not in source:
             name = (start, end)
             good.append(name)
-        elif _closing(shown) == len(shown) - 1:
+        elif _closing(source) == len(source) - 1:
             good.append((start, end))
         else:
-            faults.append(_Fault(start, end, _goes_on(shown)))
+            faults.append(_Fault(start, end, _continues(source)))
     return good, faults
 
 
@@ -174,52 +175,54 @@ def _one_line(tool: str) -> str:
     return " ".join(tool.split())
 
 
-def _shown(tool: str) -> str:
-    return fixes.quoted(redact_prose(_one_line(tool[:MOST_SHOWN])))
+def _quote(tool: str) -> str:
+    return fixes.quoted(redact_prose(_one_line(tool[:MOST_QUOTED])))
 
 
-def _stray(shown: str) -> str:
+def _stray(source: str) -> str:
     return (
-        f"{_shown(shown)} has a `)` whose `(` is missing: it is left out, with all that stands before it. "
+        f"{_quote(source)} has a `)` whose `(` is missing: it is left out, with everything before it. "
         f"Write the tool and its pattern as in {_EXAMPLE}, or remove the `)`."
     )
 
 
-def _unclosed(shown: str) -> str:
-    tool = shown.partition("(")[0]
+def _unclosed(source: str) -> str:
+    tool = source.partition("(")[0]
     example = f"`{tool}(…)`" if len(tool) <= 40 else _EXAMPLE
     return (
-        f"{_shown(shown)} is not closed: it is left out, with all that follows. Write `)` where the pattern "
-        f"ends: {example}."
+        f"{_quote(source)} is not closed: it is left out, with everything that follows. Write `)` where "
+        f"the pattern ends: {example}."
     )
 
 
 def _apart(text: str, name: _Range | None, pattern: _Token) -> _Fault:
-    """The fault of a pattern without a tool's name right before it, and with `name` further before."""
-    shown = text[pattern.start : pattern.end]
+    """The fault of a pattern that does not directly follow a tool's name; `name` is further before it."""
+    source = text[pattern.start : pattern.end]
     if pattern.unclosed:
         start = name[0] if name is not None else pattern.start
-        message = f"{_shown(text[start : pattern.end])} has a `(` that is neither at a tool's name nor closed"
-        message += f": it is left out, with all that follows. Write it as in {_EXAMPLE}."
+        message = f"{_quote(text[start : pattern.end])} has a `(` that is neither at a tool's name nor closed"
+        message += f": it is left out, with everything that follows. Write it as in {_EXAMPLE}."
         return _Fault(start, pattern.end, message)
     if name is None:
-        message = f"{_shown(shown)} has no tool's name right before it: it is left out. Write one, as in "
+        message = f"{_quote(source)} has no tool's name right before it: it is left out. Write one, as in "
         return _Fault(pattern.start, pattern.end, f"{message}{_EXAMPLE}.")
     tool = text[slice(*name)]
-    message = f"{_shown(tool)} and its pattern stand apart: both are left out. Write {_shown(tool + shown)}."
+    message = (
+        f"{_quote(tool)} and its pattern are separated: both are left out. Write {_quote(tool + source)}."
+    )
     gap = (name[1], pattern.start)
     return _Fault(name[0], pattern.end, message, gap if text[slice(*gap)].isspace() else None)
 
 
-def _goes_on(shown: str) -> str:
+def _continues(source: str) -> str:
     return (
-        f"{_shown(shown)} goes on after its pattern: it is left out. Write a space after the `)`, or remove "
-        "what follows it."
+        f"{_quote(source)} continues after its pattern: it is left out. Write a space after the `)`, or "
+        "remove what follows it."
     )
 
 
-def _not_one(shown: str) -> str:
+def _not_one(source: str) -> str:
     return (
-        f"{_shown(shown)} is not one tool: it is left out. Write each tool as an item of its own, in quotes "
+        f"{_quote(source)} is not one tool: it is left out. Write each tool as an item of its own, in quotes "
         "if there is a comma in its pattern."
     )

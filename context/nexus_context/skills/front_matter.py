@@ -1,10 +1,10 @@
 """The front matter of a Markdown file: YAML between two lines `---`, read strictly and within bounds.
 
-1. Only its events are asked of the YAML library: no value is ever constructed, every scalar is its text.
-2. Anchors, aliases and tags are refused: no skill needs them, and they are how a short text becomes a huge
-   value. More than MAX_CHARACTERS, MAX_NODES or MAX_DEPTH is refused, too.
-3. Of two fields of one name the last counts, as with most readers; that is reported.
-4. What cannot be read is one problem, at the place where reading ended.
+1. The YAML library only produces events: no value is ever constructed, every scalar is its text.
+2. Anchors, aliases and tags are rejected: no skill needs them, and they turn a short text into a huge value.
+   More than MAX_CHARACTERS, MAX_NODES or MAX_DEPTH is rejected, too.
+3. Of two fields with one name the last counts, as with most readers; that is reported.
+4. Front matter that cannot be read is one problem, at the place where reading ended.
 """
 
 import re
@@ -42,9 +42,9 @@ class Member(NamedTuple):
 
 
 class FrontMatter(NamedTuple):
-    """The fields by name, None where they cannot be read; `body` is all that follows.
+    """The fields by name, None if they cannot be read; `body` is everything that follows.
 
-    `span` is where the fields stand, or where they should.
+    `span` is the range of the fields, or where they should be.
     """
 
     fields: dict[str, Member] | None
@@ -103,18 +103,18 @@ def _members(text: str, inside: Span) -> tuple[Member, ...]:
         raise _UnreadableError(Span(inside.start, inside.start), why)
     foreign = _NO_YAML.search(text, inside.start, inside.end)
     if foreign is not None:
-        why = f"YAML allows no character U+{ord(foreign[0]):04X}. Remove it"
+        why = f"YAML does not allow the character U+{ord(foreign[0]):04X}. Remove it"
         raise _UnreadableError(Span(*foreign.span()), why)
     root = _Builder(text, inside).root()
     if root is None:
         return ()
     if root.members is None:
-        raise _UnreadableError(root.span, "it must be fields, one a line: `name: …`, `description: …`")
+        raise _UnreadableError(root.span, "it must be fields, one per line: `name: …`, `description: …`")
     return root.members
 
 
 class _Builder:
-    """Makes nodes of the events of one front matter."""
+    """Builds nodes from the events of one front matter."""
 
     def __init__(self, text: str, inside: Span) -> None:
         self._text = text
@@ -123,16 +123,16 @@ class _Builder:
         self._events = self._parsed()
 
     def root(self) -> Node | None:
-        """The one document's value; None where there is nothing but white space and comments."""
+        """The value of the only document; None if there are only white space and comments."""
         import yaml  # not at import: most folders have no skills
 
-        found: Node | None = None
+        root: Node | None = None
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                if found is not None:
-                    raise _UnreadableError(self._span(event), "it holds two documents. Remove the second")
-                found = self._node(next(self._events), 0)
-        return found
+                if root is not None:
+                    raise _UnreadableError(self._span(event), "it contains two documents. Remove the second")
+                root = self._node(next(self._events), 0)
+        return root
 
     def _parsed(self) -> Iterator[Any]:
         import yaml
@@ -146,9 +146,9 @@ class _Builder:
             yield from yaml.parse(self._text[self._inside.start : self._inside.end], Loader=Loader)
         except yaml.MarkedYAMLError as error:
             raise self._marked(error) from error
-        # what the library lets through of bad escapes and directives
+        # bad escapes and directives that the library does not check
         except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
-            raise _UnreadableError(self._inside, "it is no valid YAML") from error
+            raise _UnreadableError(self._inside, "it is not valid YAML") from error
 
     def _node(self, event: Any, depth: int) -> Node:
         import yaml
@@ -164,7 +164,7 @@ class _Builder:
                 span, "tags (`!`) are not read. Put the value in quotes, or remove the tag"
             )
         if self._nodes > MAX_NODES:
-            raise _UnreadableError(span, f"it holds more than {MAX_NODES} values. Move them to the body")
+            raise _UnreadableError(span, f"it contains more than {MAX_NODES} values. Move them to the body")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(span, event.value, plain=not event.style)
         if depth == MAX_DEPTH:
@@ -184,10 +184,10 @@ class _Builder:
 
     def _scalar(self, span: Span, value: str, *, plain: bool) -> Node:
         if not value.isprintable():
-            written = self._text[span.start : span.end]
-            unseen = [one for one in value if not one.isprintable() and not one.isspace()]
-            if any(one not in written for one in unseen):
-                raise _UnreadableError(span, "an escape makes a character that nobody sees. Remove it")
+            source = self._text[span.start : span.end]
+            invisible = [one for one in value if not one.isprintable() and not one.isspace()]
+            if any(one not in source for one in invisible):
+                raise _UnreadableError(span, "an escape produces an invisible character. Remove it")
         return Node(span, "" if plain and value in ("~", "null") else value)
 
     def _span(self, event: Any) -> Span:
@@ -206,7 +206,7 @@ class _Builder:
     def _marked(self, error: Any) -> _UnreadableError:
         mark = error.problem_mark or error.context_mark
         at = self._inside.start + min(mark.index, self._inside.end - self._inside.start) if mark else None
-        problem = str(error.problem or "it is no valid YAML").rstrip(".")
+        problem = str(error.problem or "it is not valid YAML").rstrip(".")
         if at is None:
             return _UnreadableError(self._inside, problem)
         span = Span(at, min(at + 1, self._inside.end))
@@ -222,7 +222,7 @@ class _Builder:
         field = _PLAIN_FIELD.match(self._text, start, self._inside.end)
         if field is None or not field.start(1) <= at < field.end(1):
             return None
-        # the edits hold quotes only: the value may be a secret
+        # the edits contain only quotes: the value may be a secret
         start, end = field.span(1)
         quotes = [at for at in range(start, end) if self._text[at] == "'"]
         places = (start, *quotes, end)

@@ -1,13 +1,13 @@
 """One SKILL.md: its fields, its body, and what is wrong with it.
 
-1. Real faults are errors, and such a skill is not used: no readable front matter, no name, no description.
-2. All else is cosmetic: reported, and the skill is used as it is. A name is 1 to 64 lowercase letters, digits
-   and single hyphens, and that of the skill's directory; a description has at most 1024 characters, of which
-   the model is shown no more; a compatibility note has 500.
-3. Fields that the specification does not know are hinted at. `allowed-tools` is a text; a list is read, too.
-4. `priority` in `metadata` is an integer: skills of a higher one stand first in the prompt. Without it, and
-   where it is something else, 0.
-5. `examples` in `metadata` are requests that the skill is for, one a line; MAX_EXAMPLES of them are shown.
+1. Serious faults are errors, and such a skill is not used: no readable front matter, no name, no description.
+2. Other faults are warnings, and the skill is used as it is. A name is 1 to 64 lowercase letters, digits and
+   single hyphens, and equals the name of the skill's directory; a description has at most 1024 characters,
+   and the model gets no more of it; a compatibility note has at most 500.
+3. Fields that are not in the specification get a hint. `allowed-tools` is a text; a list is read, too.
+4. `priority` in `metadata` is an integer: skills with a higher one come first in the prompt. The default is
+   0, also for a value that is not an integer.
+5. `examples` in `metadata` are sample requests, one per line; MAX_EXAMPLES of them are used.
 """
 
 import os
@@ -35,8 +35,8 @@ _FIELDS = ("name", "description", "license", "compatibility", "metadata", "allow
 class Skill(msgspec.Struct, frozen=True):
     """A skill that can be used. The spans and `body` are ranges of the text of `path`.
 
-    `name`, `description` and each of `examples` are on one line. `tools_span` and `examples_span` are where
-    `allowed_tools` and `examples` stand, an empty range without them.
+    `name`, `description` and each of `examples` are on one line. `tools_span` and `examples_span` are the
+    ranges of `allowed_tools` and `examples`, empty without them.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 class ReadSkill(msgspec.Struct, frozen=True):
-    """What came of a text. `name` is the directory's where the text has none; `skill` None: not used."""
+    """The result of reading a text. `name` falls back to the directory's; `skill` None: not used."""
 
     text: str
     name: str
@@ -77,9 +77,9 @@ def read_skill(path: str, text: str) -> ReadSkill:
     if tools_field is not None:
         tools, doubtful = allowed_tools(path, text, tools_field.value)
         problems.extend(doubtful)
-    given, described = _text(front, "name"), _text(front, "description")
-    if given:
-        problems.extend(_name_problems(path, given, front.fields["name"].value.span, directory))
+    name, description = _text(front, "name"), _text(front, "description")
+    if name:
+        problems.extend(_name_problems(path, name, front.fields["name"].value.span, directory))
     if not text[front.body.start :].strip():
         message = (
             "The skill has no text: activating it tells the model nothing. Write it below the front matter."
@@ -87,15 +87,15 @@ def read_skill(path: str, text: str) -> ReadSkill:
         place = Span(front.body.start, front.body.start)
         problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message))
     ordered = tuple(sorted(problems, key=lambda problem: problem.span))
-    name_span = front.fields["name"].value.span if given else front.span
-    if not given or not described:
-        return ReadSkill(text, given or directory, name_span, None, ordered)
+    name_span = front.fields["name"].value.span if name else front.span
+    if not name or not description:
+        return ReadSkill(text, name or directory, name_span, None, ordered)
     metadata = _metadata(front.fields.get("metadata"))
     priority = metadata.get("priority", "")
     skill = Skill(
         path,
-        given,
-        described[:MAX_DESCRIPTION],
+        name,
+        description[:MAX_DESCRIPTION],
         name_span,
         front.fields["description"].value.span,
         front.body,
@@ -108,11 +108,11 @@ def read_skill(path: str, text: str) -> ReadSkill:
         examples_span=_place(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
     )
-    return ReadSkill(text, given, name_span, skill, ordered)
+    return ReadSkill(text, name, name_span, skill, ordered)
 
 
 def _text(front: FrontMatter, field: str) -> str:
-    """A field's text on one line; empty where it is missing or no text."""
+    """A field's text on one line; empty if it is missing or not a text."""
     member = (front.fields or {}).get(field)
     return " ".join(member.value.text.split()) if member is not None and member.value.text else ""
 
@@ -163,7 +163,7 @@ def _doubtful(path: str, fields: dict[str, Member]) -> Iterator[Problem]:
             yield from _metadata_problems(path, value)
         elif field == "allowed-tools" and value.items is not None:
             message = (
-                "The specification wants one text, with spaces between the tools. The list is read, too."
+                "The specification requires one text, with spaces between the tools. The list is read, too."
             )
             yield warn(value.span, field, message, Severity.HINT)
         elif field not in ("name", "description") and value.text is None:
@@ -183,14 +183,14 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
     if value.members is None and value.text != "":
         wrong = [value.span]
     for span in wrong:
-        message = "`metadata` is names with texts, one a line; this is left out."
+        message = "`metadata` must be names with texts, one per line; this is left out."
         yield Problem(path, span, "skill.metadata", Severity.WARNING, message)
-    # of two of one name the last counts
+    # the last of several members with one name counts
     priority = {member.name: member.value for member in value.members or ()}.get("priority")
     if priority is not None and priority.text and not _PRIORITY.match(priority.text):
         message = (
-            f"{fixes.quoted(priority.text)} is no priority, and counts as 0. Write a whole number of at most "
-            "six digits, such as 10."
+            f"{fixes.quoted(priority.text)} is not a valid priority, and counts as 0. Write a whole number "
+            "of at most six digits, such as 10."
         )
         yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message)
 
@@ -201,7 +201,7 @@ def _metadata(member: Member | None) -> dict[str, str]:
 
 
 def _place(member: Member | None, inner: str | None = None) -> Span:
-    """Where a field's value stands, or that of a name in it; an empty range where it is not there."""
+    """The range of a field's value, or of a member of it; empty if there is none."""
     if member is None or inner is None:
         return Span(0, 0) if member is None else member.value.span
     return _place(next((one for one in member.value.members or () if one.name == inner), None))

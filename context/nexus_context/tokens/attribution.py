@@ -1,4 +1,4 @@
-"""Share the tokens of a text among spans of it, so that the shares sum to its count exactly."""
+"""Divide the tokens of a text among its spans, so that the parts sum to its count exactly."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +12,8 @@ def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[
     """Tokens of each `text[cuts[i]:cuts[i + 1]]`; none is negative, their sum is `counter.count(text)`.
 
     `cuts` are offsets in code points, ascending, from 0 to `len(text)`; ValueError otherwise. A span that
-    begins and ends at segment cuts has its own exact count. Elsewhere a token that straddles a cut goes to
-    one side whole. Of an estimate a span's count depends by one on what stands before it.
+    begins and ends at segment cuts has its own exact count. Elsewhere a token that straddles a cut belongs
+    to one side. The estimated count of a span can differ by one, depending on what precedes it.
     """
     marks = _marks(counter, text, cuts)
     if isinstance(counter, AdditiveCounter):
@@ -22,14 +22,14 @@ def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[
 
 
 def span_units(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[int, ...]:
-    """As `count_spans`, before rounding: `part_tokens` makes tokens of a sum of these."""
+    """As `count_spans`, before rounding: `part_tokens` converts a sum of these to tokens."""
     return tuple(b - a for a, b in pairwise(_marks(counter, text, cuts)))
 
 
 def part_tokens(counter: TokenCounter, units: int) -> int:
-    """Tokens of a part of a text, by its units: the same wherever it stands.
+    """Tokens of a part of a text, by its units: the same wherever it is.
 
-    Rounded down, so that parts never sum to more than what they are parts of.
+    Rounded down, so that parts never sum to more than the whole.
     """
     return counter.part_tokens(units) if isinstance(counter, AdditiveCounter) else units
 
@@ -40,7 +40,7 @@ def whole_tokens(counter: TokenCounter, units: int) -> int:
 
 
 def _marks(counter: TokenCounter, text: str, cuts: Sequence[int]) -> list[int]:
-    """Units before each cut; of a counter of unknown make they are tokens."""
+    """Units before each cut; for a counter that is not additive these are tokens."""
     if not cuts or cuts[0] != 0 or cuts[-1] != len(text) or any(a > b for a, b in pairwise(cuts)):
         raise ValueError(f"cuts must ascend from 0 to {len(text)}, the length of the text")
     if isinstance(counter, AdditiveCounter):

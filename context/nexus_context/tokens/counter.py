@@ -1,8 +1,8 @@
 """Token counters: exact ones for two encodings, one scaled from them, one by characters.
 
-1. A counter measures text in units that add up over segments, and turns a sum of units into tokens
-   with a function that never decreases. So counts of a document's parts can be made to sum exactly.
-2. Segments are counted once: their units are remembered, within MEMO_BYTES, for each encoding.
+1. A counter measures text in units that add up over segments, and converts a sum of units to tokens by a
+   monotonic function. So counts of a document's parts can sum exactly.
+2. Segments are counted once: their units are cached, within MEMO_BYTES, for each encoding.
 3. A counter never raises, whatever the text: special tokens count as ordinary text, lone surrogates as
    U+FFFD.
 """
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from nexus_context.tokens import estimates, memo, segments, vocabulary
 
 
-class ToolCall(Protocol):
+class CountedToolCall(Protocol):
     """What a counter needs of a tool call."""
 
     @property
@@ -31,19 +31,19 @@ class CountedMessage(Protocol):
 
     @property
     def content(self) -> Any:
-        """Text, or parts: JSON objects of `type` text, image or anything else; or nothing."""
+        """Text, or parts: JSON objects of `type` text, image or anything else; or None."""
 
     @property
-    def tool_calls(self) -> "Sequence[ToolCall] | None":
+    def tool_calls(self) -> "Sequence[CountedToolCall] | None":
         """The tool calls that the message makes."""
 
 
 class TokenCounter(Protocol):
-    """Counts tokens; `exact` says whether a count is what the model's own tokenizer gives."""
+    """Counts tokens; `exact` says whether a count equals that of the model's tokenizer."""
 
     @property
     def name(self) -> str:
-        """What counts, for people: `o200k_base`, `o200k_base × 1.18`, `characters`."""
+        """The tokenizer, for people: `o200k_base`, `o200k_base × 1.18`, `characters`."""
 
     @property
     def exact(self) -> bool:
@@ -56,13 +56,13 @@ class TokenCounter(Protocol):
         """Tokens of all `messages`: the sum of `count_message` of each."""
 
     def __hash__(self) -> int:
-        """Counts are remembered for a counter."""
+        """Counts are cached by counter."""
 
 
 def count_message(
     counter: TokenCounter,
     content: "str | Sequence[Any] | None",
-    tool_calls: "Sequence[ToolCall] | None" = None,
+    tool_calls: "Sequence[CountedToolCall] | None" = None,
 ) -> int:
     """Tokens of one message: 4, its text and images, and name + arguments + 5 for each tool call.
 
@@ -91,7 +91,7 @@ class AdditiveCounter:
         raise NotImplementedError
 
     def segment_units(self, segment: str) -> int:
-        """`units` of one segment, or of the beginning of one; remembered where that pays."""
+        """`units` of one segment, or of the beginning of one; cached where that pays."""
         return self.units(segment)
 
     def tokens(self, units: int) -> int:
@@ -117,7 +117,7 @@ class AdditiveCounter:
 class TiktokenCounter(AdditiveCounter):
     """Exact counts in `cl100k_base` or `o200k_base`, offline.
 
-    The vocabulary is loaded by the first count: 0.1 to 0.3 s, so count off the event loop. Exact up to
+    The first count loads the vocabulary, which takes 0.1 to 0.3 s, so count off the event loop. Exact up to
     runs of 49,152 code points in which no word ends (`segments`, rule 4).
     """
 
@@ -125,13 +125,13 @@ class TiktokenCounter(AdditiveCounter):
 
     def __init__(self, encoding_name: str = "cl100k_base") -> None:
         if encoding_name not in vocabulary.ENCODINGS:
-            known = ", ".join(vocabulary.ENCODINGS)
-            raise ValueError(f"unknown encoding {encoding_name!r}; choose one of: {known}")
+            names = ", ".join(vocabulary.ENCODINGS)
+            raise ValueError(f"unknown encoding {encoding_name!r}; choose one of: {names}")
         self.name = encoding_name
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
-        if len(text) < _DIRECT:  # as in `units`, for most texts are short
+        if len(text) < _DIRECT:  # as in `units`, since most texts are short
             return len(vocabulary.load_encoding(self.name).encode(text, disallowed_special=()))
         return self.units(text)
 
@@ -142,7 +142,7 @@ class TiktokenCounter(AdditiveCounter):
         return sum(map(self.segment_units, segments.split(text)))
 
     def segment_units(self, segment: str) -> int:
-        """Tokens of `segment`, remembered."""
+        """Tokens of `segment`, cached."""
         return memo.recall(self.name, segment, self._encode_length)
 
     def tokens(self, units: int) -> int:
@@ -173,7 +173,7 @@ class ScaledCounter(AdditiveCounter):
         return self.base.units(text)
 
     def segment_units(self, segment: str) -> int:
-        """The base counter's units, remembered."""
+        """The base counter's units, cached."""
         return self.base.segment_units(segment)
 
     def tokens(self, units: int) -> int:
@@ -204,7 +204,7 @@ class SimpleTokenCounter(AdditiveCounter):
         return units // estimates.UNITS_PER_TOKEN
 
 
-_DIRECT = 2048  # code points; shorter text is counted outright: a message is counted once in its life
+_DIRECT = 2048  # code points; shorter text is not cut into segments: a message is counted only once
 
 
 def _count_part(counter: TokenCounter, part: object) -> int:

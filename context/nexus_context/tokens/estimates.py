@@ -1,4 +1,4 @@
-"""Token counts that no tokenizer gives: characters a token by script, images by size, JSON as text."""
+"""Estimates without a tokenizer: characters per token by script, images by size, JSON as text."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def text_units(text: str) -> int:
     return units + (_CJK_UNITS - _OTHER_UNITS) * sum(map(len, re.findall(_CJK, text)))
 
 
-# OpenAI's scheme of 85 tokens and 170 a tile, held to one tile of 512 x 512 pixels (85 to 255 tokens).
+# OpenAI's scheme of 85 tokens and 170 per tile, limited to one tile of 512 x 512 pixels (85 to 255 tokens).
 _IMAGE_BASE = 85
 _IMAGE_TILE = 170
 _TILE_PIXELS = 512 * 512
@@ -63,10 +63,10 @@ def image_part_tokens(part: Mapping[str, Any]) -> int:
 
 
 def json_text(value: object) -> str:
-    """Compact JSON of a plain value, as it would be sent; a string is taken as JSON already made.
+    """Compact JSON of a plain value, as it would be sent; a string is taken for JSON text.
 
-    Never raises: what JSON cannot hold (lone surrogates, sets, nesting past the encoder's depth) is
-    rendered near enough to be counted.
+    Never raises: what JSON cannot represent (lone surrogates, sets, nesting past the encoder's depth) is
+    approximated.
     """
     if isinstance(value, str):
         return value

@@ -1,7 +1,7 @@
-"""Units of text segments, remembered for each encoding within a bound on memory.
+"""A cache of the units of text segments, for each encoding, of bounded size.
 
-Two generations stand in for an exact LRU: a hit in the old one moves to the young one, and when the
-young one is half the bound it becomes the old one. No entry is touched per use, and no list is kept.
+Two generations approximate an LRU: a hit in the old one moves to the young one, and when the young one
+reaches half the bound it becomes the old one.
 """
 
 import sys
@@ -12,7 +12,7 @@ MEMO_BYTES = 8 * 1024 * 1024  # of segment text, for each encoding
 
 
 def recall(name: str, part: str, measure: Callable[[str], int]) -> int:
-    """`measure(part)`, from memory if it was measured under `name` lately."""
+    """`measure(part)`, from the cache of `name` if it was measured recently."""
     generations = _memos.get(name)
     if generations is None:
         generations = _memos.setdefault(name, _Generations())
@@ -37,7 +37,7 @@ class _Generations:
             return units
         units = self._old.get(part)
         if units is None:
-            units = measure(part)  # outside the lock: tiktoken works without the GIL
+            units = measure(part)  # outside the lock: tiktoken releases the GIL
         with self._lock:
             if part not in self._young:
                 self._young[part] = units

@@ -1,11 +1,11 @@
 """Limits of models, from a dated data file, and the counter that fits a model.
 
-1. A name is looked up as it is, then with its decoration taken off: provider prefix (`anthropic/`,
+1. A name is looked up as it is, then without its decoration: provider prefix (`anthropic/`,
    `models/`, `us.anthropic.`), `@20250514`, `-20250514`, `-2024-08-06`, `-latest`, `-preview-05-06`,
    `-0613`, `-v1:0`, `:free`; dots between digits may stand for dashes (`claude-opus-4.5`).
 2. The configuration's `models` section overrides single fields, and adds models.
 3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
-4. The tokenizer follows from the name alone, so it is right for models that are not in the file, too.
+4. The tokenizer depends on the name alone, so it is right for models that are not in the file, too.
 """
 
 import functools
@@ -27,11 +27,11 @@ UNKNOWN_WINDOW = 128_000  # tokens
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
-    """What a model takes. Sizes are in tokens, prices in US dollars per million tokens.
+    """The limits and prices of a model. Sizes are in tokens, prices in US dollars per million tokens.
 
-    `given` is the name that was asked for, as a provider knows it; `name` is the registry's.
-    `context_window` is input and output together; `max_input` may be less. `known` is False where they
-    are a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
+    `given` is the requested name, as a provider spells it; `name` is the registry's.
+    `context_window` is input and output together; `max_input` may be less. `known` is False if they are
+    a guess. `encoding`, `factor` and `exact` say how its tokens are counted.
     """
 
     given: str
@@ -62,18 +62,18 @@ class RegistrySource(msgspec.Struct, frozen=True):
 
 def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
-    given = model or ""
-    names = list(_candidates(given))
+    requested = model or ""
+    names = list(_candidates(requested))
     record = next((_registry().models[name] for name in names if name in _registry().models), None)
-    canonical = next((name for name in names if name in _registry().models), given)
-    changes = _override(names, given, canonical, overrides or {})
+    canonical = next((name for name in names if name in _registry().models), requested)
+    changes = _override(names, requested, canonical, overrides or {})
     encoding, factor, exact = _tokenizer(names)
     window = changes.get("context_window") or (record.context_window if record else UNKNOWN_WINDOW)
     max_input = changes.get("max_input") or (
         record.max_input if record and record.max_input and not changes.get("context_window") else window
     )
     return ModelLimits(
-        given=given,
+        given=requested,
         name=canonical,
         provider=changes.get("provider", record.provider if record else None),
         context_window=window,
@@ -118,7 +118,7 @@ def model_names() -> tuple[str, ...]:
 
 
 def registry_source() -> RegistrySource:
-    """The registry's sources and date."""
+    """Where and when the registry's figures were taken."""
     registry = _registry()
     return RegistrySource(registry.source, registry.version, registry.date)
 
@@ -153,18 +153,18 @@ def _registry() -> _Registry:
 
 
 # Patterns are strings: re compiles and keeps them on first use, not at import.
-# Taken off the end, one after the other. A bare four-digit suffix is a month and a day or a year and a
+# Removed from the end, one after the other. A bare four-digit suffix is a month and a day or a year and a
 # month (gpt-4-0613, codestral-2508).
 _SUFFIX = (
     r"(?: -v\d+(?::\d+)? | :[a-z0-9.-]+ | @[a-z0-9-]+ | -\d{8} | -\d{4}-\d\d-\d\d | -latest | -default"
     r"| -preview(?:-\d\d-(?:\d{4}|\d\d))? | -exp | -\d{4} )$"
 )
 _VENDOR = r"^(?:(?:us|eu|apac|jp|au|global)\.)?(?:anthropic|meta|mistral|deepseek|openai|qwen|xai)\."
-_LONGEST_NAME = 200  # code points; no model is called more
+_LONGEST_NAME = 200  # code points; no model name is longer
 
 
 def _candidates(model: str) -> Iterator[str]:
-    """Names to look up, the fullest first."""
+    """Names to look up, the longest first."""
     name = model[:_LONGEST_NAME].strip().lower()
     name = name.rpartition("/")[2]
     name = re.sub(_VENDOR, "", name)
@@ -182,9 +182,9 @@ def _candidates(model: str) -> Iterator[str]:
 
 
 def _override(
-    names: list[str], given: str, canonical: str, overrides: Mapping[str, Mapping[str, Any]]
+    names: list[str], requested: str, canonical: str, overrides: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    for name in (given, *names, canonical):
+    for name in (requested, *names, canonical):
         if name in overrides:
             return {key: value for key, value in overrides[name].items() if value is not None}
     return {}

@@ -3,11 +3,11 @@
 1. A cut is safe before a line that has a non-blank character and does not begin with `/` (o200k merges
    `)\\n/`). Blank lines stay with the segment before. A line ends at `\\n` only.
 2. Which safe lines are cuts depends on their content, not on their distance from the start, so an edit
-   moves the cuts around itself only: all other segments come back unchanged, and their counts are known.
+   moves only the cuts around itself: all other segments stay the same, and their counts are cached.
 3. A line longer than LONG is cut inside, after a letter or digit and before a blank or an ASCII mark
-   other than `'` (no pattern of either encoding goes on there).
+   other than `'` (no pattern of either encoding continues there).
 4. A run longer than LONG without such a place is cut at LONG. Only there can a count differ from
-   tiktoken's, by a token or two a cut; and only so is a run of a million blanks countable at all.
+   tiktoken's, by a token or two per cut; without it a run of a million blanks could not be counted.
 """
 
 import re
@@ -65,7 +65,7 @@ def _split_long(segment: str) -> Iterator[str]:
 
 
 def _last_safe_place(segment: str, low: int, high: int) -> int:
-    for window in (256, LONG):  # nearly always within the last few words
+    for window in (256, LONG):  # nearly always in the last few words
         places = [match.start() for match in _SAFE_PLACE.finditer(segment, max(low, high - window), high + 1)]
         if places:
             return min(places[-1], high)

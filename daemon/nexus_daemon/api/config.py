@@ -6,7 +6,7 @@ from nexus_context.config import merge
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
-from nexus_context.redact import shown_setting
+from nexus_context.redact import printable_setting
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.api.context import of_snapshot
@@ -27,7 +27,7 @@ async def effective(client: "Connection", params: protocol.AgentViewParams) -> p
 def build_effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
     return protocol.EffectiveResult(
         revision=snapshot.revision,
-        config=shown_setting(snapshot.effective.values),
+        config=printable_setting(snapshot.effective.values),
         provenance={
             pointer: [_provenance(pointer, entry, snapshot.layers, locate) for entry in chain]
             for pointer, chain in snapshot.effective.provenance.items()
@@ -56,7 +56,7 @@ def _provenance(
         layer=entry.layer,
         uri=locate.uri(path),
         range=locate.range(path, _present_span(entry, layers)),
-        value=shown_setting(entry.value, parse_pointer(pointer)),
+        value=printable_setting(entry.value, parse_pointer(pointer)),
         wins=entry.wins,
         ignored=entry.ignored,
     )

@@ -13,7 +13,7 @@
 Counting a long text the first time takes long: for worker threads.
 """
 
-import os
+from os.path import basename, curdir, dirname, pardir, relpath, sep, split
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context import assembly
@@ -165,12 +165,12 @@ def _why_not(snapshot: "Snapshot", path: str) -> str | None:
 
 def _whose(snapshot: "Snapshot", path: str) -> str | None:
     """Where an instruction file below the folder is read; None for any other file."""
-    directory, name = os.path.split(path)
-    if os.path.basename(directory) in ASSISTANT_DIRECTORIES:
-        directory = os.path.dirname(directory)
+    directory, name = split(path)
+    if basename(directory) in ASSISTANT_DIRECTORIES:
+        directory = dirname(directory)
     names = snapshot.layers.effective.get("/context/instruction_files") or ()
-    below = os.path.relpath(directory, snapshot.folder)
-    if name not in names or below == os.curdir or below.split(os.sep, 1)[0] == os.pardir:
+    below = relpath(directory, snapshot.folder)
+    if name not in names or below == curdir or below.split(sep, 1)[0] == pardir:
         return None
     return f"it is for {below}; an agent or a window of that folder reads it"
 

@@ -304,7 +304,7 @@ def test_syntax_errors_hide_only_what_is_said_about_them() -> None:
             "secret",
             '"Bearer abcdef123456"',
             (
-                '"Authorization" holds what looks like a secret: put it into an environment variable and '
+                '"Authorization" contains what looks like a secret: put it into an environment variable and '
                 "name that in provider.api_key_env."
             ),
         ),

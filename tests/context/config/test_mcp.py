@@ -21,20 +21,20 @@ ENVIRON = {"HOME": "/home/u", "TOKEN": "t"}
 PROGRAMS = {"npx", "uvx", "/usr/bin/node", "/w/tools/serve", "/w/sub/run.sh"}
 
 
-def read(text: str, *, own: bool = True) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
+def read(text: str, *, is_foreign: bool = False) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
     return read_servers(
         parse(PATH, text),
         origin="local",
         folder="/w",
         environ=ENVIRON,
         which=lambda command: command if command in PROGRAMS else None,
-        own=own,
+        is_foreign=is_foreign,
     )
 
 
-def check(text: str, *expected: tuple[str, str, str], own: bool = True) -> tuple[Problem, ...]:
+def check(text: str, *expected: tuple[str, str, str], is_foreign: bool = False) -> tuple[Problem, ...]:
     """Code, text under the span and message of each problem, in order."""
-    _, problems = read(text, own=own)
+    _, problems = read(text, is_foreign=is_foreign)
     assert rows(text, problems) == list(expected)
     return problems
 
@@ -123,7 +123,7 @@ def test_a_remote_server() -> None:
 
 def test_values_are_made_texts_and_null_unsets() -> None:
     text = '{"servers": {"a": {"command": "npx", "env": {"PORT": 80, "X": null, "Y": "z"}, "cwd": "sub"}}}'
-    ((server,), problems) = read(text, own=False)
+    ((server,), problems) = read(text, is_foreign=True)
     assert (server.env, server.cwd, problems) == ({"PORT": "80", "Y": "z"}, "sub", ())
 
 
@@ -270,7 +270,7 @@ def test_good_urls(url: str) -> None:
 
 
 def test_sockets_in_vs_code_files() -> None:
-    check('{"servers": {"a": {"url": "unix:///tmp/s.sock#/mcp"}}}', own=False)
+    check('{"servers": {"a": {"url": "unix:///tmp/s.sock#/mcp"}}}', is_foreign=True)
 
 
 def test_duplicate_names_in_objects() -> None:
@@ -293,7 +293,7 @@ def test_vs_code_files_may_have_comments_and_trailing_commas() -> None:
     text = '{\n  // servers\n  "servers": {"a": {"command": "npx",}},\n}'
     document = parse(PATH, text)
     assert {problem.code for problem in document.problems} == {"json.comment", "json.trailing-comma"}
-    servers, problems = read(text, own=False)
+    servers, problems = read(text, is_foreign=True)
     assert ([server.name for server in servers], problems) == (["a"], ())
     assert syntax_problems(document, problems, jsonc=True) == ()
     assert syntax_problems(document, problems, jsonc=False) == document.problems
@@ -318,16 +318,16 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("text", OTHERS)
-@pytest.mark.parametrize("own", [True, False])
-def test_documented_keys_of_other_tools(text: str, own: bool) -> None:
-    check(text if not own else text.replace("${config:x}", ""), own=own)
+@pytest.mark.parametrize("is_foreign", [True, False])
+def test_documented_keys_of_other_tools(text: str, is_foreign: bool) -> None:
+    check(text if is_foreign else text.replace("${config:x}", ""), is_foreign=is_foreign)
 
 
 def test_unknown_keys_of_other_tools_are_warnings() -> None:
     (problem,) = check(
         '{"mcpServers": {"a": {"command": "npx", "colour": 1}}}',
         ("mcp.unknown-key", '"colour"', 'Unknown key "colour" in "a": remove it.'),
-        own=False,
+        is_foreign=True,
     )
     assert (problem.severity, len(read('{"mcpServers": {"a": {"command": "npx", "colour": 1}}}')[0])) == (
         2,
@@ -338,7 +338,7 @@ def test_unknown_keys_of_other_tools_are_warnings() -> None:
 def test_transports_that_nexus_does_not_know() -> None:
     text = '{"mcpServers": {"a": {"type": "ws", "url": "wss://h"}}}'
     message = 'Nexus cannot start servers of type "ws": it knows stdio, http and sse.'
-    check(text, ("mcp.unsupported", '"ws"', message), own=False)
+    check(text, ("mcp.unsupported", '"ws"', message), is_foreign=True)
     assert read(text)[0] == ()
 
 
@@ -487,7 +487,7 @@ def test_secrets(entry: dict[str, Any], name: str, after: dict[str, Any]) -> Non
 
 def test_a_secret_in_a_vs_code_file_becomes_vs_codes_reference() -> None:
     text = f'{{"servers": {{"a": {{"command": "npx", "env": {{"A_TOKEN": "{KEY}"}}}}}}}}'
-    _, (problem,) = read(text, own=False)
+    _, (problem,) = read(text, is_foreign=True)
     assert fixed(text, problem.fix) == text.replace(KEY, "${env:A_TOKEN}")
 
 
@@ -570,14 +570,14 @@ JSON = st.recursive(
 
 @given(JSON, st.sampled_from(["servers", "mcpServers"]), st.booleans())
 @example({"command": "", "url": "http://a"}, "servers", False)
-def test_any_json_is_read(value: Any, form: str, own: bool) -> None:
+def test_any_json_is_read(value: Any, form: str, is_foreign: bool) -> None:
     for text in (
         json.dumps(value),
         json.dumps({form: value}),
         json.dumps({form: [value]}),
         json.dumps({form: {"a": value}}),
     ):
-        servers, problems = read(text, own=own)
+        servers, problems = read(text, is_foreign=is_foreign)
         assert all(0 <= problem.span.start <= problem.span.end <= len(text) for problem in problems)
         assert list(problems) == sorted(problems, key=lambda problem: problem.span)
         for server in servers:

@@ -136,7 +136,7 @@ def dropped(globally: dict[str, Any], locally: dict[str, Any]) -> tuple[str, lis
         (
             {"permissions": {"level": "worker"}},
             {"permissions": {"level": None}},
-            'null: null is ignored here: it takes away the "worker" of the global agent "a".',
+            'null: null is ignored here: it removes the "worker" of the global agent "a".',
         ),
         (
             {"permissions": {"allow": ["fs.*"]}},
@@ -156,7 +156,7 @@ def dropped(globally: dict[str, Any], locally: dict[str, Any]) -> tuple[str, lis
         (
             {"tools": ["fs.read"]},
             {"tools": None},
-            '"tools": "tools" is ignored here: null takes away the list of the global agent "a".',
+            '"tools": "tools" is ignored here: null removes the list of the global agent "a".',
         ),
         (  # `git*` names tools, and no server
             {"tools": ["git*"]},
@@ -351,8 +351,8 @@ def test_the_depth_of_ancestors() -> None:
             "ancestor:x",
             '"ancestor_depth"',
             (
-                '"ancestor_depth" is ignored here: it must be known before this directory is looked at. '
-                f"Set it in the folder's own config.json or in {GLOBAL}."
+                '"ancestor_depth" is ignored here: it must be known before this directory is read. '
+                f"Set it in the opened folder's config.json or in {GLOBAL}."
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""JSON text: every error with its place and mend, values, places, bounded time, no secret in a message."""
+"""JSON text: every error with its place and fix, values, locations, bounded time, no secret in a message."""
 
 import json
 import re
@@ -15,22 +15,22 @@ from nexus_context.jsontext import JsonDocument, parse, parse_pointer, pointer_t
 from nexus_context.jsontext.document import FEW_LOOKUPS, MOST_VALUES
 from nexus_context.jsontext.index import Index
 from nexus_context.jsontext.problems import MOST_PROBLEMS
-from nexus_context.jsontext.recovery import scan
 from nexus_context.jsontext.runs import DEEPEST
+from nexus_context.jsontext.scanner import scan
 
 
-def check(text: str, places: str, mended: str, value: Any) -> None:
+def check(text: str, places: str, fixed: str, value: Any) -> None:
     """Codes and spans of a text's problems, the text after all their fixes, and what was understood."""
     document = parse("/f", text)
     found = " ".join(f"{each.code[5:]}@{each.span.start}-{each.span.end}" for each in document.problems)
-    assert (found, mend(text, document.problems), document.value) == (places, mended, value)
+    assert (found, apply_fixes(text, document.problems), document.value) == (places, fixed, value)
     assert json.dumps(document.value) == json.dumps(value)  # True is not 1
     # the errors with a fix are gone
     left = [each.code for each in document.problems if not each.fix]
-    assert [each.code for each in parse("/f", mended).problems] == left
+    assert [each.code for each in parse("/f", fixed).problems] == left
 
 
-def mend(text: str, problems: tuple[Problem, ...]) -> str:
+def apply_fixes(text: str, problems: tuple[Problem, ...]) -> str:
     """The text with the fixes of all problems, which do not overlap."""
     edits = sorted(
         (edit.span, number, edit.text)
@@ -209,17 +209,17 @@ CASES: list[tuple[str, str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "places", "mended", "value"), CASES)
-def test_errors(text: str, places: str, mended: str, value: Any) -> None:
-    check(text, places, mended, value)
+@pytest.mark.parametrize(("text", "places", "fixed", "value"), CASES)
+def test_errors(text: str, places: str, fixed: str, value: Any) -> None:
+    check(text, places, fixed, value)
 
 
 @pytest.mark.parametrize("text", [case[0] for case in CASES])
-def test_each_fix_alone_mends_its_error(text: str) -> None:
+def test_each_fix_alone_removes_its_error(text: str) -> None:
     document = parse("/f", text)
     for problem in document.problems:
         if problem.fix:
-            after = parse("/f", mend(text, (problem,)))
+            after = parse("/f", apply_fixes(text, (problem,)))
             assert len(errors(after)) < len(errors(document)), problem
 
 
@@ -240,7 +240,7 @@ def test_three_errors_in_one_file() -> None:
         ("json.quotes", 30),
         ("json.unterminated-string", 50),
     ]
-    assert parse("/f", mend(text, found)).ok
+    assert parse("/f", apply_fixes(text, found)).ok
 
 
 def test_problem_as_a_whole() -> None:
@@ -338,7 +338,7 @@ def test_many_problems_are_counted() -> None:
         found[-2].span,
         "json.more",
         Severity.ERROR,
-        "And 800 more problems in this file. Mend those shown first.",
+        "And 800 more problems in this file. Fix the reported ones first.",
     )
     document = parse("/f", "{" + '"a": 1, ' * 1000 + '"a": 2}')
     assert (document.ok, document.value, document.problems[-1].severity) == (True, {"a": 2}, Severity.WARNING)

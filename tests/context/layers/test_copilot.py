@@ -162,7 +162,7 @@ def test_what_they_import_is_in_the_prompt_once(tmp_path: Path) -> None:
         (
             f"---\napplyTo: '{'{a,b}' * 9}'\n---\nBody.\n",
             (
-                "`applyTo` has more than 256 patterns or 16,384 characters with its braces taken apart. "
+                "`applyTo` has more than 256 patterns or 16,384 characters with its braces expanded. "
                 "Write fewer."
             ),
             None,

@@ -105,11 +105,11 @@ def test_a_pattern_that_a_comma_cuts_in_two_is_no_tool() -> None:
 def test_the_messages_say_what_to_write() -> None:
     said = {value: read(value).problems[0].message for value in ("Bash(git Read", "Bash git)", "Bash (git)")}
     assert said == {
-        "Bash(git Read": '"Bash(git Read" is not closed: it is left out, with all that follows. Write `)` '
-        "where the pattern ends: `Bash(…)`.",
-        "Bash git)": '"git)" has a `)` whose `(` is missing: it is left out, with all that stands before it. '
+        "Bash(git Read": '"Bash(git Read" is not closed: it is left out, with everything that follows. '
+        "Write `)` where the pattern ends: `Bash(…)`.",
+        "Bash git)": '"git)" has a `)` whose `(` is missing: it is left out, with everything before it. '
         "Write the tool and its pattern as in `Bash(git:*)`, or remove the `)`.",
-        "Bash (git)": '"Bash" and its pattern stand apart: both are left out. Write "Bash(git)".',
+        "Bash (git)": '"Bash" and its pattern are separated: both are left out. Write "Bash(git)".',
     }
 
 

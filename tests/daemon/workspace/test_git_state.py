@@ -8,6 +8,9 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
+from nexus_daemon.state import WORKERS
 from nexus_daemon.workspace import git_state as working_trees
 from nexus_daemon.workspace.workers import WORKERS
 from support.desk import TIMEOUT_S, Desk, tell_story
@@ -60,6 +63,13 @@ CLEAN = ["Git: on branch main", "No changed files."]
 NEW = ["Git: on branch main", "Changed files: 1 not tracked", "?? new.md"]
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give git the time that it needs on a busy machine."""
+    monkeypatch.setattr(working_trees, "PATIENCE_S", 10.0)
+
+
+@pytest.mark.usefixtures("patience")
 def test_changed_files_are_told_where_the_client_trusts_the_folder(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         for number, trusted in enumerate((False, None, 1, "true"), 1):
@@ -75,6 +85,7 @@ def test_changed_files_are_told_where_the_client_trusts_the_folder(tmp_path: Pat
     tell_story(tmp_path, story)
 
 
+@pytest.mark.usefixtures("patience")
 def test_a_folder_that_is_added_is_trusted_only_where_the_client_says_so(tmp_path: Path) -> None:
     """A client that trusts what it started with has said nothing of a folder that comes later."""
 
@@ -113,6 +124,7 @@ def test_a_folder_that_is_added_is_trusted_only_where_the_client_says_so(tmp_pat
     tell_story(tmp_path, story)
 
 
+@pytest.mark.usefixtures("patience")
 def test_an_agent_in_an_added_folder_is_not_trusted_with_its_own(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         prepared(desk)
@@ -228,6 +240,7 @@ def test_what_was_known_is_told_while_git_is_looking(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+@pytest.mark.usefixtures("patience")
 def test_many_turns_at_once_ask_once(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         prepared(desk)

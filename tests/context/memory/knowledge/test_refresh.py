@@ -236,7 +236,7 @@ def test_what_cannot_be_indexed_is_told(base: Callable[[str], Base]) -> None:
     assert made.refresh() == [
         "1 changed, 0 removed",
         f"{FOLDER}/docs/big.md: {BIG}",
-        f"{FOLDER}/docs/binary.md: The file holds 1 NUL characters (U+0000): it is no text. Remove them.",
+        f"{FOLDER}/docs/binary.md: The file holds 1 NUL characters (U+0000): it is not text. Remove them.",
         f"{FOLDER}/docs/latin.txt: {LATIN}",
     ]
     assert made.files() == [f"{FOLDER}/docs/a.md"]

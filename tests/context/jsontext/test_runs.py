@@ -1,4 +1,4 @@
-"""A text that was edited: what is carried over from the text before gives what reading it anew gives."""
+"""An edited text: reusing runs of the text before gives the same as parsing it anew."""
 
 import json
 import time
@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from nexus_context.config import fast_check
 from nexus_context.config.check import check_config
 from nexus_context.jsontext import JsonDocument, document, parse
-from nexus_context.jsontext.reusable_spans import Change, Piece, difference
-from nexus_context.jsontext.runs import DEEPEST, Runs
-from support.documents import observed, pieces_of_any_size
+from nexus_context.jsontext.runs import DEEPEST, Run, RunReader, TextChange, difference
+from support.documents import observed, runs_of_any_size
 
 Edit = tuple[float, int, str]
-"""Where in the text, from 0 to 1; how many characters go; what comes."""
+"""Where in the text, from 0 to 1; how many characters are removed; what is inserted."""
 
 
 def edited(text: str, edit: Edit) -> str:
@@ -26,8 +25,8 @@ def edited(text: str, edit: Edit) -> str:
 
 
 def check(text: str, edits: list[Edit], *, short: int = 0) -> JsonDocument:
-    """The document after the edits, each of which is read with the help of the one before."""
-    with pieces_of_any_size(short):
+    """The document after the edits, each parsed with the help of the one before."""
+    with runs_of_any_size(short):
         found = parse("/f", text)
         check_config(found)
         for edit in edits:
@@ -98,11 +97,14 @@ def test_typing_in_several_places_of_a_broken_text(
 @pytest.mark.parametrize(
     ("text", "edits"),
     [
-        ('{"a": 1, "b": 2, "c": 3}', [(7 / 24, 0, "2")]),  # a number grows at a piece's end
-        ('{"a": 1, "b": 2, "c": 3}', [(7 / 24, 1, "")]),  # the comma behind a piece goes
-        ('{"a": 1, "b": 2, "c": 3}', [(9 / 24, 0, '"c": 9, ')]),  # a name that a piece has comes before it
+        ('{"a": 1, "b": 2, "c": 3}', [(7 / 24, 0, "2")]),  # a number grows at a run's end
+        ('{"a": 1, "b": 2, "c": 3}', [(7 / 24, 1, "")]),  # the comma after a run is removed
+        (
+            '{"a": 1, "b": 2, "c": 3}',
+            [(9 / 24, 0, '"c": 9, ')],
+        ),  # a name that a run has is inserted before it
         ('{"a": [1, 2, 3], "b": 2}', [(6 / 24, 1, "{")]),  # the same text in a container of another kind
-        ('{"a": [1, 2, 3], "b": 2}', [(7 / 24, 0, "0, ")]),  # items behind have other indices
+        ('{"a": [1, 2, 3], "b": 2}', [(7 / 24, 0, "0, ")]),  # later items have other indices
         ('[{"a": 1}, {"a": 2}]', [(0, 1, ""), (0, 0, "["), (1, 0, "]"), (1, 0, "x")]),
         ('{"a": {"b": 1}}', [(0, 99, ""), (0, 0, "{"), (1, 0, '"a"'), (1, 0, ": 1"), (1, 0, "}")]),
     ],
@@ -111,30 +113,21 @@ def test_edits_at_the_borders(text: str, edits: list[Edit]) -> None:
     check(text, edits)
 
 
-def test_a_piece_is_taken_only_where_it_stands() -> None:
-    text = '{"a": 1, "b": 2}'
-    known = Piece('"a": 1', {"a": 1}, 1)
-    other = Piece('"a": 2', {"a": 2}, 1)
-    unfinished = Piece('"b": ', {"b": 0}, 1)
-
-    def taken(at: int, piece: Piece, seen: dict[str, int]) -> bool:
-        found = Runs(text, known={at: piece}).take(at, is_object=True, seen=seen, depth=1)
-        return found == (at, piece)
-
-    assert [
-        taken(1, known, {}),
-        taken(1, known, {"a": 0}),
-        taken(1, other, {}),
-        taken(9, unfinished, {}),
-    ] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+@pytest.mark.parametrize(
+    ("at", "run", "names", "reused"),
+    [
+        (1, Run('"a": 1', {"a": 1}, 1), {}, True),
+        (1, Run('"a": 1', {"a": 1}, 1), {"a": 0}, False),
+        (1, Run('"a": 2', {"a": 2}, 1), {}, False),
+        (9, Run('"b": ', {"b": 0}, 1), {}, False),
+    ],
+)
+def test_a_run_is_reused_only_where_it_stands(at: int, run: Run, names: dict[str, int], reused: bool) -> None:
+    reader = RunReader('{"a": 1, "b": 2}', {at: run})
+    assert (reader.read(at, is_object=True, names=names, depth=1) == (at, run)) is reused
 
 
-def test_brackets_around_a_piece_make_it_too_deep() -> None:
+def test_brackets_around_a_run_make_it_too_deep() -> None:
     text = '{"a": ' + "[" * (DEEPEST - 3) + "1, 2" + "]" * (DEEPEST - 3) + ', "b": 1}'
     found = check(text, [(6 / len(text), 0, "["), (6 / len(text), 0, "["), (6 / len(text), 0, "[")])
     assert [problem.code for problem in found.problems] == ["json.too-deep"]
@@ -145,13 +138,13 @@ def test_the_difference_makes_the_one_text_the_other(old: str, new: str) -> None
     start, old_end, new_end = difference(old, new)
     assert start <= old_end and start <= new_end
     assert old[:start] + new[start:new_end] + old[old_end:] == new
-    # and it is all that differs
+    # and nothing else differs
     assert old[start : start + 1] != new[start : start + 1] or start in (old_end, new_end)
 
 
 def test_the_difference_of_a_keystroke() -> None:
-    assert difference("abcd", "abxcd") == Change(2, 2, 3)
-    assert difference("abcd", "abcd") == Change(4, 4, 4)
+    assert difference("abcd", "abxcd") == TextChange(2, 2, 3)
+    assert difference("abcd", "abcd") == TextChange(4, 4, 4)
 
 
 def large(error: str) -> str:
@@ -161,7 +154,7 @@ def large(error: str) -> str:
 
 @pytest.mark.parametrize("error", ['"Part 700."', '"Part 700.",', '"Part 700.", "tasks": 1'])
 def test_untouched_values_are_the_same_objects(error: str) -> None:
-    """Not only equal: so whoever knows one of them need not look at it again."""
+    """Not only equal: a checker that accepted one of them need not check it again."""
     text = large(error)
     found = parse("/f", text)
     for where in ("Part 300.", "Part 1200."):
@@ -199,18 +192,18 @@ def test_a_keystroke_costs_what_it_changes() -> None:
     assert seconds(parse("/f", text)) < anew / 2
 
 
-def test_pieces_stay_few() -> None:
-    """Typing here and there leaves ever more pieces; at some point the text is read anew."""
+def test_runs_stay_few() -> None:
+    """Edits in many places leave ever more runs; at some point the text is parsed anew."""
     text = large('"Part 700.",')
     found = parse("/f", text)
     for number in range(0, 1400, 9):
         text = text.replace(f"Part {number}.", f"Part {number}?")
         found = parse("/f", text, found)
-        assert len(found.pieces()) < document.MOST_PIECES + 20
+        assert len(found.runs()) < document.MOST_RUNS + 20
     assert observed_quickly(found) == observed_quickly(parse("/f", text))
 
 
-def test_what_is_remembered_stays_small() -> None:
+def test_the_notes_stay_small() -> None:
     agents = {
         f"agent-{number}": {"role": "worker", "task": "x" * 40} for number in range(2 * fast_check.MANY)
     }
