@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from nexus_daemon.state import WORKERS
 from nexus_daemon.workspace import git_state as working_trees
 from nexus_daemon.workspace.workers import WORKERS
 from support.desk import TIMEOUT_S, Desk, tell_story
