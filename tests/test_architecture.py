@@ -1,6 +1,7 @@
 """The invariants of ARCHITECTURE.md, each as a test: what a reader may rely on without looking."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,26 @@ ORDER = [
     "loader",
     "init",
 ]
+# the daemon: a module may import what comes before it. `connection` is one client's side of `state`, which
+# composes folders, agents and sessions; so neither can be below them
+DAEMON_ORDER = [
+    "version",
+    "search_path",
+    "lazy",
+    "protocol",
+    "lsp",
+    "features",
+    "workspace",
+    "results",
+    "sessions",
+    "agents",
+    "state",
+    "connection",
+    "api",
+    "server",
+    "cli",
+    "__main__",
+]
 # methods that open, list or write something on the disk; `files.read_text` is called by its bare name
 DISK = {
     "open",
@@ -59,6 +80,7 @@ DISK = {
     "mkdir",
 }
 MAX_LINES = 600
+MODULE = re.compile(r"nexus_(context|daemon)(\.\w+)+")
 
 
 def modules(package: Path) -> Iterator[tuple[str, Path, ast.Module]]:
@@ -77,6 +99,13 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def names_of_modules(tree: ast.AST) -> Iterator[str]:
+    """Strings that name a module, as `import_module` and pytest's monkeypatch take them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE.fullmatch(node.value):
+            yield node.value
+
+
 def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
     banned = ("pygls", "lsprotocol", "nexus_daemon")
     found = [
@@ -88,25 +117,32 @@ def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
     assert found == []
 
 
-def test_imports_of_the_library_point_one_way() -> None:
+@pytest.mark.parametrize(
+    ("package", "order"), [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)], ids=["library", "daemon"]
+)
+def test_imports_point_one_way(package: Path, order: list[str]) -> None:
+    """Imports in functions, for type checkers only, and by a module's name in a string count, too."""
     wrong = []
-    for name, _, tree in modules(CONTEXT):
-        place = ORDER.index(name.split(".")[0]) if name else len(ORDER)
-        for imported in imports(tree):
+    for name, _, tree in modules(package):
+        place = order.index(name.split(".")[0]) if name else len(order)
+        for imported in (*imports(tree), *names_of_modules(tree)):
             parts = imported.split(".")
             if (
-                parts[0] == "nexus_context"
+                parts[0] == package.name
                 and len(parts) > 1
-                and parts[1] in ORDER
-                and ORDER.index(parts[1]) > place
+                and parts[1] in order
+                and order.index(parts[1]) > place
             ):
                 wrong.append(f"{name} imports {imported}")
     assert wrong == []
 
 
-def test_every_module_of_the_library_has_its_place_in_the_order() -> None:
-    tops = {name.split(".")[0] for name, _, _ in modules(CONTEXT)} - {"", "defaults"}
-    assert tops - set(ORDER) == set()
+@pytest.mark.parametrize(
+    ("package", "order"), [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)], ids=["library", "daemon"]
+)
+def test_every_module_has_its_place_in_the_order(package: Path, order: list[str]) -> None:
+    tops = {name.split(".")[0] for name, _, _ in modules(package)} - {"", "defaults"}
+    assert tops - set(order) == set()
 
 
 def test_only_files_reads_the_disk_and_only_the_ledger_writes() -> None:
@@ -165,7 +201,7 @@ def test_features_are_pure() -> None:
         (name, imported)
         for name, _, tree in modules(DAEMON / "features")
         for imported in imports(tree)
-        if not imported.startswith(allowed)
+        if name and not imported.startswith(allowed)
     ]
     asynchronous = [
         (name, node.name)

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from nexus_daemon import protocol, server
-from nexus_daemon.api import handlers
 from nexus_daemon.lsp.server import NexusServer
 from nexus_daemon.protocol.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
@@ -20,9 +19,10 @@ from support.protocol_source import fields, meaning, strict, structs_in, values_
 from support.protocol_typescript import TYPES, typescript
 
 EXAMPLES = load()
-METHODS = list(protocol.METHODS)
 RECORDED = [
-    (protocol.METHODS[method], one) for method, one in EXAMPLES["requests"].items() if method in METHODS
+    (server.METHODS[method][:2], one)
+    for method, one in EXAMPLES["requests"].items()
+    if method in server.METHODS
 ]
 REMEDY = "run `make generate` and look at the difference"
 PARAMS = [
@@ -42,7 +42,7 @@ SPOKEN = {
     kind
     for types in (
         (Metadata,),
-        *protocol.METHODS.values(),
+        *(method[:2] for method in server.METHODS.values()),
         *protocol.QUESTIONS.values(),
         tuple(protocol.NOTIFICATIONS.values()),
     )
@@ -74,7 +74,7 @@ def test_a_field_that_no_struct_has_is_refused() -> None:
 
 
 def test_every_method_has_an_example_and_nothing_else_has() -> None:
-    assert sorted(EXAMPLES["requests"]) == sorted(METHODS)
+    assert sorted(EXAMPLES["requests"]) == sorted(server.METHODS)
     assert sorted(EXAMPLES["notifications"]) == sorted(protocol.NOTIFICATIONS)
     assert sorted(EXAMPLES["questions"]) == sorted(protocol.QUESTIONS)
 
@@ -123,9 +123,7 @@ def test_every_field_struct_and_handler_says_what_it_means() -> None:
         f"{kind.__name__}.{field.name}" for kind in SPOKEN for field in fields(kind) if not field.meaning
     ]
     undocumented = [kind.__name__ for kind in SPOKEN if not (kind.__doc__ or "").strip()]
-    mute = [
-        method for method in METHODS if not inspect.getdoc(getattr(handlers, server.handler_name(method)))
-    ]
+    mute = [name for name, method in server.METHODS.items() if not inspect.getdoc(method.handler())]
     assert (silent, undocumented, mute) == ([], [], [])
 
 
@@ -142,8 +140,8 @@ def test_every_method_is_registered_and_a_command() -> None:
     connection = NexusServer()
     server.build(no_daemon, connection)
     table = connection.protocol.fm
-    commands = [method.replace("/", ".") for method in METHODS]
-    assert {name for name in table.features if name.startswith("nexus/")} == set(METHODS)
+    commands = [method.replace("/", ".") for method in server.METHODS]
+    assert {name for name in table.features if name.startswith("nexus/")} == set(server.METHODS)
     assert {name for name in table.commands if name.startswith("nexus.")} == set(commands)
     told = EXAMPLES["initialize"]["result"]["capabilities"]["executeCommandProvider"]["commands"]
     assert told == sorted(commands)

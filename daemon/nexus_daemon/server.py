@@ -4,26 +4,105 @@ Every `nexus/*` request is registered as itself and as a command (`/` → `.`), 
 send requests of their own.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_context.errors import Span
-from nexus_daemon import protocol
+from nexus_daemon import api, features, protocol
+from nexus_daemon.connection import Connection, View
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.capabilities import Offer
 from nexus_daemon.protocol.version import describe_mismatch
 from nexus_daemon.version import __version__
-from nexus_daemon.workspace.client import Client, View
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.server import NexusServer
     from nexus_daemon.state import Daemon
 
-Handler = Callable[[Any], Any]
 _WARNING = 2  # of `MessageType`
+
+P = TypeVar("P", bound=protocol.Wire)
+R = TypeVar("R", bound=protocol.Wire)
+Handler = Callable[[Connection, P], Awaitable[R]]
+
+
+class Method(NamedTuple):
+    """A request: the types of its parameters and its result; `handler()` imports and returns its handler."""
+
+    params: type[protocol.Wire]
+    result: type[protocol.Wire]
+    handler: Callable[[], Handler[Any, Any]]
+
+
+def _method(params: type[P], result: type[R], handler: Callable[[], Handler[P, R]]) -> Method:
+    """A method whose handler takes these parameters and returns this result, as the type checker sees to."""
+    return Method(params, result, handler)
+
+
+METHODS: dict[str, Method] = {
+    "nexus/context/assemble": _method(
+        protocol.AssembleParams, protocol.AssembledContext, lambda: api.context.assemble
+    ),
+    "nexus/context/preview": _method(protocol.PreviewParams, protocol.Preview, lambda: api.context.preview),
+    "nexus/context/usage": _method(protocol.UsageParams, protocol.TokenUsage, lambda: api.context.usage),
+    "nexus/context/layers": _method(
+        protocol.AgentViewParams, protocol.LayersResult, lambda: api.context.layers
+    ),
+    "nexus/config/effective": _method(
+        protocol.AgentViewParams, protocol.EffectiveResult, lambda: api.config.effective
+    ),
+    "nexus/session/create": _method(protocol.CreateParams, protocol.SessionPlace, lambda: api.session.create),
+    "nexus/session/list": _method(
+        protocol.FolderParams, protocol.ListResult, lambda: api.session.list_sessions
+    ),
+    "nexus/session/append": _method(protocol.AppendParams, protocol.AppendResult, lambda: api.session.append),
+    "nexus/session/messages": _method(
+        protocol.MessagesParams, protocol.MessagesResult, lambda: api.session.messages
+    ),
+    "nexus/session/transcript": _method(
+        protocol.TranscriptParams, protocol.TranscriptResult, lambda: api.session.transcript
+    ),
+    "nexus/session/fork": _method(protocol.ForkParams, protocol.SessionPlace, lambda: api.session.fork),
+    "nexus/session/rename": _method(protocol.RenameParams, protocol.SessionPlace, lambda: api.session.rename),
+    "nexus/session/clear": _method(protocol.SessionParams, protocol.ClearResult, lambda: api.session.clear),
+    "nexus/session/delete": _method(
+        protocol.SessionParams, protocol.DeleteResult, lambda: api.session.delete
+    ),
+    "nexus/session/compact": _method(
+        protocol.CompactParams, protocol.CompactResult, lambda: api.session.compact
+    ),
+    "nexus/session/undoCompaction": _method(
+        protocol.UndoParams, protocol.UndoResult, lambda: api.session.undo_compaction
+    ),
+    "nexus/session/receipt": _method(
+        protocol.ReceiptParams, protocol.ReceiptResult, lambda: api.session.receipt
+    ),
+    "nexus/session/export": _method(protocol.ExportParams, protocol.ExportResult, lambda: api.session.export),
+    "nexus/session/search": _method(protocol.SearchParams, protocol.SearchResult, lambda: api.session.search),
+    "nexus/session/focus": _method(protocol.SessionParams, protocol.FocusResult, lambda: api.session.focus),
+    "nexus/model/pick": _method(protocol.PickParams, protocol.PickResult, lambda: api.model.pick),
+    "nexus/memory/query": _method(
+        protocol.MemoryQueryParams, protocol.MemoryQueryResult, lambda: api.memory.query
+    ),
+    "nexus/agent/spawn": _method(protocol.SpawnParams, protocol.AgentInfo, lambda: api.agent.spawn),
+    "nexus/agent/list": _method(
+        protocol.FolderParams, protocol.AgentListResult, lambda: api.agent.list_agents
+    ),
+    "nexus/agent/get": _method(protocol.AgentParams, protocol.AgentDetails, lambda: api.agent.get),
+    "nexus/agent/dispose": _method(protocol.AgentParams, protocol.AgentDisposed, lambda: api.agent.dispose),
+    "nexus/agent/message": _method(
+        protocol.AgentMessageParams, protocol.AgentMessageResult, lambda: api.agent.message
+    ),
+    "nexus/agent/messages": _method(
+        protocol.AgentMessagesParams, protocol.AgentMessagesResult, lambda: api.agent.messages
+    ),
+    "nexus/tokens/count": _method(protocol.CountParams, protocol.CountResult, lambda: api.tokens.count),
+    "nexus/workspace/init": _method(protocol.FolderParams, protocol.InitResult, lambda: api.workspace.init),
+    "nexus/status": _method(protocol.NoParams, protocol.Status, lambda: api.status.status),
+}
+"""Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""
 
 FEATURES: dict[str, Any] = {
     "initialize": None,
@@ -42,46 +121,54 @@ FEATURES: dict[str, Any] = {
 OFFER = Offer(
     name="nexus",
     version=__version__,
-    features=FEATURES | dict.fromkeys(protocol.METHODS),
-    commands=tuple(method.replace("/", ".") for method in protocol.METHODS),
+    features=FEATURES | dict.fromkeys(METHODS),
+    commands=tuple(method.replace("/", ".") for method in METHODS),
 )
 
 
 def build(start: "Callable[[], Daemon]", server: "NexusServer") -> None:
     """Register everything on the server of a new connection. `start` gives the daemon once it is needed."""
-    client = Client(server, start)
+    connection = Connection(server, start)
     server.version = __version__
-    server.describe_problem = client.describe_problem
-    server.ended = client.end
-    for method, handler in {**_lifecycle(client), **_documents(client)}.items():
-        server.feature(method, FEATURES[method])(handler)
-    for method, (params_type, _) in protocol.METHODS.items():
-        server.custom(method, params_type)(partial(_answer, client, method))
+    server.describe_problem = connection.describe_problem
+    server.ended = connection.end
+    for name, handler in {**_lifecycle(connection), **_documents(connection)}.items():
+        server.feature(name, FEATURES[name])(handler)
+    for name, method in METHODS.items():
+        server.custom(name, method.params)(partial(_answer, connection, method))
 
 
-def _lifecycle(client: Client) -> dict[str, Handler]:
+async def _answer(connection: Connection, method: Method, params: protocol.Wire) -> protocol.Wire:
+    """Answer a request of ours."""
+    handler = method.handler()
+    connection.start()
+    result: protocol.Wire = await handler(connection, params)
+    return result
+
+
+def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     def initialize(params: lsp_types.InitializeParams) -> None:
-        client.introduced(params)
+        connection.initialize(params)
 
     def initialized(_: lsp_types.InitializedParams) -> None:
-        params = client.server.client
+        params = connection.server.client
         assert params is not None  # noqa: S101 - no notification comes before `initialize`
         editor = "this editor" if params.client_info is None else params.client_info.name
         message = describe_mismatch(params.capability("experimental.nexus.protocol"), editor)
         if message is not None:
-            client.notify("window/showMessage", lsp_types.ShowMessageParams(_WARNING, message))
+            connection.notify("window/showMessage", lsp_types.ShowMessageParams(_WARNING, message))
 
     def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:
-            client.add_folder(folder)
+            connection.add_folder(folder)
         for folder in params.event.removed:
-            client.remove_folder(folder.uri)
+            connection.remove_folder(folder.uri)
 
     def watched(params: lsp_types.DidChangeWatchedFilesParams) -> None:
-        client.files_changed(change.uri for change in params.changes)
+        connection.files_changed(change.uri for change in params.changes)
 
     def shutdown(_: None) -> None:
-        client.silence()
+        connection.silence()
 
     return {
         "initialize": initialize,
@@ -92,39 +179,39 @@ def _lifecycle(client: Client) -> dict[str, Handler]:
     }
 
 
-def _documents(client: Client) -> dict[str, Handler]:
+def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     def changed(params: lsp_types.DidOpenParams | lsp_types.DidChangeParams) -> None:
-        client.document_changed(params.text_document.uri)
+        connection.document_changed(params.text_document.uri)
 
     def opened(params: lsp_types.DidOpenParams) -> None:
         changed(params)
 
     def closed(params: lsp_types.DidCloseParams) -> None:
-        client.document_closed(params.text_document.uri)
+        connection.document_closed(params.text_document.uri)
 
     async def code_action(params: Any) -> list[dict[str, Any]]:
         uri = params.text_document.uri
         only = params.context.only
         if only is not None and not any(_kind(kind) in ("", "quickfix") for kind in only):
             return []  # fix-on-save asks for source actions
-        snapshot, path = await client.snapshot_of(uri)
+        snapshot, path = await connection.snapshot_of(uri)
         if snapshot is None or path is None:
             return []
-        encoding = client.position_encoding
+        encoding = connection.position_encoding
         index = convert.Locator(snapshot.layers, encoding).index(path)
         start, end = (
             convert.offset_at(index, position.line, position.character, encoding)
             for position in (params.range.start, params.range.end)
         )
-        creates = client.creates_files
+        creates = connection.creates_files
         return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
-        view = await client.view_of(params.text_document.uri)
+        view = await connection.view_of(params.text_document.uri)
         if view is None:
             return []
-        client.lenses.shown()
-        return await client.daemon.work(_lenses, view, client.position_encoding)
+        connection.lenses.lenses_requested()
+        return await connection.work(_lenses, view, connection.position_encoding)
 
     return {
         "textDocument/didOpen": opened,
@@ -137,30 +224,11 @@ def _documents(client: Client) -> dict[str, Handler]:
 
 def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
     """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
-    from nexus_daemon.features.code_lens import code_lenses
-
-    return code_lenses(
-        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, asked=view.asked
+    return features.code_lens.code_lenses(
+        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, asked=view.is_live
     )
 
 
 def _kind(kind: Any) -> str:
     """A code action kind as its text, whether lsprotocol knows it or not."""
     return str(getattr(kind, "value", kind))
-
-
-async def _answer(client: Client, method: str, params: protocol.Wire) -> protocol.Wire:
-    """Answer a request of ours with the function of its name in `requests.handlers`."""
-    from nexus_daemon.api import handlers  # 100 ms that the reply to initialize must not wait for
-
-    answer: Callable[[Client, protocol.Wire], Awaitable[protocol.Wire]] = getattr(
-        handlers, handler_name(method)
-    )
-    client.start()
-    return await answer(client, params)
-
-
-def handler_name(method: str) -> str:
-    """`nexus/session/undoCompaction` → `session_undo_compaction`."""
-    name = method.removeprefix("nexus/").replace("/", "_")
-    return re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)

@@ -1,7 +1,6 @@
 """One daemon and its clients, in memory: what is shared, what belongs to one, and what threads may do."""
 
 import asyncio
-import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ import pytest
 
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
-from nexus_daemon.api import context
 from nexus_daemon.server import build
+from nexus_daemon.sessions import usage
 from nexus_daemon.state import Daemon
 from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
 from support.talk import HELLO, Talk, call, tell
@@ -29,15 +28,15 @@ def check(root: Path, story: Story) -> None:
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """Work on the usage of a session begins (first event) and waits at its start for the second event."""
     begun, go_on = threading.Event(), threading.Event()
-    measure = context.measure
+    measure = usage.measure_scope
 
-    def slow(*given: Any) -> Any:
+    def slow(scope: Any) -> Any:
         begun.set()
         assert go_on.wait(TIMEOUT_S)
-        return measure(*given)
+        return measure(scope)
 
     with monkeypatch.context() as patch:
-        patch.setattr(context, "measure", slow)
+        patch.setattr(usage, "measure_scope", slow)
         yield begun, go_on
         go_on.set()
 
@@ -59,10 +58,10 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
             assert replies(talk, 2) == []
             go_on.set()
             assert len((await desk.reply(talk, 2))["result"]["messages"]) == 51
-        usage = await desk.ask(talk, 3, "nexus/context/usage")
+        cost = await desk.ask(talk, 3, "nexus/context/usage")
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
-        assert usage["total"] == again["usage"]["total"]
+        assert cost["total"] == again["usage"]["total"]
         manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
         assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
 
@@ -73,7 +72,7 @@ def test_the_end_does_not_wait_for_a_thread(tmp_path: Path) -> None:
     go_on = threading.Event()
 
     async def story(desk: Desk) -> None:
-        task = asyncio.create_task(desk.daemon.work(go_on.wait))
+        task = asyncio.create_task(desk.daemon.workers.run(go_on.wait))
         await asyncio.sleep(0.02)
         task.cancel()
         await asyncio.sleep(0)
@@ -225,21 +224,3 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
         assert changes(talk) == ["folder", "folder"]
 
     check(tmp_path, story)
-
-
-def test_news_that_come_as_telling_begins(tmp_path: Path) -> None:
-    """News between the timer and the first step of telling are told with it, and nothing is left behind."""
-    failures: list[object] = []
-
-    async def story(desk: Desk) -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
-        await desk.client()
-        folder = desk.daemon.folders.at(desk.uri("/a"))
-        desk.daemon.announce(folder, "config")
-        desk.daemon._begin_to_tell(folder)  # the timer fires; the task has not run yet
-        desk.daemon.announce(folder, "session")
-        await asyncio.sleep(0.2)  # longer than any timer that could be left
-        gc.collect()
-
-    check(tmp_path, story)
-    assert failures == []

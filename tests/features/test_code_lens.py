@@ -76,7 +76,7 @@ def cut(text: str, where: dict[str, dict[str, int]]) -> str:
 
 def tokens_of(snapshot: Snapshot, path: str) -> tuple[int | None, int]:
     """What `nexus/context/layers` says of a file, and of what it imports."""
-    layers = context.layers(snapshot, Locator(snapshot.layers, "utf-8")).layers
+    layers = context.build_layers(snapshot, Locator(snapshot.layers, "utf-8")).layers
     uri = Locator(snapshot.layers, "utf-8").uri(path)
     file = next((file for layer in layers for file in layer.files if file.uri == uri), None)
     if file is None:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from nexus_context.frames import ConfigError, format_frame
 from nexus_context.snapshot import Snapshot
-from nexus_daemon.api import context, results
+from nexus_daemon import results
+from nexus_daemon.api import config, context
 from nexus_daemon.cli import check, reports
 from nexus_daemon.cli import main as nexus
 from nexus_daemon.features.code_actions import code_actions
@@ -285,8 +286,8 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield "diagnostics", repr([diagnostic(problem, locate) for problem in problems])
     yield "quick fixes", repr([code_actions(snapshot, p.path, "u", p.span, "utf-16") for p in problems])
     yield "problems", repr(results.problems(locate, problems))
-    yield "effective", repr(context.effective(snapshot, locate))
-    yield "layers", repr(context.layers(snapshot, locate))
+    yield "effective", repr(config.build_effective(snapshot, locate))
+    yield "layers", repr(context.build_layers(snapshot, locate))
     yield "values", f"{snapshot.layers.servers!r} {list(snapshot.layers.documents.values())!r}"
     if not any(file.kind == "instructions" for layer in snapshot.layers.layers for file in layer.files):
         yield "prompt", snapshot.prompt.text

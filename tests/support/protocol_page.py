@@ -15,12 +15,11 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
-from nexus_daemon.api import handlers
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
 from nexus_daemon.lsp.outbox import MOST
 from nexus_daemon.protocol.version import PROTOCOL
-from nexus_daemon.server import handler_name
+from nexus_daemon.server import METHODS
 from support import protocol_examples
 from support.protocol_examples import Examples, Json
 from support.protocol_metadata import Metadata
@@ -134,7 +133,7 @@ def page(examples: Examples) -> str:
         *_beginning(examples),
         "## Requests\n",
         _overview(),
-        *(_request(method, examples["requests"][method], shared) for method in protocol.METHODS),
+        *(_request(method, examples["requests"][method], shared) for method in METHODS),
         ASKED,
         *(_question(method, examples["questions"][method], shared) for method in protocol.QUESTIONS),
         NOTIFIED,
@@ -153,7 +152,7 @@ def page(examples: Examples) -> str:
 def shared_shapes() -> list[StructType]:
     """The structs that more than one method or notification speaks of, in the order of `protocol`."""
     uses: dict[StructType, int] = {}
-    for params, result in protocol.METHODS.values():
+    for params, result, _ in METHODS.values():
         for kind in {*structs_in(params)[1:], *structs_in(result)[1:]}:
             uses[kind] = uses.get(kind, 0) + 1
         uses[result] = uses.get(result, 0) + 1
@@ -182,14 +181,13 @@ def _beginning(examples: Examples) -> list[str]:
 
 def _overview() -> str:
     rows = [
-        f"| [`{method}`](#{_anchor(method)}) | {_first_sentence(_docstring(method))} |"
-        for method in protocol.METHODS
+        f"| [`{method}`](#{_anchor(method)}) | {_first_sentence(_docstring(method))} |" for method in METHODS
     ]
     return "\n".join(["| Request | What it gives |", "|---|---|", *rows]) + "\n"
 
 
 def _request(method: str, example: Json, shared: list[StructType]) -> str:
-    params, result = protocol.METHODS[method]
+    params, result, _ = METHODS[method]
     own = [kind for kind in _inner(params, result) if kind not in shared]
     parts = [f"### {method}\n", _docstring(method) + "\n"]
     if fields(params):
@@ -277,7 +275,7 @@ def _told(rows: list[Field]) -> str:
 
 
 def _docstring(method: str) -> str:
-    return inspect.getdoc(getattr(handlers, handler_name(method))) or ""
+    return inspect.getdoc(METHODS[method].handler()) or ""
 
 
 def _doc(kind: StructType) -> str:

@@ -1,21 +1,22 @@
-"""The live agents of one folder: made on first need, kept in the ledger, loaded again when files change.
+"""The live agents of one folder: created on first need, kept in the ledger, loaded again when files change.
 
-1. Nothing is imported or done for agents before a request is about one.
-2. Agents belong to the folder's workspace in the ledger. Before anything is said of them, what other windows
-   started and ended is done here, too. One that is started here lives once the ledger has it: of two windows
-   that give one name the second is refused. What was started before the daemon is brought back.
-3. An agent that cannot be as it was (its directory is gone, its parent has less) is kept, with a notice.
-4. After each snapshot of the folder its agents are loaded again, in a thread; what comes meanwhile leads to
-   one more time. Who asks for an agent waits for that.
-5. Clients are told who was started, changed and ended, and what is wrong in the files that agents read.
-6. Open documents that only an agent would read that does not live are checked, too (`drafts`).
+1. Nothing is imported or done for agents before a request or an open document is about one.
+2. Agents belong to the folder's workspace in the ledger. Before each answer the registry catches up with what
+   other windows started and ended. An agent lives once the ledger has it: of two windows that give one name
+   the second is refused. Agents of an earlier daemon are restored.
+3. An agent that cannot be as it was (its directory is gone, its parent has less) stays, with a notice.
+4. After each snapshot of the folder its agents are loaded again, in a thread. Whoever asks for an agent waits
+   for that.
+5. Clients are notified of agents that were started, changed and ended, and of problems in the files that
+   agents read.
+6. Open documents that only an agent that is not running would read are checked, too (`previews`).
 """
 
 import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,12 +26,14 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.records import LiveAgent, NewAgent
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
-from nexus_daemon.agents.previews import Draft, Drafts, Said
-
-if TYPE_CHECKING:
-    from nexus_daemon.sessions.ledger_writer import FolderLedger
-    from nexus_daemon.state import Client, Daemon
-    from nexus_daemon.workspace.folders import Folder
+from nexus_daemon.agents.previews import AgentChecker, PreviewResult
+from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.workspace.agent_documents import AgentDocument
+from nexus_daemon.workspace.client import Client
+from nexus_daemon.workspace.folders import Folder, FolderTable
+from nexus_daemon.workspace.queue import TaskQueue
+from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
+from nexus_daemon.workspace.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -38,18 +41,28 @@ DID_CHANGE = "nexus/agent/didChange"
 T = TypeVar("T")
 
 
-class _News(msgspec.Struct, frozen=True):
-    """What agents are to be loaded again for. `changed`: the only paths that can have; None: any."""
+class AgentServices(msgspec.Struct, frozen=True):
+    """What a folder's agents share with all others. `refresh_watches`: paths that matter have changed."""
+
+    folders: FolderTable[Any]
+    workers: Workers
+    clients: set[Client]
+    vocabularies: VocabularyLoader
+    refresh_watches: Callable[[], None]
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """What agents are loaded again for; `paths` are the only ones that can have changed, None: any."""
 
     snapshot: Snapshot
     overlays: Mapping[str, str]
-    changed: frozenset[str] | None
+    paths: frozenset[str] | None
 
 
-class _Done(msgspec.Struct):
-    """What became of agents in a thread, for the loop to tell.
+class _Outcome(msgspec.Struct):
+    """What a thread did to agents, for the loop to publish.
 
-    `watched` are the paths that matter to them and to those that were looked at, `read` to live ones only.
+    `watched` are the paths that matter to live and previewed agents, `read` those that matter to live ones.
     """
 
     spawned: list[str] = []
@@ -57,52 +70,35 @@ class _Done(msgspec.Struct):
     changed: list[str] = []
     watched: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
-    live: tuple[Agent, ...] | None = None  # None: nothing has been done
-    said: Said = Said()
+    live: tuple[Agent, ...] | None = None  # None: nothing was done
+    previews: PreviewResult = PreviewResult()
 
 
-async def live(daemon: "Daemon", folder: "Folder") -> "Agents":
-    """The agents of a folder, as files and ledger are now."""
-    agents = await opened(daemon, folder)
-    await agents.current()
-    return agents
+class AgentRegistry:
+    """The agents of one folder. Lives on the event loop; only a job in a thread uses the pool."""
 
-
-async def opened(daemon: "Daemon", folder: "Folder") -> "Agents":
-    """The agents of a folder, for what follows files and ledger itself, as `view_as` does."""
-    snapshot = await folder.current()
-    ledger = await daemon.folder_ledger(snapshot, folder)
-    if folder.agents is None:
-        folder.agents = Agents(daemon, folder, ledger)
-    return folder.agents
-
-
-class Agents:
-    """The agents of one folder. Lives on the event loop; only a job in a thread touches the pool.
-
-    `ledger` is the folder's.
-    """
-
-    def __init__(self, daemon: "Daemon", folder: "Folder", ledger: "FolderLedger") -> None:
-        self._daemon = daemon
+    def __init__(self, folder: Folder, ledger: FolderLedger, services: AgentServices) -> None:
         self._folder = folder
         self._ledger = ledger
-        news = self._everything()
+        self._services = services
+        change = self._everything()
         self._pool = AgentPool(
-            news.snapshot, self._load_inputs(news), followed=True, turns=self._daemon.turns
+            change.snapshot, self._load_inputs(change), followed=True, turns=services.workers.turns
         )
         self._live: dict[str, Agent] = {}
-        self._numbers: dict[str, int] = {}  # in the ledger, of each that is followed
-        self._version: int | None = None  # of the ledger, when it was followed
+        self._numbers: dict[
+            str, int
+        ] = {}  # in the ledger, of each agent that is restored or was started here
+        self._version: int | None = None  # of the ledger, when the registry last caught up with it
         self._lock = asyncio.Lock()
-        self._news: _News | None = None
-        self._refreshing: asyncio.Task[None] | None = None
+        self._change: _Change | None = None  # that no job has taken yet
+        self._queue: TaskQueue[None] = TaskQueue(self._refresh, lambda _, later: later)
         self._published: set[str] = set()  # agents that clients have diagnostics or open documents of
-        self._drafts = Drafts()
-        self._asked: Mapping[str, Draft] = {}  # what was looked for last
-        self._said = Said()
+        self._checker = AgentChecker()
+        self._documents: Mapping[str, AgentDocument] = {}  # that the last job previewed
+        self._previews = PreviewResult()
 
-    def known(self, name: str) -> Agent | None:
+    def find(self, name: str) -> Agent | None:
         """The live agent of a name as far as is known now; None for the folder's own, too."""
         return self._live.get(name)
 
@@ -114,270 +110,266 @@ class Agents:
         """The live agents, parents before their children."""
         return tuple(self._live.values())
 
-    def reading(self, path: str) -> Snapshot | None:
-        """What an agent sees that reads a file, or would see; None where none does."""
+    def view_reading(self, path: str) -> Snapshot | None:
+        """The snapshot of an agent, live or previewed, that reads a file; None where none does."""
         live = (agent.snapshot for agent in self._live.values())
-        return next((seen for seen in (*live, *self._said.views) if path in seen.layers.texts), None)
+        return next((view for view in (*live, *self._previews.views) if path in view.layers.texts), None)
 
     def name_of(self, snapshot: Snapshot) -> str | None:
-        """The live agent that sees this; None: it does not live."""
+        """The live agent with this snapshot; None: it is a previewed one's."""
         return next((name for name, agent in self._live.items() if agent.snapshot is snapshot), None)
 
-    def check_draft(self, path: str) -> None:
-        """Look at an open document that only an agent would read, unless that was done."""
-        if path not in self._asked:
-            self.noticed(frozenset())
+    def preview(self, path: str) -> None:
+        """Check an open document that only an agent would read, unless that was done."""
+        if path not in self._documents:
+            self.files_changed(frozenset())
 
     async def current(self) -> None:
-        """Wait until every change that was noticed so far is there, of files and of the ledger."""
+        """Wait until every change of files and ledger that was noticed so far is taken in."""
         await self._run(lambda _: None)
 
-    async def spawn(self, asked: Mapping[str, Any]) -> Agent:
-        """Start an agent: `AgentPool.spawn`, with a URI as `cwd`, too."""
-        return await self._run(lambda done: self._spawn(asked, done))
+    async def spawn(self, options: Mapping[str, Any]) -> Agent:
+        """Start an agent: `AgentPool.spawn`."""
+        return await self._run(lambda outcome: self._spawn(options, outcome))
 
-    async def view_as(self, asked: Mapping[str, Any]) -> Agent:
+    async def view_as(self, options: Mapping[str, Any]) -> Agent:
         """The agent that `spawn` would start."""
-        return await self._run(lambda _: self._pool.view_as(**asked))
+        return await self._run(lambda _: self._pool.view_as(**options))
 
     async def dispose(self, name: str) -> tuple[str, ...]:
-        """End an agent and all below it; their names, children before their parents."""
-        return await self._run(lambda done: self._dispose(name, done))
+        """End an agent and its descendants; returns their names, children before their parents."""
+        return await self._run(lambda outcome: self._dispose(name, outcome))
 
     def check_message(self, source: str, target: str) -> None:
         """RequestError, code agent-message, where a live agent may not write to the target.
 
         Names that only clients know may write, and be written to, by all but workers.
         """
-        sender = self.known(source)
+        sender = self.find(source)
         if sender is not None and (sender.role == "worker" or target in self._live or target == MAIN):
             self._pool.check_message(source, target)
 
-    def noticed(self, changed: frozenset[str] | None) -> None:
-        """The folder has another snapshot, or files of agents moved: only these paths can have changed."""
-        news = self._everything()
-        if self._news is not None:
-            before = self._news.changed
-            changed = None if changed is None or before is None else before | changed
-        self._news = msgspec.structs.replace(news, changed=changed)
-        concerned = self._live or self._asked or self._daemon.folders.drafts_of(self._folder)
-        if concerned and self._refreshing is None:
-            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+    def files_changed(self, paths: frozenset[str] | None) -> None:
+        """The folder has another snapshot, or files of agents changed: only these paths; None: any."""
+        if self._change is not None:
+            before = self._change.paths
+            paths = None if paths is None or before is None else before | paths
+        self._change = msgspec.structs.replace(self._everything(), paths=paths)
+        if self._live or self._documents or self._services.folders.documents_to_preview(self._folder):
+            self._queue.request(None)
 
-    async def follow(self) -> None:
-        """Do what other windows did, if the ledger was written since."""
-        version = await self._daemon.work(self._ledger.store.version)
+    async def catch_up(self) -> None:
+        """Take in what other windows did, if the ledger was written since."""
+        version = await self._services.workers.run(self._ledger.store.version)
         if version != self._version and not self._folder.reload.cancelled:
             await self.current()
 
-    def show_to(self, client: "Client") -> None:
-        """Somebody has come to the folder: show him what is wrong in the files of its agents."""
+    def publish_to(self, client: Client) -> None:
+        """Publish the problems in the files of agents to a client that joined the folder."""
         for name in self._published:
             client.swap_agent(self._folder, name, self._live[name].snapshot, self._pool.inputs.overlays)
 
-    def hide(self) -> None:
-        """The folder has gone: nobody shows any more what is wrong in the files of its agents."""
+    def unpublish(self) -> None:
+        """Take back all problems in the files of agents: the folder is removed."""
         for name in tuple(self._published):
-            self._show(name, None)
-        self._said = Said()
-        self._show_drafts()
+            self._publish_agent(name, None)
+        self._previews = PreviewResult()
+        self._publish_previews()
 
     async def close(self) -> None:
-        """End what goes on for the agents. They stay in the ledger."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.wait([self._refreshing])
+        """End what is under way. The agents stay in the ledger."""
+        await self._queue.close()
 
     # ------------------------------------------------------------ on the loop
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, _: None) -> None:
         try:
-            while self._news is not None and not self._folder.reload.cancelled:
+            if self._change is not None and not self._folder.reload.cancelled:
                 await self.current()
-        except RequestError as error:  # of the ledger: files are followed all the same
+        except RequestError as error:  # of the ledger: files count all the same
             logger.warning("agents of %s: %s", self._folder.path, error)
-        except Exception:  # a bug in one refresh must not end the folder
-            logger.exception("loading agents again failed; they stay as they were")
-        finally:
-            self._refreshing = None
 
-    async def _run(self, job: Callable[[_Done], T]) -> T:
-        """Have a thread follow files and ledger, then do a job; one at a time."""
+    async def _run(self, job: Callable[[_Outcome], T]) -> T:
+        """Catch up with files and ledger in a thread, then do a job there; one at a time."""
         async with self._lock:
             await self._folder.reload.settled()
-            news = self._taken()
-            asked = self._asked = self._daemon.folders.drafts_of(self._folder)
-            done, followed = _Done(), False
+            change = self._take_change()
+            documents = self._documents = self._services.folders.documents_to_preview(self._folder)
+            outcome, is_loaded = _Outcome(), False
 
             def work() -> T:
-                nonlocal followed
-                if news is not None:
-                    self._renew(news, done)
-                followed = True
+                nonlocal is_loaded
+                if change is not None:
+                    self._load(change, outcome)
+                is_loaded = True
                 try:
-                    self._follow(done)
-                    return job(done)
+                    self._follow_ledger(outcome)
+                    return job(outcome)
                 finally:
-                    self._sum_up(done, asked, news)
+                    self._sum_up(outcome, documents, change)
 
             try:
-                return await self._daemon.load(work)
+                return await self._services.workers.load(work)
             finally:
-                if news is not None and not followed:  # any path may have changed of what came meanwhile, too
-                    self._news = msgspec.structs.replace(self._news or news, changed=None)
-                self._tell(done)
+                if change is not None and not is_loaded:  # for later changes any path may have changed, too
+                    self._change = msgspec.structs.replace(self._change or change, paths=None)
+                self._publish(outcome)
 
-    def _taken(self) -> _News | None:
+    def _take_change(self) -> _Change | None:
         """What agents are to be loaded again for; None: nothing.
 
         Unsaved texts that the folder does not read lead to no snapshot of it, and count all the same.
         """
-        news, self._news = self._news, None
-        roots = tuple(one.path for one in self._daemon.folders if any(one.owners.values()))
+        change, self._change = self._change, None
+        folders = self._services.folders
+        roots = tuple(folder.path for folder in folders if any(folder.owners.values()))
         roots = tuple(dict.fromkeys((self._folder.path, *roots)))
         if roots != self._pool.roots:
             self._pool.roots = roots
-            news = self._everything()
-        before, now = self._pool.inputs.overlays, dict(self._daemon.folders.overlays)
-        changed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
-        if news is None:
-            return msgspec.structs.replace(self._everything(), changed=changed) if changed else None
-        both = None if news.changed is None else news.changed | changed
-        return _News(news.snapshot, now, both)
+            change = self._everything()
+        before, now = self._pool.inputs.overlays, dict(folders.overlays)
+        typed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+        if change is None:
+            return msgspec.structs.replace(self._everything(), paths=typed) if typed else None
+        return _Change(change.snapshot, now, None if change.paths is None else change.paths | typed)
 
-    def _everything(self) -> _News:
-        """The folder as it is now, and any path may have changed."""
+    def _everything(self) -> _Change:
+        """The folder as it is now, where any path may have changed."""
         snapshot = self._folder.reload.snapshot
         if snapshot is None:
             raise ValueError("a folder has agents once it has a snapshot")
-        return _News(snapshot, dict(self._daemon.folders.overlays), None)
+        return _Change(snapshot, dict(self._services.folders.overlays), None)
 
-    def _tell(self, done: _Done) -> None:
-        """Tell clients what became of agents."""
-        if done.live is None or self._folder.reload.cancelled:
+    def _publish(self, outcome: _Outcome) -> None:
+        """Publish what became of agents to clients."""
+        if outcome.live is None or self._folder.reload.cancelled:
             return
-        self._live = {agent.id: agent for agent in done.live}
-        for seen in (*(agent.snapshot for agent in done.live), *done.said.views):
-            self._daemon.vocabularies.wanted(self._folder, seen.contents.waits_for)
-        self._said = done.said
-        self._publish()  # first: who adopts a document shows what is said here
-        folder, before = self._folder, (self._folder.watched_by_agents, self._folder.read_by_agents)
-        folder.watched_by_agents, folder.read_by_agents = done.watched, done.read
-        if before != (done.watched, done.read):
-            for client in self._daemon.clients:
+        folder = self._folder
+        self._live = {agent.id: agent for agent in outcome.live}
+        for view in (*(agent.snapshot for agent in outcome.live), *outcome.previews.views):
+            self._services.vocabularies.require(folder, view.contents.waits_for)
+        self._previews = outcome.previews
+        self._publish_problems()  # first: a client that adopts a document shows these problems
+        before = folder.watched_by_agents, folder.read_by_agents
+        folder.watched_by_agents, folder.read_by_agents = outcome.watched, outcome.read
+        if before != (outcome.watched, outcome.read):
+            for client in self._services.clients:
                 client.adopt()
-            self._daemon.watcher.refresh()
-        told = {"disposed": done.disposed, "spawned": done.spawned, "changed": done.changed}
-        for reason, names in told.items():
-            for name in names:
-                params = protocol.AgentDidChange(self._folder.uri, name, reason)
-                for client in self._daemon.clients & self._folder.owners.keys():
+            self._services.refresh_watches()
+        names = {"disposed": outcome.disposed, "spawned": outcome.spawned, "changed": outcome.changed}
+        for reason, agents in names.items():
+            for agent in agents:
+                params = protocol.AgentDidChange(folder.uri, agent, reason)
+                for client in self._services.clients & folder.owners.keys():
                     client.notify(DID_CHANGE, params)
 
-    def _publish(self) -> None:
-        """Show what is wrong in the files of agents; one without problems and open documents is left out."""
+    def _publish_problems(self) -> None:
+        """Publish the problems of agents; one without problems and open documents is left out."""
         overlays = self._pool.inputs.overlays
-        says = {
+        names = {
             name
             for name, agent in self._live.items()
             if agent.snapshot.problems or any(path in agent.snapshot.layers.texts for path in overlays)
         }
-        gone = self._published - says
-        for name in says:
-            self._show(name, self._live[name].snapshot)
-        self._show_drafts()  # in between: what one of them says at a time is not taken back meanwhile
-        for name in gone:
-            self._show(name, None)
+        removed = self._published - names
+        for name in names:
+            self._publish_agent(name, self._live[name].snapshot)
+        self._publish_previews()  # in between, so that a problem that moves from one to another stays
+        for name in removed:
+            self._publish_agent(name, None)
 
-    def _show(self, name: str, snapshot: Snapshot | None) -> None:
+    def _publish_agent(self, name: str, snapshot: Snapshot | None) -> None:
         self._published.add(name) if snapshot is not None else self._published.discard(name)
-        for client in tuple(self._daemon.clients):
+        for client in tuple(self._services.clients):
             client.swap_agent(self._folder, name, snapshot, self._pool.inputs.overlays)
 
-    def _show_drafts(self) -> None:
-        """Show what is wrong in documents of agents that do not live, to whom they are open."""
-        for client in tuple(self._daemon.clients):
-            mine = [path for path in self._said.documents if self._daemon.folders.is_open(path, client)]
-            snapshot = self._said.snapshot(self._pool.main.snapshot, mine)
+    def _publish_previews(self) -> None:
+        """Publish the problems in previewed documents to the clients that have them open."""
+        for client in tuple(self._services.clients):
+            is_open = self._services.folders.is_open
+            paths = [path for path in self._previews.documents if is_open(path, client)]
+            snapshot = self._previews.snapshot(self._pool.main.snapshot, paths)
             client.swap_agent(self._folder, "", snapshot, self._pool.inputs.overlays)
 
     # ------------------------------------------------------------ in a thread
 
-    def _load_inputs(self, news: _News) -> LoadInputs:
-        return msgspec.structs.replace(self._daemon.folders.load_inputs, overlays=news.overlays)
+    def _load_inputs(self, change: _Change) -> LoadInputs:
+        return msgspec.structs.replace(self._services.folders.load_inputs, overlays=change.overlays)
 
-    def _renew(self, news: _News, done: _Done) -> None:
+    def _load(self, change: _Change, outcome: _Outcome) -> None:
         """Load all agents again."""
         notices = {agent.id: agent.notice for agent in self._pool.list()}
-        changed = self._pool.refresh(news.snapshot, inputs=self._load_inputs(news), changed=news.changed)
-        others = (agent for agent in self._pool.list() if agent.notice != notices[agent.id])
-        done.changed = list(dict.fromkeys(agent.id for agent in (*changed, *others)))
+        changed = self._pool.refresh(change.snapshot, inputs=self._load_inputs(change), changed=change.paths)
+        noticed = (agent for agent in self._pool.list() if agent.notice != notices[agent.id])
+        outcome.changed = list(dict.fromkeys(agent.id for agent in (*changed, *noticed)))
 
-    def _follow(self, done: _Done) -> None:
-        """Do what other windows did, and what was before the daemon started."""
-        ledger = self._ledger.store
-        version = ledger.version()
+    def _follow_ledger(self, outcome: _Outcome) -> None:
+        """Restore and end agents as other windows, or an earlier daemon, started and ended them."""
+        store = self._ledger.store
+        version = store.version()
         if version == self._version:
             return
-        first = self._version is None
-        rows = ledger.agents(self._ledger.workspace)
+        is_first = self._version is None
+        rows = store.agents(self._ledger.workspace)
         numbers = {row.name: row.number for row in rows}
         for name, number in tuple(self._numbers.items()):
             if name in self._numbers and numbers.get(name) != number:
-                self._forget(name, done)
+                self._forget(name, outcome)
         for row in rows:
             if row.name not in self._numbers:
-                self._bring_back(row, done)
-        if first:  # they have been there all the time
-            done.spawned.clear()
+                self._restore(row, outcome)
+        if is_first:  # they were there before
+            outcome.spawned.clear()
         self._version = version
 
-    def _bring_back(self, row: LiveAgent, done: _Done) -> None:
+    def _restore(self, row: LiveAgent, outcome: _Outcome) -> None:
         self._numbers[row.name] = row.number
         try:
-            wanted = msgspec.convert(row.wanted, AgentSpec)
-            self._pool.restore(msgspec.structs.replace(wanted, id=row.name, parent=row.parent))
-        except (RequestError, msgspec.ValidationError) as error:  # one holds up no other
-            logger.warning("the agent %s is not brought back: %s", row.name, error)
+            options = msgspec.convert(row.wanted, AgentSpec)
+            self._pool.restore(msgspec.structs.replace(options, id=row.name, parent=row.parent))
+        except (RequestError, msgspec.ValidationError) as error:  # a broken row must not stop the others
+            logger.warning("the agent %s is not restored: %s", row.name, error)
         else:
-            done.spawned.append(row.name)
+            outcome.spawned.append(row.name)
 
-    def _spawn(self, asked: Mapping[str, Any], done: _Done) -> Agent:
-        agent = self._pool.spawn(**asked)
-        above = None if agent.parent is None or agent.parent.id == MAIN else agent.parent.id
+    def _spawn(self, options: Mapping[str, Any], outcome: _Outcome) -> Agent:
+        agent = self._pool.spawn(**options)
+        parent = None if agent.parent is None or agent.parent.id == MAIN else agent.parent.id
         try:
-            wanted = msgspec.to_builtins(msgspec.structs.replace(agent.spec, folder=self._place(agent)))
-            self._numbers[agent.id] = self._ledger.start_agent(NewAgent(agent.id, above, wanted, MAX_AGENTS))
+            row = msgspec.to_builtins(msgspec.structs.replace(agent.spec, folder=self._portable_path(agent)))
+            self._numbers[agent.id] = self._ledger.start_agent(NewAgent(agent.id, parent, row, MAX_AGENTS))
         except BaseException:
             self._pool.dispose(agent.id)
             raise
-        done.spawned.append(agent.id)
+        outcome.spawned.append(agent.id)
         return agent
 
-    def _place(self, agent: Agent) -> str:
-        """The agent's directory for other windows: from the folder on, whose path may be another there."""
+    def _portable_path(self, agent: Agent) -> str:
+        """The agent's directory for other windows: relative to the folder, whose path may differ there."""
         base = self._folder.path
-        inside = agent.folder == base or agent.folder.startswith(base.rstrip(os.sep) + os.sep)
-        return os.path.relpath(agent.folder, base) if inside else agent.folder
+        is_inside = agent.folder == base or agent.folder.startswith(base.rstrip(os.sep) + os.sep)
+        return os.path.relpath(agent.folder, base) if is_inside else agent.folder
 
-    def _dispose(self, name: str, done: _Done) -> tuple[str, ...]:
+    def _dispose(self, name: str, outcome: _Outcome) -> tuple[str, ...]:
         if name not in self._numbers:
-            return self._pool.dispose(name)  # which says why not
+            return self._pool.dispose(name)  # which raises the right error
         self._ledger.end_agent(name)
-        before = len(done.disposed)
-        self._forget(name, done)
-        return tuple(done.disposed[before:])
+        before = len(outcome.disposed)
+        self._forget(name, outcome)
+        return tuple(outcome.disposed[before:])
 
-    def _forget(self, name: str, done: _Done) -> None:
-        """An agent has ended, and all below it."""
-        for gone in self._pool.dispose(name) if name in self._pool else (name,):
-            self._numbers.pop(gone, None)
-            done.disposed.append(gone)
+    def _forget(self, name: str, outcome: _Outcome) -> None:
+        """Remove an agent that has ended, and its descendants."""
+        for agent_id in self._pool.dispose(name) if name in self._pool else (name,):
+            self._numbers.pop(agent_id, None)
+            outcome.disposed.append(agent_id)
 
-    def _sum_up(self, done: _Done, asked: Mapping[str, Draft], news: _News | None) -> None:
-        changed = frozenset[str]() if news is None else news.changed
-        moved = bool(done.spawned or done.disposed)
-        done.said = self._drafts.look(self._pool, asked, changed, moved=moved)
-        done.watched = self._pool.watch() | done.said.watch
-        done.live = self._pool.list()
-        done.read = frozenset(path for agent in done.live for path in agent.snapshot.layers.watch)
+    def _sum_up(
+        self, outcome: _Outcome, documents: Mapping[str, AgentDocument], change: _Change | None
+    ) -> None:
+        paths = frozenset[str]() if change is None else change.paths
+        moved = bool(outcome.spawned or outcome.disposed)
+        outcome.previews = self._checker.check(self._pool, documents, paths, moved=moved)
+        outcome.watched = self._pool.watch() | outcome.previews.watch
+        outcome.live = self._pool.list()
+        outcome.read = frozenset(path for agent in outcome.live for path in agent.snapshot.layers.watch)

@@ -1,36 +1,116 @@
-"""`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
+"""`nexus/context/*`: what the model will see, what it costs, and why."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from nexus_context import assembly
-from nexus_context.config import merge
-from nexus_context.errors import Span
-from nexus_context.jsontext import parse_pointer
-from nexus_context.layers import Layers
-from nexus_context.memory.item import MemoryItem
+from nexus_context.errors import RequestError
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
-from nexus_context.redact import printable_setting
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
+from nexus_daemon.api import resolve
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions.conversations import Conversation
+from nexus_daemon.sessions import turns
+from nexus_daemon.sessions import usage as costs
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection import Connection
+
+T = TypeVar("T")
 
 
-def measure(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    locate: Locator,
-    request: assembly.Request,
-    memory: Sequence[MemoryItem] = (),
-) -> tuple[protocol.TokenUsage, float]:
-    """Usage, and how full the context is before anything is cut, in percent."""
-    found = assembly.measure(snapshot, conversation.manager, request=request, now=_now(), memory=memory)
-    return results.measured(found, locate, conversation.positions), found.wanted_percent
+async def assemble(client: "Connection", params: protocol.AssembleParams) -> protocol.AssembledContext:
+    """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
+
+    The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
+    compacted first. A turn is a request with a `message`, or with a `format` that has a body, after a tool's
+    result; not one that sets the reserve or the strategy itself, nor one that sets the model or
+    `maxContextTokens`, unless they are the conversation's. Nor is anything
+    compacted after a compaction that did not help, until a turn was below the threshold, or after one that
+    was undone, until one is asked for.
+
+    Where the settings leave the model to the editor (`provider.name`), a request with a `message` that names
+    a model picks it for the conversation, with `maxContextTokens` and the tools that it offers, as
+    `nexus/model/pick` does: requests that name none, and all figures, are for it from then on.
+
+    The summary is written as by `nexus/session/compact`; a client's model has half a minute for it, and a
+    client that is asked may end the waiting with an error.
+
+    A turn is put together with what is remembered: before what the user says stand messages that wait for the
+    `agent`, without one for `main`, the newest messages of the conversation where its history does not show
+    them, and passages of the files of `memory.knowledge` that belong to the message. They take what room is
+    left, and are left out first.
+
+    With the time, the turn is told the state of git in the folder (`context.git`): its branch, and where the
+    client trusts the folder the changed files, as far as git says so at once.
+
+    What does not fit is cut from the history for this request. An unknown format, a parameter that does not
+    exist or is out of range, and a body that would not fit the model are errors.
+    """
+    async with resolve.using_own(client, params, turn=True) as scope:
+        return await turns.assemble(scope, params)
+
+
+async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.TokenUsage:
+    """What the next request of a conversation costs, before its own message and tools.
+
+    With `nextTurn` it is all that a turn of `nexus/context/assemble` would be sent with, but for what the
+    user says and passages that belong to it: tools, time, the state of git, what is remembered and what the
+    editor attaches. Its `options` count until the conversation has had a turn; then that turn's hold.
+    """
+    async with resolve.using_own(client, params) as scope:
+        if scope.agent is None:
+            folder = client.daemon.folders.at(params.workspace_folder)
+            await resolve.snapshot_of(client, folder, params.agent)  # an unknown agent is an error
+        if params.next_turn is None:
+            return await scope.work(costs.read_usage)
+        return await turns.predict_usage(scope, params.next_turn, agent=params.agent)
+
+
+async def preview(client: "Connection", params: protocol.PreviewParams) -> protocol.Preview:
+    """The system prompt as the model sees it, with the source of every part.
+
+    With `agent` it is a live agent's, with `viewAs` that of one that is not started: what cannot be started
+    is the same error as for `nexus/agent/spawn`.
+    """
+    if params.view_as is None:
+        return await of_snapshot(client, params, build_preview)
+    if params.agent is not None:
+        raise RequestError(
+            "Both `agent` and `viewAs` are given. Give one: a live agent, or what one would be.",
+            code="bad-option",
+        )
+    folder = client.daemon.folders.at(params.workspace_folder)
+    agents = await client.daemon.agents_of(folder)
+    seen = (await agents.view_as(resolve.asked_of(params.view_as))).snapshot
+    return await client.work(build_preview, seen, _locator(client, seen))
+
+
+async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
+    """The layers of a folder, or of an agent's directory, their files, what was left out and why, and every
+    problem.
+    """
+    folder = client.daemon.folders.at(params.workspace_folder)
+    result = await of_snapshot(client, params, build_layers)
+    return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
+
+
+async def of_snapshot(
+    client: "Connection", params: protocol.AgentViewParams, job: Callable[[Snapshot, Locator], T]
+) -> T:
+    folder = client.daemon.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    return await client.work(job, snapshot, _locator(client, snapshot))
+
+
+def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
+    return Locator(snapshot.layers, client.position_encoding)
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:
@@ -38,7 +118,7 @@ def prompt_now(snapshot: Snapshot) -> Prompt:
     return prompt_for(snapshot, now=_now())
 
 
-def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
+def build_preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
     prompt = prompt_now(snapshot)
     _, counter = assembly.model_of(snapshot, None)
     counts = fragment_tokens(prompt, counter)
@@ -62,7 +142,7 @@ def preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
     )
 
 
-def layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
+def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     _, counter = assembly.model_of(snapshot, None)
     tokens = tokens_by_path(prompt_now(snapshot), counter)
     by_layer: dict[str | None, int] = {}
@@ -135,55 +215,6 @@ class _Tree:
             tokens = self._tokens.get(one.target)
             yield protocol.ImportedFile(self._locate.uri(one.target), depth, source, tokens)
             yield from self._below(one.target, depth + 1)
-
-
-def effective(snapshot: Snapshot, locate: Locator) -> protocol.EffectiveResult:
-    return protocol.EffectiveResult(
-        revision=snapshot.revision,
-        config=printable_setting(snapshot.effective.values),
-        provenance={
-            pointer: [_provenance(pointer, entry, snapshot.layers, locate) for entry in chain]
-            for pointer, chain in snapshot.effective.provenance.items()
-        },
-        mcp_servers=[
-            protocol.McpServer(
-                name=server.name,
-                type=server.type,
-                origin=server.origin,
-                uri=locate.uri(server.path),
-                range=locate.range(server.path, server.span),
-                enabled=server.enabled,
-                shadowed_by=server.shadowed_by,
-            )
-            for server in snapshot.layers.servers
-        ],
-    )
-
-
-def _provenance(
-    pointer: str, entry: merge.Provenance, layers: Layers, locate: Locator
-) -> protocol.Provenance:
-    granted = entry.document is None and entry.layer != merge.BUILT_IN
-    path = layers.folder if granted else entry.path
-    return protocol.Provenance(
-        layer=entry.layer,
-        uri=locate.uri(path),
-        range=locate.range(path, _present_span(entry, layers)),
-        value=printable_setting(entry.value, parse_pointer(pointer)),
-        wins=entry.wins,
-        ignored=entry.ignored,
-    )
-
-
-def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
-    """Where the value stands in the text that is there now; a stale file's value may be gone from it."""
-    present = layers.documents.get(entry.path)
-    if entry.document is None or present is None or present is entry.document:
-        return entry.span
-    try:
-        return present.span(entry.pointer)
-    except KeyError:
-        return Span(0, 0)
 
 
 def _now() -> datetime:

@@ -1,20 +1,30 @@
 """`nexus/status`: what this daemon holds."""
 
+import contextlib
 import os
+import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.protocol.version import PROTOCOL
-from nexus_daemon.state import Daemon
+from nexus_daemon.state import Daemon, LiveFolder
 from nexus_daemon.version import __version__
-from nexus_daemon.workspace.folders import Folder
+
+if TYPE_CHECKING:
+    from nexus_daemon.connection import Connection
+
+resource: Any = None
+with contextlib.suppress(ImportError):  # Windows has none
+    import resource
 
 
-def status(daemon: Daemon) -> protocol.Status:
+async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Status:
+    """What the daemon holds: folders, sessions, clients, memory."""
+    daemon = connection.daemon
     folders = [_folder(daemon, folder) for folder in daemon.folders]
     sessions = sum(len(folder.sessions) for folder in folders)
     return protocol.Status(
@@ -40,7 +50,7 @@ def _ledger(daemon: Daemon, sessions: int) -> protocol.LedgerStatus | None:
     return protocol.LedgerStatus(ledger.location, ledger.persists, ledger.notice, sessions)
 
 
-def _folder(daemon: Daemon, folder: Folder) -> protocol.FolderStatus:
+def _folder(daemon: Daemon, folder: LiveFolder) -> protocol.FolderStatus:
     snapshot = folder.snapshot
     problems = snapshot.problems if snapshot is not None else ()
     return protocol.FolderStatus(
@@ -62,10 +72,7 @@ def _resident() -> int:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         pass
-    try:
-        import resource  # not on Windows
-        import sys
-    except ImportError:
+    if resource is None:
         return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -1,6 +1,7 @@
 """`nexus/tokens/count`: texts and files → exact counts or labelled estimates."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -8,11 +9,19 @@ from nexus_context import files
 from nexus_context.errors import Problem, RequestError
 from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
 from nexus_context.tokens.vocabulary import ENCODINGS
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.lsp import convert
 
+if TYPE_CHECKING:
+    from nexus_daemon.connection import Connection
+
 DEFAULT_ENCODING = "o200k_base"
+
+
+async def count(client: "Connection", params: protocol.CountParams) -> protocol.CountResult:
+    """Count the tokens of texts and files. Nothing is sent anywhere."""
+    overlays = dict(client.daemon.folders.overlays)
+    return await client.work(count_texts, params, overlays, client.position_encoding)
 
 
 class _Texts(msgspec.Struct, frozen=True):
@@ -21,7 +30,7 @@ class _Texts(msgspec.Struct, frozen=True):
     texts: dict[str, str]
 
 
-def count(
+def count_texts(
     params: protocol.CountParams, overlays: Mapping[str, str], position_encoding: str
 ) -> protocol.CountResult:
     """Count each text, then each URI's text; an open document's unsaved text wins over the disk.

@@ -48,7 +48,9 @@ def look(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> Lo
     chosen = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
     whole = only is None or only == MAIN
     found = [
-        previews.unread(path, is_agent=agent in names) for path, agent in unread if whole or agent == only
+        previews.unread_variant(path, is_agent=agent in names)
+        for path, agent in unread
+        if whole or agent == only
     ]
     views = [folder] if whole else []
     notes = []

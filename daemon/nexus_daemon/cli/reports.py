@@ -10,7 +10,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.lines import LineIndex
 from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible
-from nexus_daemon.api import results
+from nexus_daemon import results
 from nexus_daemon.lsp.convert import Locator, path_to_uri
 from nexus_daemon.version import __version__
 

@@ -27,8 +27,8 @@ from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
-from nexus_daemon import protocol
-from nexus_daemon.api import context, results
+from nexus_daemon import protocol, results
+from nexus_daemon.api import context
 from nexus_daemon.cli import output, picked, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
@@ -284,7 +284,7 @@ def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:
     from nexus_daemon.cli import tables
 
     if options.layers:
-        tables.print_layers(context.layers(snapshot, Locator(snapshot.layers, "utf-32")))
+        tables.print_layers(context.build_layers(snapshot, Locator(snapshot.layers, "utf-32")))
     if options.tokens:
         spent = results.usage(_context(snapshot, options).usage, Locator(snapshot.layers, "utf-32"))
         tables.print_usage(spent)

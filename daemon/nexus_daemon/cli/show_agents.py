@@ -14,7 +14,7 @@ from nexus_context.layers.bootstrap import agent_file
 from nexus_context.prompt.blocks import OWN_TEXTS
 from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
-from nexus_daemon.agents import resolve
+from nexus_daemon.api import resolve
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
 from nexus_daemon.cli.process_environment import load_inputs

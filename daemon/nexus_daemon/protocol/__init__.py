@@ -107,7 +107,6 @@ from nexus_daemon.protocol.transcript import (
 from nexus_daemon.protocol.workspace import FolderStatus, InitResult, LedgerStatus, NoParams, Status
 
 __all__ = [
-    "METHODS",
     "NOTIFICATIONS",
     "QUESTIONS",
     "AgentDetails",
@@ -209,41 +208,6 @@ __all__ = [
     "ViewAs",
     "Wire",
 ]
-
-METHODS: dict[str, tuple[type[Wire], type[Wire]]] = {
-    "nexus/context/assemble": (AssembleParams, AssembledContext),
-    "nexus/context/preview": (PreviewParams, Preview),
-    "nexus/context/usage": (UsageParams, TokenUsage),
-    "nexus/context/layers": (AgentViewParams, LayersResult),
-    "nexus/config/effective": (AgentViewParams, EffectiveResult),
-    "nexus/session/create": (CreateParams, SessionPlace),
-    "nexus/session/list": (FolderParams, ListResult),
-    "nexus/session/append": (AppendParams, AppendResult),
-    "nexus/session/messages": (MessagesParams, MessagesResult),
-    "nexus/session/transcript": (TranscriptParams, TranscriptResult),
-    "nexus/session/fork": (ForkParams, SessionPlace),
-    "nexus/session/rename": (RenameParams, SessionPlace),
-    "nexus/session/clear": (SessionParams, ClearResult),
-    "nexus/session/delete": (SessionParams, DeleteResult),
-    "nexus/session/compact": (CompactParams, CompactResult),
-    "nexus/session/undoCompaction": (UndoParams, UndoResult),
-    "nexus/session/receipt": (ReceiptParams, ReceiptResult),
-    "nexus/session/export": (ExportParams, ExportResult),
-    "nexus/session/search": (SearchParams, SearchResult),
-    "nexus/session/focus": (SessionParams, FocusResult),
-    "nexus/model/pick": (PickParams, PickResult),
-    "nexus/memory/query": (MemoryQueryParams, MemoryQueryResult),
-    "nexus/agent/spawn": (SpawnParams, AgentInfo),
-    "nexus/agent/list": (FolderParams, AgentListResult),
-    "nexus/agent/get": (AgentParams, AgentDetails),
-    "nexus/agent/dispose": (AgentParams, AgentDisposed),
-    "nexus/agent/message": (AgentMessageParams, AgentMessageResult),
-    "nexus/agent/messages": (AgentMessagesParams, AgentMessagesResult),
-    "nexus/tokens/count": (CountParams, CountResult),
-    "nexus/workspace/init": (FolderParams, InitResult),
-    "nexus/status": (NoParams, Status),
-}
-"""Every request: its parameters and its result."""
 
 QUESTIONS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/model/complete": (ModelCompleteParams, ModelCompleteResult),

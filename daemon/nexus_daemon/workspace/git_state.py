@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from nexus_daemon import lazy
+
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly.git import GitState
 
@@ -96,13 +98,9 @@ def _told(read: "GitState | None", known: _Known | None) -> "GitState | None":
 
 
 def _read(folder: str) -> "GitState | None":
-    from nexus_context.assembly.git import find, read
-
-    repository = find(folder)
-    return None if repository is None else read(repository)
+    repository = lazy.git.find(folder)
+    return None if repository is None else lazy.git.read(repository)
 
 
 def _look(folder: str, *, environ: Mapping[str, str], stopped: Callable[[], bool]) -> "GitState | None":
-    from nexus_context.assembly.git import look
-
-    return look(folder, environ=environ, timeout_s=LOOK_S, stopped=stopped)
+    return lazy.git.look(folder, environ=environ, timeout_s=LOOK_S, stopped=stopped)

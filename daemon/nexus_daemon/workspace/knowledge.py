@@ -27,6 +27,8 @@ from nexus_context.config.merge import Provenance
 from nexus_context.errors import Problem
 from nexus_context.files import real_path
 from nexus_context.layers.model import Layers
+from nexus_daemon import lazy
+from nexus_daemon.workspace.queue import TaskQueue
 
 if TYPE_CHECKING:
     from nexus_context.memory.knowledge import KnowledgeIndex, Passage
@@ -62,7 +64,7 @@ class Knowledge:
         *,
         user_home: str,
         environ: Mapping[str, str],
-        moved: Callable[[], None] = lambda: None,
+        on_move: Callable[[], None] = lambda: None,
     ) -> None:
         self.problems: tuple[Problem, ...] = ()
         """What is wrong with the settings' paths; those of a look at the disk once there was one."""
@@ -70,16 +72,15 @@ class Knowledge:
         self._executor = executor
         self._user_home = user_home
         self._environ = environ
-        self._moved = moved
+        self._on_move = on_move
         self._layers: Layers | None = None
         self._paths: dict[_Name, Provenance] = {}
         self._index: KnowledgeIndex | None = None
         self._opening = threading.Lock()
         self._begun = False
         self._stop = threading.Event()
-        self._pending: set[str] | None = set()  # paths to be looked at; None: all
-        self._task: asyncio.Task[None] | None = None
-        self._since = 0.0  # when the task began (monotonic seconds)
+        self._queue: TaskQueue[frozenset[str] | None] = TaskQueue(self._update, _both, quiet_s=QUIET_S)
+        self._since = 0.0  # when the queue became busy (monotonic seconds)
         self._directories: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
         self._standing: frozenset[str] = frozenset()  # of these names, those whose watch is known to stand
@@ -136,18 +137,18 @@ class Knowledge:
         if layers is None or not self._paths or not text.strip() or self._stop.is_set():
             return []
         self._begin()
-        if self._task is not None:
-            left = self._since + PATIENCE_S - time.monotonic()
-            await asyncio.wait([self._task], timeout=max(left, 0.0))
+        if self._queue.is_busy:
+            patience_s = self._since + PATIENCE_S - time.monotonic()
+            with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # which says that it is closed
+                async with asyncio.timeout(max(patience_s, 0.0)):
+                    await self._queue.settled()
         ask = partial(self._ask, layers, text, counter, top_k, max_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     async def close(self) -> None:
         """End what is under way, after the file that is being looked at, and let go of the index."""
         self._stop.set()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._queue.close()
         index, self._index = self._index, None
         if index is not None:
             with contextlib.suppress(RuntimeError):  # the threads are ended already: so is the process soon
@@ -157,45 +158,35 @@ class Knowledge:
         """Have everything looked at, for the first time or because it was long ago."""
         whole = self._standing == self._names and len(self._directories) <= MOST_WATCHED
         late = time.monotonic() - self._looked > (RECHECK_S if whole else RESCAN_S)
-        if not self._begun or (late and self._task is None):
+        if not self._begun or (late and not self._queue.is_busy):
             self._begun = True
             self._request(None)
 
     def _request(self, paths: Iterable[str] | None) -> None:
         if self._stop.is_set():
             return
-        if paths is None:
-            self._pending = None
-        elif self._pending is not None:
-            self._pending.update(paths)
-        if self._task is None:
+        if not self._queue.is_busy:
             self._since = time.monotonic()
-            asked = self._begun and not self._looked  # somebody waits for the first look
-            self._task = asyncio.get_running_loop().create_task(self._run(wait=not asked))
+        is_awaited = self._begun and not self._looked  # a query waits for the first look
+        self._queue.request(None if paths is None else frozenset(paths), at_once=is_awaited)
 
-    async def _run(self, *, wait: bool) -> None:
+    async def _update(self, paths: frozenset[str] | None) -> None:
+        """Look at these paths, None: at all, and take in what changed."""
+        if self._begun and paths is None:
+            self._looked = time.monotonic()
+        layers = self._layers
+        work = partial(self._look, layers, paths, begun=self._begun)
         try:
-            while self._pending is None or self._pending:
-                if wait:
-                    await asyncio.sleep(QUIET_S)
-                wait = True
-                pending, self._pending = self._pending, set()
-                if self._begun and pending is None:
-                    self._looked = time.monotonic()
-                layers = self._layers
-                work = partial(self._look, layers, pending, begun=self._begun)
-                done = await asyncio.get_running_loop().run_in_executor(self._executor, work)
-                if done is not None and layers is not None:
-                    self._found(done, _paths(layers))
+            look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            if look is not None and layers is not None:
+                self._take(look, _paths(layers))
         except Exception:  # a bug, or the threads are ended: the next query tries again
             if not self._stop.is_set():
-                self._pending, self._looked = None, 0.0
+                self._looked = 0.0
                 logger.exception("bringing the knowledge base up to date failed")
-        finally:
-            self._task = None
 
-    def _found(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
-        """Take what was found with these paths in the settings."""
+    def _take(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
+        """Take in a look that was made with these paths in the settings."""
         before = self.problems, self._directories[:MOST_WATCHED]
         if look.directories is not None:
             self._standing &= look.names
@@ -203,20 +194,20 @@ class Knowledge:
         if look.problems is not None:
             self.problems = _moved(look.problems, paths, self._paths)
         if before != (self.problems, self._directories[:MOST_WATCHED]):
-            self._moved()
+            self._on_move()
 
-    def _look(self, layers: Layers | None, pending: set[str] | None, *, begun: bool) -> "_Look | None":
+    def _look(self, layers: Layers | None, pending: frozenset[str] | None, *, begun: bool) -> "_Look | None":
         """Look at the settings' paths and, once there was a query, at the files; in a worker thread."""
-        from nexus_context.memory.knowledge import IndexBusyError, refresh, settings_of
-
         if layers is None:
             return None
-        settings, problems = settings_of(layers, self._user_home)
+        settings, problems = lazy.knowledge.settings_of(layers, self._user_home)
         if not begun:
             return _Look(problems)
         try:
-            done = refresh(self._opened(), settings, changed=pending, stopped=self._stop.is_set)
-        except IndexBusyError as error:
+            done = lazy.knowledge.refresh(
+                self._opened(), settings, changed=pending, stopped=self._stop.is_set
+            )
+        except lazy.knowledge.IndexBusyError as error:
             logger.debug("%s", error)
             self._looked = 0.0  # the next query tries again
             return None
@@ -238,10 +229,8 @@ class Knowledge:
         max_tokens: int | None,
     ) -> "list[Passage]":
         """Ask the index, in a worker thread."""
-        from nexus_context.memory.knowledge import query, settings_of
-
-        settings, _ = settings_of(layers, self._user_home)
-        return query(
+        settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
+        return lazy.knowledge.query(
             self._opened(),
             text,
             counter,
@@ -252,11 +241,11 @@ class Knowledge:
 
     def _opened(self) -> "KnowledgeIndex":
         """The index; in a worker thread."""
-        from nexus_context.memory.knowledge import KnowledgeIndex, index_path
-
         with self._opening:
             if self._index is None:
-                self._index = KnowledgeIndex(index_path(real_path(self._folder), self._environ))
+                self._index = lazy.knowledge.KnowledgeIndex(
+                    lazy.knowledge.index_path(real_path(self._folder), self._environ)
+                )
             return self._index
 
 
@@ -291,3 +280,8 @@ def _moved(
         for problem, entry in moved
         if entry is not None
     )
+
+
+def _both(earlier: frozenset[str] | None, later: frozenset[str] | None) -> frozenset[str] | None:
+    """The paths of two requests; None: all there are."""
+    return None if earlier is None or later is None else earlier | later

@@ -1,6 +1,6 @@
-"""Vocabularies that large files wait for: each is loaded once, off the loop, after what is shown first.
+"""Loads the vocabularies that large files wait for: each once, off the loop, after the first diagnostics.
 
-Then the folders that waited are read again, and how much of the model's window their files take is told.
+Then the folders that waited are loaded again: how much of the model's window their files take is exact now.
 """
 
 import asyncio
@@ -13,22 +13,24 @@ from nexus_context.tokens.vocabulary import VocabularyError
 from nexus_daemon.workspace.folders import Folder
 
 PAUSE_S = 0.5
-"""Loading holds up every thread for a moment, so it does not begin while a window is being opened."""
+"""Loading delays every thread for a moment, so it does not begin while a window is being opened."""
 
 logger = logging.getLogger(__name__)
 
 
-class Vocabularies:
-    """What is being loaded. Lives on the event loop; `work` runs a job in a thread."""
+class VocabularyLoader:
+    """The vocabularies that are being loaded. Lives on the event loop; `work` runs a job in a thread."""
 
     def __init__(self, work: Callable[..., Awaitable[Any]]) -> None:
         self._work = work
-        self._loading: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, set[Folder]] = {}
-        self._late: set[tuple[str, str]] = set()  # folders that were read just before a vocabulary was there
+        self._late: set[tuple[str, str]] = (
+            set()
+        )  # folders that were loaded just before a vocabulary was there
 
-    def wanted(self, folder: Folder, encoding: str | None) -> None:
-        """A folder, or one of its agents, has been read that waits for an encoding; None: for none."""
+    def require(self, folder: Folder, encoding: str | None) -> None:
+        """Load an encoding that a snapshot of the folder or of one of its agents waits for."""
         if encoding is None:
             return
         if is_loaded(encoding):
@@ -37,12 +39,12 @@ class Vocabularies:
                 folder.reload.request("tokens")
             return
         self._waiting.setdefault(encoding, set()).add(folder)
-        if encoding not in self._loading:
-            self._loading[encoding] = asyncio.get_running_loop().create_task(self._load(encoding))
+        if encoding not in self._tasks:
+            self._tasks[encoding] = asyncio.get_running_loop().create_task(self._load(encoding))
 
     def end(self) -> None:
-        """The daemon ends."""
-        for task in self._loading.values():
+        """Cancel every load: the daemon ends."""
+        for task in self._tasks.values():
             task.cancel()
 
     async def _load(self, encoding: str) -> None:
@@ -50,7 +52,7 @@ class Vocabularies:
         try:
             await self._work(load_encoding, encoding)
         except VocabularyError:
-            logger.exception("how much of the window large files take is not told")
+            logger.exception("the shares of large files in the window stay unknown")
             return
         for folder in self._waiting.pop(encoding, ()):
             folder.reload.request("tokens")

@@ -28,6 +28,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, NamedTuple
 
+from nexus_daemon import lazy
 from nexus_daemon.workspace.freshness import Freshness
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
@@ -331,9 +332,8 @@ class _Watch:
 
 
 def _import_awatch() -> Any:
-    from watchfiles import awatch  # 60 ms that neither the first diagnostics nor the loop must wait for
-
-    return awatch
+    """Import it in a thread: the loop must not wait for it."""
+    return lazy.watchfiles.awatch
 
 
 class _Look(NamedTuple):

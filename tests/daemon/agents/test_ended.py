@@ -179,7 +179,7 @@ def test_one_that_cannot_be_brought_back_is_not_the_folders_own(
         ledger.start_agent(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
         code, said = await ask.refused("context/assemble", agent="api", message="x")
         assert (code, said.startswith("Agent 'api' cannot be brought back")) == ("unknown-agent", True)
-        assert "is not brought back" in caplog.text
+        assert "is not restored" in caplog.text
         assert await ask("agent/dispose", agentId="api") == {"disposed": ["api"]}
         assert await refused(ask, "api") == {HAS_ENDED}
 

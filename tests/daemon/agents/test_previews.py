@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from nexus_context.agents import AgentPool
-from nexus_daemon.agents.previews import MOST_DRAFTS, draft_of
-from nexus_daemon.agents.registry import Agents
+from nexus_daemon.agents.registry import AgentRegistry
+from nexus_daemon.workspace.agent_documents import named_document
+from nexus_daemon.workspace.folders import MOST_PREVIEWS
 from nexus_daemon.workspace.publish import Publisher
 from support.asking import API, Asking, check, eventually, write
 from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story
@@ -37,8 +38,8 @@ async def quiet(desk: Desk, talk: Talk) -> None:
     """Until all that is under way for folders and their agents has been done."""
     await talk.settle()
     for folder in tuple(desk.daemon.folders):
-        if folder._beginning is not None:
-            await asyncio.wait([folder._beginning])
+        if folder.opening_agents is not None:
+            await asyncio.wait([folder.opening_agents])
         await folder.current()
         if folder.agents is not None:
             await folder.agents.current()
@@ -429,8 +430,8 @@ def test_a_folder_that_is_removed_before_its_agents_are_made(
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
         await eventually(lambda: not desk.daemon._closing)
-        assert folder._beginning is not None
-        assert folder._beginning.cancelled()
+        assert folder.opening_agents is not None
+        assert folder.opening_agents.cancelled()
 
     check(tmp_path, story)
 
@@ -478,10 +479,10 @@ def test_a_client_that_goes_without_a_word_takes_its_documents_along(tmp_path: P
         await shows(desk, other, ZOE, IMPORT)
         (folder,) = desk.daemon.folders
         other.link.eof_received()
-        await eventually(lambda: not desk.daemon.folders.drafts_of(folder))
+        await eventually(lambda: not desk.daemon.folders.documents_to_preview(folder))
         await quiet(desk, ask.talk)
         assert folder.agents is not None
-        assert not folder.agents._said.documents
+        assert not folder.agents._previews.documents
         assert len(desk.daemon.clients) == 1
 
     check(tmp_path, story)
@@ -569,17 +570,17 @@ def test_a_keystroke_in_the_settings_costs_the_same_with_any_number_of_documents
         desk.open(ask.talk, CONFIG, '{"tools": ')
         await quiet(desk, ask.talk)
         await desk.daemon.watcher.close()  # which looks at everything once more, now and then
-        for owner, name in ((Publisher, "swap"), (AgentPool, "view_as"), (Agents, "_tell")):
+        for owner, name in ((Publisher, "swap"), (AgentPool, "view_as"), (AgentRegistry, "_publish")):
             counted.watch(owner, name)
         edit(desk, ask.talk, CONFIG, 2, '{"tools": {')
         await quiet(desk, ask.talk)
         assert counted.calls["view_as"] == 0  # it stays broken: nothing that an agent has is another
-        assert counted.calls["swap"] <= 1 + counted.calls["_tell"]  # of the folder, and of all documents
+        assert counted.calls["swap"] <= 1 + counted.calls["_publish"]  # of the folder, and of all documents
         counted.again()
         edit(desk, ask.talk, CONFIG, 3, '{"tools": {"disabled": ["rm"]}}')
         await quiet(desk, ask.talk)
         assert counted.calls["view_as"] == number
-        assert counted.calls["swap"] <= 1 + counted.calls["_tell"]
+        assert counted.calls["swap"] <= 1 + counted.calls["_publish"]
 
     check(tmp_path, story)
 
@@ -608,14 +609,14 @@ def test_a_document_that_is_typed_in_has_no_other_looked_at_again(
 
 def test_documents_are_looked_at_up_to_a_number(tmp_path: Path) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        paths = [f"/a/.nexus3/AGENT.z{index}.md" for index in range(MOST_DRAFTS + 2)]
+        paths = [f"/a/.nexus3/AGENT.z{index}.md" for index in range(MOST_PREVIEWS + 2)]
         for path in paths:
             desk.open(ask.talk, path, BROKEN)
         await quiet(desk, ask.talk)
         await shows(desk, ask.talk, paths[0], IMPORT)
-        assert [desk.shown(ask.talk, path) for path in paths[MOST_DRAFTS:]] == [None, None]
+        assert [desk.shown(ask.talk, path) for path in paths[MOST_PREVIEWS:]] == [None, None]
         desk.close(ask.talk, paths[0])
-        await shows(desk, ask.talk, paths[MOST_DRAFTS], IMPORT)
+        await shows(desk, ask.talk, paths[MOST_PREVIEWS], IMPORT)
 
     check(tmp_path, story)
 
@@ -649,5 +650,5 @@ def test_nothing_is_written_for_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_a_document_of_one_agent(name: str, agent: str | None) -> None:
-    found = draft_of(f"/a/.nexus3/{name}")
+    found = named_document(f"/a/.nexus3/{name}")
     assert (found and found.agent) == agent

@@ -14,7 +14,8 @@ import pytest
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import state as daemons
-from nexus_daemon.state import MOST_LOADS, Daemon
+from nexus_daemon.state import Daemon
+from nexus_daemon.workspace.workers import MOST_LOADS
 from support.asking import API, FILES, Asking, again, check, ended, eventually, write
 from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import Message, call
@@ -228,7 +229,7 @@ def test_without_agents_nothing_is_made_for_them(tmp_path: Path) -> None:
 
     check(tmp_path, story)
     loaded = (
-        "import sys, nexus_daemon.api.handlers;"
+        "import sys, nexus_daemon.api.context;"
         "print([m for m in ('nexus_daemon.agents.registry', 'nexus_context.agents') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
@@ -405,12 +406,12 @@ def test_a_request_that_is_cancelled_before_its_turn_takes_no_news_along(tmp_pat
         free = threading.Event()
         try:
             for _ in range(MOST_LOADS):  # no thread is free
-                desk.daemon.loads.submit(free.wait)
+                desk.daemon.workers.loads.submit(free.wait)
             write(desk, "/a/api/AGENTS.md", "Other rules.")
             asked = asyncio.ensure_future(folder.agents.current())
-            folder.agents.noticed(frozenset({desk.tree.path("/a/api/AGENTS.md")}))
+            folder.agents.files_changed(frozenset({desk.tree.path("/a/api/AGENTS.md")}))
             await asyncio.sleep(0.01)
-            folder.agents.noticed(frozenset())
+            folder.agents.files_changed(frozenset())
             asked.cancel()
             await asyncio.wait([asked])
         finally:
@@ -610,7 +611,7 @@ def test_two_windows_have_the_same_agents(tmp_path: Path) -> None:
 def test_agents_are_followed_while_sessions_cannot_be_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(daemons, "LOOK_S", 0.01)
+    monkeypatch.setattr(daemons, "POLL_S", 0.01)
 
     def failing() -> None:
         raise error
@@ -672,4 +673,4 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Daemon, "__init__", counted)
     yield
-    assert all(one.executor._shutdown for one in made)
+    assert all(one.workers.executor._shutdown for one in made)

@@ -8,10 +8,9 @@ from typing import Any, NoReturn, cast
 import msgspec
 import pytest
 
-from nexus_daemon import protocol
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.server import NexusServer
-from nexus_daemon.server import FEATURES, build
+from nexus_daemon.server import FEATURES, METHODS, build
 from support.talk import HELLO, Message, Talk, call, tell
 
 NOT_INITIALIZED, INVALID_REQUEST, NOT_FOUND, INVALID_PARAMS = -32002, -32600, -32601, -32602
@@ -24,7 +23,7 @@ REQUESTS = [
         if not method.startswith(("initialized", "textDocument/did", "workspace/did"))
     ),
     *BUILTIN_REQUESTS,
-    *protocol.METHODS,
+    *METHODS,
 ]
 NOTIFICATIONS = [*(method for method in FEATURES if method not in REQUESTS), *BUILTIN_NOTIFICATIONS]
 MISSING = object()
@@ -117,7 +116,7 @@ def _valid(method: str, params: object) -> bool:
     if method == "shutdown":
         return True  # it has none; whatever a client sends instead means nothing
     kind = BUILTIN_REQUESTS.get(method) or (
-        protocol.METHODS[method][0] if method in protocol.METHODS else lsp_types.HOT.get(method)
+        METHODS[method].params if method in METHODS else lsp_types.HOT.get(method)
     )
     value = {} if params in (MISSING, None, []) else params
     if kind is None:  # codeAction, whose type is lsprotocol's
@@ -130,7 +129,7 @@ def _valid(method: str, params: object) -> bool:
 
 
 def test_the_tables_have_all_methods() -> None:
-    talk_features = {*FEATURES, *protocol.METHODS}
+    talk_features = {*FEATURES, *METHODS}
     assert talk_features <= {*REQUESTS, *NOTIFICATIONS}
     assert {"initialize", "shutdown", "nexus/session/delete", "textDocument/codeAction"} <= {*REQUESTS}
     assert {"textDocument/didOpen", "workspace/didChangeWorkspaceFolders"} <= {*NOTIFICATIONS}

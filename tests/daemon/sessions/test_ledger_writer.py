@@ -19,7 +19,7 @@ class Process:
         self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(state)}, self._told.append)
         self.ledger: FolderLedger = self.ledger_writer.write(
             lambda: self.ledger_writer.open("/a", path=None, url=None)
-        ).asked_by("me")
+        ).for_client("me")
 
     def told(self) -> list[str]:
         """Each change as text, with who made it where that is known."""

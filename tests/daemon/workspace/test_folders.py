@@ -11,10 +11,11 @@ import pytest
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.workspace.folders import FolderTable
+from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
 
+Table = FolderTable[Folder]
 Swaps = list[tuple[str, list[str]]]
 
 FIXTURE = """
@@ -29,7 +30,7 @@ Other.
 """
 
 
-def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
+def check(root: Path, story: Callable[[Table, Fixture], Any]) -> Swaps:
     """Tell a story about a table with the folders /home/a, /home/a/b and /home/ab; what it rebuilt."""
     tree = write_fixture(FIXTURE, root)
 
@@ -40,7 +41,9 @@ def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
             swaps.append((folder.path.removeprefix(tree.root), sorted(reasons)))
 
         with ThreadPoolExecutor(2) as executor:
-            table = FolderTable(load_inputs(tree.path("/home")), executor, Turns(), swapped)
+            table = Table(
+                Folder, load_inputs(tree.path("/home")), executor, turns=Turns(), events=FolderEvents(swapped)
+            )
             for path in ("/home/a", "/home/a/b", "/home/ab"):
                 table.add(path_to_uri(tree.path(path)))
             await settled(table)
@@ -54,7 +57,7 @@ def check(root: Path, story: Callable[[FolderTable, Fixture], Any]) -> Swaps:
     return asyncio.run(run())
 
 
-async def settled(table: FolderTable) -> None:
+async def settled(table: Table) -> None:
     for folder in table:
         await asyncio.wait_for(folder.reload.settled(), 10)
 
@@ -79,7 +82,7 @@ def test_who_rebuilds(tmp_path: Path, changed: str, rebuilt: list[str]) -> None:
 
 
 def test_the_innermost_folder(tmp_path: Path) -> None:
-    def story(table: FolderTable, tree: Fixture) -> None:
+    def story(table: Table, tree: Fixture) -> None:
         for path, expected in {
             "/home/a": "/home/a",
             "/home/a/b/c/d": "/home/a/b",
@@ -101,7 +104,7 @@ def test_the_innermost_folder(tmp_path: Path) -> None:
 
 
 def test_unsaved_text_wins_and_goes(tmp_path: Path) -> None:
-    async def story(table: FolderTable, tree: Fixture) -> None:
+    async def story(table: Table, tree: Fixture) -> None:
         path = tree.path("/home/a/b/NEXUS.md")
         folder = table.at(path_to_uri(tree.path("/home/a/b")))
         for text, expected in (("Unsaved.", "Unsaved."), (None, "Inner.")):
@@ -114,7 +117,7 @@ def test_unsaved_text_wins_and_goes(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_known_once(tmp_path: Path) -> None:
-    def story(table: FolderTable, tree: Fixture) -> None:
+    def story(table: Table, tree: Fixture) -> None:
         uri = path_to_uri(tree.path("/home/a"))
         known = table.get(uri)
         assert known is not None
@@ -133,7 +136,7 @@ def test_a_folder_is_known_once(tmp_path: Path) -> None:
 
 
 def test_the_text_that_was_set_last_wins_of_several_owners(tmp_path: Path) -> None:
-    def story(table: FolderTable, tree: Fixture) -> None:
+    def story(table: Table, tree: Fixture) -> None:
         held = []
         for owner, text in (("x", "1"), ("y", "2"), ("x", "3"), ("y", None), ("y", None), ("y", "4")):
             table.set_overlay("/p", text, "config", owner=owner)
@@ -149,7 +152,7 @@ def test_the_text_that_was_set_last_wins_of_several_owners(tmp_path: Path) -> No
 
 
 def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(table: FolderTable, tree: Fixture) -> None:
+    async def story(table: Table, tree: Fixture) -> None:
         def fail(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from nexus_daemon.state import WORKERS
 from nexus_daemon.workspace import git_state as working_trees
+from nexus_daemon.workspace.workers import WORKERS
 from support.desk import TIMEOUT_S, Desk, tell_story
 from support.talk import HELLO, Talk, tell
 
@@ -206,7 +206,7 @@ def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> Non
             looking.append(asyncio.ensure_future(desk.daemon.git.state(folder, trusted=True)))
         await asyncio.sleep(0)
         began = time.monotonic()
-        assert await desk.daemon.work(lambda: True)
+        assert await desk.daemon.workers.run(lambda: True)
         states = await asyncio.gather(*looking)
         assert time.monotonic() - began < working_trees.LOOK_S / 2
         assert {(state.branch, state.slow) for state in states if state} == {("main", True)}

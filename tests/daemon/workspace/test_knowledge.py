@@ -37,7 +37,7 @@ class Folder:
             self.executor,
             user_home=str(root),
             environ={"NEXUS_STATE": str(self.state)},
-            moved=self._moved,
+            on_move=self._moved,
         )
 
     def _moved(self) -> None:

@@ -105,13 +105,13 @@ def test_settled_waits_for_what_was_asked_before_and_no_longer() -> None:
         late = asyncio.ensure_future(build.reload.settled())
         await asyncio.sleep(0)
         assert not early.done()
-        swap = build.reload._swap
+        swap = build.reload._on_swap
 
         def swap_and_close(*given: Any) -> None:
             build.gate.clear()
             swap(*given)
 
-        build.reload._swap = swap_and_close
+        build.reload._on_swap = swap_and_close
         build.gate.set()
         await asyncio.wait_for(early, 10)
         now: Any = build.reload.snapshot
@@ -172,10 +172,10 @@ def test_a_build_that_fails_keeps_the_last_state() -> None:
 
 def test_a_swap_that_fails_does_not_end_the_queue() -> None:
     async def story(build: Build) -> None:
-        swap, build.reload._swap = build.reload._swap, None
+        swap, build.reload._on_swap = build.reload._on_swap, None
         build.reload.request("a")
         await build.reload.settled()
-        build.reload._swap = swap
+        build.reload._on_swap = swap
         build.reload.request("b")
 
     assert [reasons for _, _, reasons in check(story)] == [["b"]]
@@ -330,7 +330,7 @@ def test_a_build_out_of_time_keeps_the_last_state_and_says_so(monkeypatch: pytes
                 seen.append(changed)
                 return jobs.pop(0)
 
-            reload: Any = Reload(prepare, lambda *_: None, executor, overdue=told.append)
+            reload: Any = Reload(prepare, lambda *_: None, executor, on_overdue=told.append)
             reload.request("folder")
             await asyncio.wait_for(reload.settled(), 10)
             monkeypatch.setattr(reloads_module, "LOAD_S", 0.02)

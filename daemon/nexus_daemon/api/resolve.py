@@ -23,15 +23,15 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
+from nexus_daemon.sessions import next_request
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most requests are for no agent
     from nexus_context.agents import Agent
-    from nexus_daemon.agents.registry import Agents
+    from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.conversations import Conversation
     from nexus_daemon.sessions.ledger_writer import FolderLedger
-    from nexus_daemon.workspace.client import Client
-    from nexus_daemon.workspace.folders import Folder
+    from nexus_daemon.state import LiveFolder
 
 SESSION = "agent:"
 """What the name of an agent's conversation begins with."""
@@ -40,22 +40,8 @@ GO_ON = "With `agent` as `main` its conversation goes on as the folder's own. Or
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive
 
 
-async def live(client: "Client", folder: "Folder") -> "Agents":
-    """The agents of a folder, as files and ledger are now."""
-    from nexus_daemon.agents import registry
-
-    return await registry.live(client.daemon, folder)
-
-
-async def opened(client: "Client", folder: "Folder") -> "Agents":
-    """The agents of a folder, for what follows files and ledger itself, as `view_as` does."""
-    from nexus_daemon.agents import registry
-
-    return await registry.opened(client.daemon, folder)
-
-
 async def find(
-    client: "Client", folder: "Folder", name: str | None, *, remedy: str = REMEDY
+    client: "Connection", folder: "LiveFolder", name: str | None, *, remedy: str = REMEDY
 ) -> "Agent | None":
     """The live agent of a name; None for the folder's own, and for a name that only clients know.
 
@@ -69,7 +55,7 @@ async def find(
     return agent
 
 
-async def check_spelling(client: "Client", folder: "Folder", name: str) -> None:
+async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) -> None:
     """RequestError, code unknown-agent, for a name that differs from an agent's in its case only."""
     if name == MAIN:
         return
@@ -78,17 +64,17 @@ async def check_spelling(client: "Client", folder: "Folder", name: str) -> None:
         raise RequestError(_not_live(name, names, REMEDY), code="unknown-agent")
 
 
-async def snapshot_of(client: "Client", folder: "Folder", name: str | None) -> Snapshot:
+async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | None) -> Snapshot:
     """What an agent sees, or the folder's own where no name is given. RequestError, code unknown-agent."""
     if name is None or name == MAIN:
         return await folder.current()
     agent = await find(client, folder, name)
-    return (agent or (await live(client, folder)).get(name)).snapshot
+    return (agent or (await client.daemon.live_agents(folder)).get(name)).snapshot
 
 
 @asynccontextmanager
 async def using(
-    client: "Client", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
+    client: "Connection", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
     """The conversation that a request is about, in the order in which they were asked for.
 
@@ -98,7 +84,7 @@ async def using(
     since = time.monotonic()
     async with folder.conversations.using(params.session) as conversation:
         snapshot = await folder.current()
-        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).asked_by(
+        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).for_client(
             client, since=since
         )
         if agent:
@@ -109,31 +95,37 @@ async def using(
             client, snapshot if asked is None else asked.snapshot, conversation, ledger, asked
         )
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        yield SessionScope(folder, conversation, snapshot, ledger, locate, asked)
+        yield SessionScope(
+            client=client,
+            folder=folder,
+            conversation=conversation,
+            snapshot=snapshot,
+            ledger=ledger,
+            locate=locate,
+            agent=asked,
+        )
 
 
 async def with_choice(
-    client: "Client",
+    client: "Connection",
     snapshot: Snapshot,
     conversation: "Conversation",
     ledger: "FolderLedger",
     agent: "Agent | None",
 ) -> Snapshot:
     """The snapshot with the model that the conversation is used with."""
-    from nexus_daemon.sessions import next_request
-
     if next_request.choice_of(conversation, ledger, agent) in (None, snapshot.choice):
         return snapshot
-    return await client.daemon.work(next_request.snapshot_for, snapshot, conversation, ledger, agent)
+    return await client.work(next_request.snapshot_for, snapshot, conversation, ledger, agent)
 
 
 @asynccontextmanager
 async def using_own(
-    client: "Client", params: protocol.ConversationParams, *, turn: bool = False
+    client: "Connection", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
     """As `using`; where the request names no conversation, that of the agent it is for."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    known = None if params.agent is None or folder.agents is None else folder.agents.known(params.agent)
+    known = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
     session = params.session or (MAIN if known is None else known.session)
     while True:  # twice at most: who is live is known for sure in the conversation's turn only
         about = protocol.SessionParams(params.workspace_folder, session)
@@ -155,22 +147,24 @@ def asked_of(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, Any]:
     return asked
 
 
-async def _known(client: "Client", folder: "Folder", name: str) -> "tuple[Agent | None, Mapping[str, bool]]":
+async def _known(
+    client: "Connection", folder: "LiveFolder", name: str
+) -> "tuple[Agent | None, Mapping[str, bool]]":
     """The live agent of a name. Without one: the names of agents, this but for its case, and which live."""
-    known = None if folder.agents is None else (await live(client, folder)).known(name)
+    known = None if folder.agents is None else (await client.daemon.live_agents(folder)).find(name)
     names: Mapping[str, bool] = {}
     for _ in range(2):  # the second time for one that starts or ends while it is looked for
         if known is not None:
             break
         ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-        names = await client.daemon.work(ledger.store.agent_names, ledger.workspace, name)
+        names = await client.work(ledger.store.agent_names, ledger.workspace, name)
         if not names.get(name):
             break
-        known = (await live(client, folder)).known(name)
+        known = (await client.daemon.live_agents(folder)).find(name)
     return known, names
 
 
-async def _owner(client: "Client", folder: "Folder", session: str, turn: bool) -> "Agent | None":
+async def _owner(client: "Connection", folder: "LiveFolder", session: str, turn: bool) -> "Agent | None":
     """The live agent whose conversation this is. RequestError for a turn of one that has ended."""
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
     if not name:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context import errors
-from nexus_context.snapshot import Snapshot
-from nexus_daemon import protocol
+from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.workspace.freshness import Freshness
 
-if TYPE_CHECKING:  # the first diagnostics need not wait for what makes contexts
+if TYPE_CHECKING:  # neither the first reply nor the first diagnostics wait for what makes contexts
     from nexus_context import budget
     from nexus_context.assembly import AssembledContext, Measure
     from nexus_context.prefix import CacheReport
+    from nexus_context.snapshot import Snapshot
 
 
 def problems(locate: Locator, found: Iterable[errors.Problem]) -> list[protocol.Problem]:
@@ -51,11 +51,11 @@ def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] 
 
 
 def _measure(context: "AssembledContext") -> "Measure":
-    from nexus_context.assembly import Measure  # it is loaded by now
-
     known = context.metadata
     removed = known.get("truncation", {}).get("removedMessages", 0)
-    return Measure(context.usage, known["wantedPercent"], removed, known.get("compactionReason"))
+    return lazy.assembly.Measure(
+        context.usage, known["wantedPercent"], removed, known.get("compactionReason")
+    )
 
 
 def measured(found: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
@@ -70,7 +70,7 @@ def measured(found: "Measure", locate: Locator, positions: Sequence[int] = ()) -
 
 def assembled(
     context: "AssembledContext",
-    snapshot: Snapshot,
+    snapshot: "Snapshot",
     params: protocol.AssembleParams,
     folder: str,
     locate: Locator,

@@ -13,33 +13,30 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
-from nexus_daemon.agents.resolve import using
-from nexus_daemon.api import transcript
+from nexus_daemon.api import transcript as pages
+from nexus_daemon.api.resolve import using
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import model_summarizer
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions.sync import Given
+from nexus_daemon.sessions import compaction, operations, usage
+from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit
+    from nexus_daemon.connection import Connection
     from nexus_daemon.sessions.ledger_writer import FolderLedger
-    from nexus_daemon.state import Daemon
-    from nexus_daemon.workspace.client import Client
-    from nexus_daemon.workspace.folders import Folder
 
 
-async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
+async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
     """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
     async with using(client, params) as scope:
-        made = await client.daemon.work(scope.ledger.create, params.session, params.agent)
+        made = await client.work(scope.ledger.create, params.session, params.agent)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
-async def session_list(client: "Client", params: protocol.FolderParams) -> protocol.ListResult:
+async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder, those that changed last first, with their totals."""
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-    found = await client.daemon.work(ledger.store.sessions, ledger.workspace)
+    found = await client.work(ledger.store.sessions, ledger.workspace)
     return protocol.ListResult(
         [
             protocol.SessionInfo(
@@ -60,7 +57,7 @@ async def session_list(client: "Client", params: protocol.FolderParams) -> proto
     )
 
 
-async def session_focus(client: "Client", params: protocol.SessionParams) -> protocol.FocusResult:
+async def focus(client: "Connection", params: protocol.SessionParams) -> protocol.FocusResult:
     """Say which conversation the user looks at: layers, problems and lenses are counted for its model.
 
     Until a client says so, and for a conversation that was not used yet, they are counted for the model that
@@ -74,7 +71,7 @@ async def session_focus(client: "Client", params: protocol.SessionParams) -> pro
     return protocol.FocusResult(params.session, choice.model, choice.max_tokens)
 
 
-async def session_append(client: "Client", params: protocol.AppendParams) -> protocol.AppendResult:
+async def append(client: "Connection", params: protocol.AppendParams) -> protocol.AppendResult:
     """Add messages to a conversation, as one turn; an unknown session is begun.
 
     When the reply is there, the turn is on the disk: it survives the end of the daemon and of the power. Not
@@ -90,7 +87,7 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
     """
     if not params.messages:
         raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
-    given = Given(
+    turn_input = TurnInput(
         messages=params.messages,
         key=params.idempotency_key or None,
         parent=params.parent_turn,
@@ -98,15 +95,15 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         event=params.event,
     )
     async with using(client, params) as scope:
-        answer, measured = await client.daemon.work(jobs.append, scope, given)
+        answer, measured = await client.work(operations.append, scope, turn_input)
         if measured is not None:
-            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.wanted)
+            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.percent)
             if told is not None:
                 client.daemon.show(told)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as scope:
-            measured = await client.daemon.work(jobs.measured, scope)
+            measured = await client.work(usage.measure, scope)
     persists = scope.ledger.store.persists
     return protocol.AppendResult(
         session=answer.session,
@@ -118,25 +115,23 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
     )
 
 
-async def session_messages(client: "Client", params: protocol.MessagesParams) -> protocol.MessagesResult:
+async def messages(client: "Connection", params: protocol.MessagesParams) -> protocol.MessagesResult:
     """The messages of a conversation since its last compaction; none where nothing was appended.
 
     With `limit` a page of them: the last ones, or those before a position.
     """
     async with using(client, params) as scope:
         if params.limit is None and params.before is None:
-            encoded = await client.daemon.work(jobs.all_messages, scope)
+            encoded = await client.work(operations.read_messages, scope)
             return protocol.MessagesResult(session=params.session, messages=encoded)
         limit = params.limit
         if limit is not None and limit < 1:
             raise RequestError(f"`limit` is {limit}: it must be at least 1.", code="bad-option")
-        encoded, before = await client.daemon.work(jobs.page, scope, limit, params.before)
+        encoded, before = await client.work(operations.read_page, scope, limit, params.before)
     return protocol.MessagesResult(session=params.session, messages=encoded, before=before)
 
 
-async def session_transcript(
-    client: "Client", params: protocol.TranscriptParams
-) -> protocol.TranscriptResult:
+async def transcript(client: "Connection", params: protocol.TranscriptParams) -> protocol.TranscriptResult:
     """A page of all that was said in a conversation, to be read by people, and which of it is still sent.
 
     In contrast to `nexus/session/messages`, compacted messages, summaries and what was taken back are there,
@@ -145,52 +140,52 @@ async def session_transcript(
     visible and secrets covered; `nexus/session/export` has them as they are. A conversation that does not
     exist has no turns, and an empty `thread`.
     """
-    if not 1 <= params.limit <= transcript.MOST_MESSAGES:
+    if not 1 <= params.limit <= pages.MOST_MESSAGES:
         raise RequestError(
-            f"`limit` is {params.limit}: it must be from 1 to {transcript.MOST_MESSAGES:,}.",
+            f"`limit` is {params.limit}: it must be from 1 to {pages.MOST_MESSAGES:,}.",
             code="bad-option",
         )
     async with using(client, params) as scope:
-        return await client.daemon.work(transcript.page, scope, params)
+        return await client.work(pages.page, scope, params)
 
 
-async def session_fork(client: "Client", params: protocol.ForkParams) -> protocol.SessionPlace:
+async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.SessionPlace:
     """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
     async with using(client, params) as scope:
-        made = await client.daemon.work(scope.ledger.fork, params.session, params.to, params.turn)
+        made = await client.work(scope.ledger.fork, params.session, params.to, params.turn)
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
-async def session_rename(client: "Client", params: protocol.RenameParams) -> protocol.SessionPlace:
+async def rename(client: "Connection", params: protocol.RenameParams) -> protocol.SessionPlace:
     """Give a conversation another name; it goes on as it was."""
     async with using(client, params) as scope:
-        made = await client.daemon.work(scope.ledger.rename, params.session, params.to)
+        made = await client.work(scope.ledger.rename, params.session, params.to)
         scope.conversation.forget()
     return protocol.SessionPlace(session=made.name, thread=made.head.thread)
 
 
-async def session_clear(client: "Client", params: protocol.SessionParams) -> protocol.ClearResult:
+async def clear(client: "Connection", params: protocol.SessionParams) -> protocol.ClearResult:
     """Begin a conversation anew, without its messages and the idempotency keys of their appends.
 
     What was said can still be found by a search, until the conversation is deleted.
     """
     async with using(client, params) as scope:
-        spent = await client.daemon.work(jobs.clear, scope)
+        spent = await client.work(operations.clear, scope)
     return protocol.ClearResult(session=params.session, usage=spent)
 
 
-async def session_delete(client: "Client", params: protocol.SessionParams) -> protocol.DeleteResult:
+async def delete(client: "Connection", params: protocol.SessionParams) -> protocol.DeleteResult:
     """Remove a conversation for good, from the disk and from what is searched.
 
     Turns that a fork shares stay there.
     """
     async with using(client, params) as scope:
-        await client.daemon.work(scope.ledger.delete, params.session)
+        await client.work(scope.ledger.delete, params.session)
         scope.conversation.forget()
     return protocol.DeleteResult(session=params.session)
 
 
-async def session_compact(client: "Client", params: protocol.CompactParams) -> protocol.CompactResult:
+async def compact(client: "Connection", params: protocol.CompactParams) -> protocol.CompactResult:
     """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
 
     A client that has a model is asked for the summary (`nexus/model/complete`), for a minute at most. Other
@@ -203,23 +198,19 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
     (`unreadMessages`) say how many messages lie between them.
     """
     async with using(client, params) as scope:
-        steps = jobs.compact(scope, params)
-        receipt, spent = await model_summarizer.finished(
-            client, scope, steps, seconds=model_summarizer.ASKED_S
-        )
-        reload_prompt(scope.folder, scope.snapshot)
+        receipt, spent = await compaction.compact(scope, params)
     made = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
     return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
 
 
-async def session_undo_compaction(client: "Client", params: protocol.UndoParams) -> protocol.UndoResult:
+async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> protocol.UndoResult:
     """Put back the messages that a compaction replaced; what was appended since stays."""
     async with using(client, params) as scope:
-        spent = await client.daemon.work(jobs.undo, scope, params.compaction)
+        spent = await client.work(operations.undo_compaction, scope, params.compaction)
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
-async def session_receipt(client: "Client", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
+async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
     """What a compaction did, as its receipt said then: also later, and after it was taken back.
 
     By its id a compaction is found in whichever conversation of the folder holds it; without one, the last
@@ -227,19 +218,19 @@ async def session_receipt(client: "Client", params: protocol.ReceiptParams) -> p
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-    kept = await client.daemon.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
+    kept = await client.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
     receipt = msgspec.convert(kept.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=kept.session, receipt=receipt, in_force=kept.in_force)
 
 
-async def session_export(client: "Client", params: protocol.ExportParams) -> protocol.ExportResult:
+async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, compactions and their receipts too."""
     async with using(client, params) as scope:
-        text = await client.daemon.work(jobs.export, scope, params.format)
+        text = await client.work(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
 
 
-async def session_search(client: "Client", params: protocol.SearchParams) -> protocol.SearchResult:
+async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
     """Messages in which all words occur, in the conversations of a folder or in all there are, best first.
 
     What was compacted or cleared is found, too. Upper and lower case and accents make no difference.
@@ -248,12 +239,12 @@ async def session_search(client: "Client", params: protocol.SearchParams) -> pro
     if params.limit < 1:
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     if params.workspace_folder is None:
-        ledger, workspace = await daemon.folder_ledger(await _some_snapshot(daemon)), None
+        ledger, workspace = await daemon.folder_ledger(await _some_snapshot(client)), None
     else:
         folder = daemon.folders.at(params.workspace_folder)
         ledger = await daemon.folder_ledger(await folder.current(), folder)
         workspace = ledger.workspace
-    found = await daemon.work(
+    found = await client.work(
         ledger.store.search,
         params.query,
         workspace=workspace,
@@ -264,11 +255,11 @@ async def session_search(client: "Client", params: protocol.SearchParams) -> pro
     return protocol.SearchResult([_hit(hit, uris) for hit in found])
 
 
-async def _some_snapshot(daemon: "Daemon") -> Snapshot:
+async def _some_snapshot(client: "Connection") -> Snapshot:
     """A snapshot with the user's own settings, which are the same in every folder."""
-    for folder in daemon.folders:
+    for folder in client.daemon.folders:
         return await folder.current()
-    return await daemon.work(jobs.snapshot_of_nothing, daemon.folders.load_inputs)
+    return await client.work(operations.load_user_settings, client.daemon.folders.load_inputs)
 
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
@@ -286,11 +277,5 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
 
 
 def _own_choice(ledger: "FolderLedger", session: str) -> ModelChoice:
-    options = ledger.own_options(session)
+    options = ledger.session_options(session)
     return ModelChoice() if options is None else options.choice
-
-
-def reload_prompt(folder: "Folder", snapshot: Snapshot) -> None:
-    """A compaction is the time to read the instruction files again."""
-    if snapshot.effective.get("/compaction/reload_prompt"):
-        folder.reload.request("instructions")

@@ -1,0 +1,270 @@
+"""One connection's side of the daemon: its open documents, its folders, and what is published to it."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from nexus_context.errors import Problem
+from nexus_daemon import results
+from nexus_daemon.lsp import convert, lsp_types
+from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
+from nexus_daemon.workspace.publish import Publisher
+
+if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
+    from nexus_context.prompt.render import Prompt
+    from nexus_context.snapshot import Snapshot
+    from nexus_daemon.lsp.server import NexusServer
+    from nexus_daemon.state import Daemon
+    from nexus_daemon.workspace.folders import Folder
+
+T = TypeVar("T")
+
+NEXUS_DIRECTORY = ".nexus3"
+REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
+
+
+class _NoTexts:
+    """A file that no folder has read: all its positions mean its start."""
+
+    texts: Mapping[str, str] = MappingProxyType({})
+
+
+class View(NamedTuple):
+    """A file as a part of the context of a folder, or of an agent.
+
+    `folder` is a URI. `is_live`: requests can name it; they cannot name an agent that is not running.
+    """
+
+    snapshot: "Snapshot"
+    path: str
+    folder: str
+    agent: str | None = None
+    is_live: bool = True
+
+
+class Connection:
+    """The state of one connection. Lives on the event loop.
+
+    The first connection that needs the daemon starts it, after the reply to `initialize`: its imports take
+    longer than that reply may.
+    """
+
+    def __init__(self, server: "NexusServer", start: "Callable[[], Daemon]") -> None:
+        self.server = server
+        self.publisher = Publisher(server.documents, convert.DEFAULT_ENCODING, server.notify)
+        self._start = start
+        self._daemon: Daemon | None = None
+        self.lenses = LensRefresh(partial(server.request, REFRESH, timeout_s=REPLY_S))
+        self._ended = False
+        self._prompts: dict[str, Prompt | None] = {}  # of each folder, which the client's lenses show
+        self._first_folders: list[lsp_types.WorkspaceFolder] = []
+        self._trusted: set[str] = set()  # paths of the folders that the client says the user trusts
+
+    def start(self) -> "Daemon":
+        """Start the daemon unless it is started, with this client's folders."""
+        if self._daemon is None:
+            self._daemon = self._start()
+            self._daemon.join(self)
+            for folder in self._first_folders:
+                self.add_folder(folder)
+        return self._daemon
+
+    @property
+    def daemon(self) -> "Daemon":
+        """The daemon, once it is started."""
+        if self._daemon is None:
+            raise RuntimeError("the daemon is not started yet")
+        return self._daemon
+
+    @property
+    def position_encoding(self) -> str:
+        return self.server.position_encoding
+
+    def trusts(self, directory: str) -> bool:
+        """Whether the client says that the user trusts the folder of a directory: git may run there.
+
+        `initializationOptions.trusted` applies to the folders that `initialize` lists. A folder that is added
+        later is trusted only if its own `trusted` is true. Of nested folders the innermost one counts.
+        """
+        folder = self.daemon.folders.containing(directory)
+        return folder is not None and folder.path in self._trusted
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the client answers `nexus/model/complete`."""
+        params = self.server.client
+        return params is not None and params.capability("experimental.nexus.modelComplete") is True
+
+    @property
+    def creates_files(self) -> bool:
+        """Whether the client can create files as part of an edit."""
+        params = self.server.client
+        kinds = None if params is None else params.capability("workspace.workspaceEdit.resourceOperations")
+        return isinstance(kinds, list | tuple) and "create" in kinds
+
+    async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Run a job in a worker thread; see `Workers.run`."""
+        return await self.daemon.workers.run(job, *args, **kwargs)
+
+    async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any:
+        """Send the client a request; see `NexusServer.request`."""
+        return await self.server.request(method, params, result_type, timeout_s=timeout_s)
+
+    def initialize(self, params: lsp_types.InitializeParams) -> None:
+        """Take in the parameters of `initialize`; its folders are added once it has its reply."""
+        self.publisher = Publisher(self.server.documents, self.position_encoding, self.server.notify)
+        self.lenses.is_supported = params.capability("workspace.codeLens.refreshSupport") is True
+        self._first_folders = _folders(params)
+        options = params.initialization_options
+        if isinstance(options, dict) and options.get("trusted") is True:
+            for folder in self._first_folders:
+                self._trust(lsp_types.WorkspaceFolder(folder.uri, trusted=True))
+        asyncio.get_running_loop().call_soon(self._start_unless_ended)
+
+    def _start_unless_ended(self) -> None:
+        if not self._ended:
+            self.start()
+
+    def silence(self) -> None:
+        """Publish nothing more: the client is shutting down."""
+        self.lenses.end()
+        if self._daemon is not None:
+            self._daemon.clients.discard(self)
+
+    def end(self) -> None:
+        """Remove what the client brought: the connection is over."""
+        self._ended = True
+        self.lenses.end()
+        if self._daemon is not None:
+            self._daemon.leave(self)
+
+    def notify(self, method: str, params: Any) -> None:
+        self.server.notify(method, params)
+
+    def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
+        self.publisher.swap(folder.uri, snapshot, folder.overlays)
+        prompt = None if snapshot is None else snapshot.prompt
+        if self._prompts.get(folder.uri) is not prompt:
+            self.lenses.lenses_changed()
+        self._prompts[folder.uri] = prompt
+        if prompt is None:
+            del self._prompts[folder.uri]
+
+    def swap_agent(
+        self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
+    ) -> None:
+        """As `swap`, for the snapshot of an agent of the folder."""
+        self.publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
+
+    def add_folder(self, folder: lsp_types.WorkspaceFolder) -> None:
+        self._trust(folder)
+        self.start().add_folder(folder.uri, name=folder.name, listed=True, owner=self)
+
+    def _trust(self, folder: lsp_types.WorkspaceFolder) -> None:
+        """Trust a folder, or trust it no longer, where the client says so."""
+        path = convert.uri_to_path(folder.uri)
+        if path is not None and folder.trusted is True:
+            self._trusted.add(path)
+        elif path is not None and folder.trusted is False:
+            self._trusted.discard(path)
+
+    def remove_folder(self, uri: str) -> None:
+        """Remove a folder; its documents that are still open are lone files from then on."""
+        self._trust(lsp_types.WorkspaceFolder(uri, trusted=False))
+        self.start().remove_folder(uri, owner=self)
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Check open documents that no folder reads any more, or stop checking them."""
+        for document in self.server.documents:
+            if document.path is not None:
+                self._adopt(document.path)
+
+    def document_changed(self, uri: str) -> None:
+        """Take in a document that was opened or edited: its text wins over the disk."""
+        document = self.server.documents.get(uri)
+        if document is None or document.path is None:
+            return
+        daemon = self.start()
+        self._adopt(document.path)
+        daemon.folders.set_overlay(document.path, document.text, reason_of(document.path), owner=self)
+
+    def document_closed(self, uri: str) -> None:
+        """Use the disk again; the folder of a lone file is removed with the last of its documents."""
+        path = convert.uri_to_path(uri)
+        if path is None:
+            return
+        daemon = self.start()
+        daemon.folders.set_overlay(path, None, reason_of(path), owner=self)
+        folder = daemon.folders.containing(path)
+        if folder is not None and folder.owners.get(self) is False:
+            paths = [document.path for document in self.server.documents if document.path]
+            others = [other for other in paths if other != path]
+            if not any(daemon.folders.containing(other) is folder for other in others):
+                daemon.remove_folder(folder.uri, owner=self)
+
+    def files_changed(self, uris: Iterable[str]) -> None:
+        """Take in what the client's file watcher saw; ours does not see changes on every file system."""
+        paths = [path for uri in uris if (path := convert.uri_to_path(uri)) is not None]
+        self.start().folders.changed(paths)
+
+    async def snapshot_of(self, uri: str) -> "tuple[Snapshot | None, str | None]":
+        """The snapshot that reads a file, and the file's path; None where no folder reads it."""
+        view = await self.view_of(uri)
+        return (None, convert.uri_to_path(uri)) if view is None else (view.snapshot, view.path)
+
+    async def view_of(self, uri: str) -> "View | None":
+        """The context that a file is part of; None where no folder reads it."""
+        path = convert.uri_to_path(uri)
+        if path is None:
+            return None
+        for folder in self.start().folders.reading(path):
+            snapshot = await folder.current()
+            if folder.agents is not None and path not in snapshot.layers.texts:
+                await folder.agents.current()
+                view = folder.agents.view_reading(path)
+                if view is not None:
+                    agent = folder.agents.name_of(view)
+                    return View(view, path, folder.uri, agent, is_live=agent is not None)
+            return View(snapshot, path, folder.uri)
+        return None
+
+    def describe_problem(self, problem: Problem) -> Any:
+        """A problem in the data of a failed request, in this client's positions."""
+        for folder in self.daemon.folders.reading(problem.path):
+            if folder.snapshot is not None:
+                locate = convert.Locator(folder.snapshot.layers, self.position_encoding)
+                return results.problems(locate, [problem])[0]
+        return results.problems(convert.Locator(_NoTexts(), self.position_encoding), [problem])[0]
+
+    def _adopt(self, path: str) -> None:
+        """Check a configuration file that is in no workspace folder as one of its own folder.
+
+        A document that only an agent would read is previewed, too, by the folder that has the agent.
+        """
+        folders = self.daemon.folders
+        directory = os.path.dirname(path)
+        if os.path.basename(directory) == NEXUS_DIRECTORY and not any(
+            folder.may_read(path) for folder in folders
+        ):
+            uri = convert.path_to_uri(os.path.dirname(directory))
+            self.daemon.add_folder(uri, name="", listed=False, owner=self)
+        previewer = folders.previewer(path)
+        if previewer is not None:
+            self.daemon.preview_document(previewer, path)
+
+
+def reason_of(path: str) -> str:
+    """The reason that an edit of this file has in `nexus/context/didChange`."""
+    return REASONS.get(os.path.basename(path), "instructions")
+
+
+def _folders(params: lsp_types.InitializeParams) -> list[lsp_types.WorkspaceFolder]:
+    """The folders that a client starts with: its list, else its one root."""
+    if params.workspace_folders is not None:
+        return list(params.workspace_folders)
+    root = params.root_uri or (convert.path_to_uri(params.root_path) if params.root_path else "")
+    return [lsp_types.WorkspaceFolder(root)] if root else []

@@ -1,0 +1,10 @@
+"""Conversations in memory and in the ledger, and what their next request is sent with."""
+
+from typing import TYPE_CHECKING
+
+from nexus_daemon.lazy import submodules
+
+if TYPE_CHECKING:
+    from nexus_daemon.sessions import usage as usage
+else:
+    __getattr__ = submodules(__name__, "usage")  # 100 ms: it needs `assembly`

@@ -1,0 +1,1 @@
+"""Folders of a workspace: their files as snapshots, kept fresh, and what is wrong in them, published."""

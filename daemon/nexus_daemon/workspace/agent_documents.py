@@ -1,0 +1,71 @@
+"""Documents that only one agent reads, recognized by their name or by where they lie.
+
+1. AGENT.<agent>.md belongs to that agent. SOUL.<agent>.md and its like belong to nobody.
+2. Where the settings have agents with directories of their own, instruction files there or on the way there,
+   and files in `.nexus3` there, belong to the agent that works there.
+"""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from nexus_context.layers.agent_definitions import MAIN, configured_directory
+from nexus_context.layers.bootstrap import AGENT_FILE, variant_of
+from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.snapshot import Snapshot
+
+SUFFIXES = (".md", ".json")
+"""Suffixes of the files that an agent reads in `.nexus3`."""
+
+
+class AgentDocument(msgspec.Struct, frozen=True):
+    """A document of one agent; `kind` is the bootstrap file that it is a variant of, or empty for others."""
+
+    path: str
+    kind: str
+    agent: str
+
+
+def named_document(path: str) -> AgentDocument | None:
+    """The agent's document that a path's name says it is; None: the name says nothing of an agent."""
+    if not path.endswith(".md"):
+        return None
+    kind, agent = variant_of(os.path.basename(path)) or ("", "")
+    return AgentDocument(path, kind, agent) if kind and (kind, agent) != (AGENT_FILE, MAIN) else None
+
+
+class AgentDirectories(msgspec.Struct, frozen=True):
+    """The directories of a folder's configured agents.
+
+    `agents` has one agent for each directory that an agent would read, `names` the instruction files there.
+    """
+
+    agents: Mapping[str, str] = {}
+    names: frozenset[str] = frozenset()
+
+    def document(self, path: str) -> AgentDocument | None:
+        """The document of one of these agents at a path; None: none of them would read it."""
+        if not self.agents:
+            return None
+        directory, name = os.path.split(path)
+        is_inside = os.path.basename(directory) == CONFIG_DIRECTORY
+        agent = self.agents.get(os.path.dirname(directory) if is_inside else directory)
+        is_read = name.endswith(SUFFIXES) if is_inside else name in self.names
+        return AgentDocument(path, "", agent) if is_read and agent is not None else None
+
+
+def agent_directories(folder: Snapshot) -> AgentDirectories:
+    """The directories below a folder that its configured agents would read."""
+    agents: dict[str, str] = {}
+    directories = [
+        (directory, agent)
+        for agent in folder.effective.get("/agents") or ()
+        if agent != MAIN and (directory := configured_directory(folder.layers, agent)) is not None
+    ]
+    for directory, agent in sorted(directories, key=lambda pair: len(pair[0])):  # who works there comes first
+        parent = directory
+        while parent.startswith(folder.folder.rstrip(os.sep) + os.sep):
+            agents.setdefault(parent, agent)
+            parent = os.path.dirname(parent)
+    return AgentDirectories(agents, frozenset(folder.effective.get("/context/instruction_files") or ()))

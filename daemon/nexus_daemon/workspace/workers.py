@@ -1,0 +1,86 @@
+"""The worker threads of one daemon: slow work leaves the event loop for them."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from nexus_context.deadline import Turns
+from nexus_context.tokens import loaded_encodings
+
+WORKERS = 16
+"""Threads that answer requests."""
+MOST_LOADS = 64
+"""Threads that load folders, their agents and knowledge bases.
+
+A folder uses at most one of them for each, so that a slow folder delays neither other folders nor requests.
+"""
+
+T = TypeVar("T")
+
+
+class Workers:
+    """Threads for requests (`executor`) and for loads (`loads`). Lives on the event loop.
+
+    `on_vocabulary` is called after work that loaded a vocabulary: estimates are exact from then on.
+    """
+
+    def __init__(self, on_vocabulary: Callable[[], None]) -> None:
+        self.executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="nexus")
+        self.loads = ThreadPoolExecutor(MOST_LOADS, thread_name_prefix="nexus-load")
+        self.turns = Turns()
+        self._on_vocabulary = on_vocabulary
+        self._jobs: set[asyncio.Future[Any]] = set()
+
+    async def run(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Run `job` in a worker thread; when cancelled, end when the thread has ended.
+
+        So a lock that is held around it stays held while the thread is still at work.
+        """
+        with self.counting():
+            return await self.result_of(self.executor.submit(partial(job, *args, **kwargs)))
+
+    async def load(self, job: Callable[[], T]) -> T:
+        """As `run`, for a job that loads a folder's files; at most one runs for a folder."""
+        with self.counting():
+            return await self.result_of(self.loads.submit(job))
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[None]:
+        """Call `on_vocabulary` at the end of the block if a vocabulary was loaded meanwhile."""
+        before = loaded_encodings()
+        try:
+            yield
+        finally:
+            if loaded_encodings() != before:
+                self._on_vocabulary()
+
+    async def result_of(self, pending: Future[T]) -> T:
+        """The result of a thread's job; when cancelled, end when the thread has ended."""
+        future = asyncio.wrap_future(pending)
+        self._jobs.add(future)
+        future.add_done_callback(self._jobs.discard)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as error:
+                cancelled = error
+                pending.cancel()  # a job that waits for a free thread need not begin
+        if cancelled is not None:
+            if not future.cancelled():
+                future.exception()  # retrieved, else asyncio complains
+            raise cancelled
+        return future.result()
+
+    def cancel_jobs(self) -> None:
+        """Cancel every job that is waited for."""
+        for job in self._jobs:
+            job.cancel()
+
+    def close(self) -> None:
+        """End the threads; one that hangs on a file system is not waited for."""
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        self.loads.shutdown(wait=False, cancel_futures=True)

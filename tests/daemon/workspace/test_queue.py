@@ -1,0 +1,190 @@
+"""The coalescing queue: one run at a time, no cause lost, nobody waits longer than for the last request."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexus_daemon.workspace.queue import CoalescingQueue, TaskQueue
+
+QUIET_S = 0.01
+
+
+def check(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), 10))
+
+
+class Log:
+    """A queue whose causes are sets of numbers, and the causes of its runs."""
+
+    def __init__(self, *, quiet_s: float = 0.0, patience_s: float = 60.0) -> None:
+        self.runs: list[frozenset[int]] = []
+        self.queue: CoalescingQueue[frozenset[int]] = CoalescingQueue(
+            self._begin, frozenset.union, quiet_s=quiet_s, patience_s=patience_s
+        )
+        self.requested = 0
+
+    def _begin(self, cause: frozenset[int]) -> None:
+        assert self.queue.is_running
+        self.runs.append(cause)
+
+    def request(self) -> None:
+        self.queue.request(frozenset((self.requested,)))
+        self.requested += 1
+
+
+STEPS = st.lists(st.sampled_from(["request", "turn", "finish", "repeat", "wait"]), max_size=40)
+
+
+@given(STEPS)
+def test_every_cause_is_in_exactly_one_run_and_waiters_return_after_it(steps: list[str]) -> None:
+    async def story() -> None:
+        log, waiters = Log(), []
+        for step in steps:
+            before = len(log.runs)
+            if step == "request":
+                log.request()
+                assert len(log.runs) == before
+            elif step == "turn":
+                await asyncio.sleep(0)
+            elif step == "wait":
+                waiters.append((log.requested, asyncio.create_task(log.queue.settled())))
+                await asyncio.sleep(0)
+            elif log.queue.is_running and step == "finish":
+                log.queue.finish()
+                assert len(log.runs) <= before + 1
+            elif log.queue.is_running:
+                log.queue.repeat(log.runs.pop())
+                assert len(log.runs) == before
+            await asyncio.sleep(0)
+            finished = len(log.runs) - log.queue.is_running
+            contained = frozenset[int]().union(*log.runs[:finished])
+            for number, waiter in waiters:
+                assert waiter.done() == (contained >= set(range(number)))
+        while log.queue.is_busy:
+            await asyncio.sleep(0)
+            if log.queue.is_running:
+                log.queue.finish()
+        assert sorted(number for run in log.runs for number in run) == list(range(log.requested))
+        await asyncio.gather(*(waiter for _, waiter in waiters))
+
+    check(story)
+
+
+def test_requests_before_the_next_turn_of_the_loop_are_one_run() -> None:
+    async def story() -> None:
+        log = Log()
+        for _ in range(3):
+            log.request()
+        assert log.runs == []
+        await asyncio.sleep(0)
+        assert log.runs == [{0, 1, 2}]
+
+    check(story)
+
+
+def test_what_is_requested_during_a_run_is_one_more_run() -> None:
+    async def story() -> None:
+        log = Log()
+        log.request()
+        await asyncio.sleep(0)
+        log.request()
+        log.request()
+        await asyncio.sleep(0)
+        assert log.runs == [{0}]
+        log.queue.finish()
+        assert log.runs == [{0}, {1, 2}]
+
+    check(story)
+
+
+def test_a_run_waits_for_quiet_and_loses_patience() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        quiet, patient = Log(quiet_s=QUIET_S), Log(quiet_s=60.0, patience_s=QUIET_S)
+        since = loop.time()
+        while not patient.runs:
+            quiet.request()
+            patient.request()
+            await asyncio.sleep(0)
+        assert loop.time() - since >= QUIET_S
+        assert quiet.runs == []
+        since = loop.time()
+        while not quiet.runs:
+            await asyncio.sleep(0)
+        assert loop.time() - since >= QUIET_S / 2
+        assert quiet.runs == [set(range(quiet.requested))]
+
+    check(story)
+
+
+def test_a_request_at_once_waits_for_no_quiet() -> None:
+    async def story() -> None:
+        log = Log(quiet_s=60.0)
+        log.request()
+        log.queue.request(frozenset((7,)), at_once=True)
+        await asyncio.sleep(0)
+        assert log.runs == [{0, 7}]
+
+    check(story)
+
+
+def test_a_cancelled_queue_begins_nothing_and_says_so_to_whoever_waits() -> None:
+    async def story() -> None:
+        log = Log()
+        log.request()
+        waiter = asyncio.create_task(log.queue.settled())
+        await asyncio.sleep(0)
+        log.request()
+        log.queue.cancel(LookupError)
+        log.request()
+        log.queue.finish()
+        await asyncio.sleep(0)
+        assert log.runs == [{0}]
+        for wait in (waiter, log.queue.settled()):
+            with pytest.raises(LookupError):
+                await wait
+
+    check(story)
+
+
+def test_a_task_that_fails_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        runs: list[int] = []
+
+        async def work(cause: int) -> None:
+            runs.append(cause)
+            if cause == 1:
+                raise ValueError("a bug")
+
+        queue = TaskQueue(work, max)
+        for cause in (1, 2):
+            queue.request(cause)
+            await queue.settled()
+        assert runs == [1, 2]
+        assert [record.exc_info is not None for record in caplog.records] == [True]
+
+    check(story)
+
+
+def test_closing_waits_for_the_end_of_the_task() -> None:
+    async def story() -> None:
+        ended = asyncio.Event()
+
+        async def work(_: None) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        queue: TaskQueue[None] = TaskQueue(work, lambda _, later: later)
+        queue.request(None)
+        while not queue.is_running:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await queue.close()
+        assert ended.is_set()
+
+    check(story)
