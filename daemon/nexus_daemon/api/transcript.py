@@ -101,7 +101,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         created=turn.created,
         first=turn.first,
         count=turn.messages,
-        messages=[_message(held, turn.id, conversation, counter) for held in turn.held],
+        messages=[_message(held, turn.id, conversation, counter) for held in turn.stored],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
         receipt=_receipt(turn.receipt),
