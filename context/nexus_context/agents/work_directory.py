@@ -1,4 +1,4 @@
-"""The directory that an agent works in: there, a directory, and beneath a workspace folder."""
+"""The directory that an agent works in: it exists and lies beneath a workspace folder."""
 
 import os
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from nexus_context.layers.walk import within
 
 
 def directory(agent: str, cwd: str, *, base: str, roots: Sequence[str]) -> str:
-    """The absolute path of an agent's directory; `given` is relative to `base`.
+    """The absolute path of an agent's directory; `cwd` is relative to `base`.
 
     `roots` are the workspace folders. Raises RequestError, code agent-cwd, that says what to do.
     """
     path = os.path.normpath(os.path.join(base, cwd))
     if "\0" in path:
-        raise _error(agent, path, "is no path. Give one without NUL characters")
+        raise _error(agent, path, "is not a valid path. Remove its NUL characters")
     if not is_dir(path):
         raise _error(agent, path, _why(path))
     real = real_path(path)
@@ -31,7 +31,7 @@ def _why(path: str) -> str:
     read = read_text(path, limit=1)
     if read.status == "missing":
         dangling = exists(path)
-        return "is a symbolic link to nothing. Correct it" if dangling else "does not exist. Create it"
+        return "is a broken symbolic link. Correct it" if dangling else "does not exist. Create it"
     cause = read.problems[0].message if read.problems else ""
     if cause.startswith(_UNREADABLE):
         return "cannot be opened: " + cause.removeprefix(_UNREADABLE).rstrip(".")

@@ -1,9 +1,9 @@
 """What the model can work with, in a few lines: skills, tools, MCP servers, credentials.
 
-1. At most MOST names of each kind are shown. Without anything to tell, there is no section.
-2. Tools are those that the request offers, by name and in their order, which is that of their names: the line
-   changes only when they do, and they stand before the prompt in what providers cache. A prompt that no
-   request with tools asked for (a preview) has no such line.
+1. At most MOST names of each kind are listed. An empty section is left out.
+2. Tools are those that the request offers, sorted by name. The line changes only when they do, and tools
+   precede the prompt in what providers cache anyway. A prompt without a request with tools (a preview) has no
+   such line.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ MOST = 20
 
 
 def section(layers: Layers, credentials: Sequence[Credential], facts: Facts) -> list[Part]:
-    """The section; nothing where there is nothing to tell."""
+    """The section; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [one.skill.name for one in offered(layers, facts)]
     values = {

@@ -1,7 +1,7 @@
-"""Which environment variables a folder's settings and servers need, and whether they are set.
+"""The environment variables that a folder's settings and servers need, and whether they are set.
 
 A credential is a variable that `provider.api_key_env` or an enabled MCP server names, without a default. It
-is configured if it is set and not empty; its value is never looked at beyond that.
+is configured if it is set and not empty; its value is not used otherwise.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 def credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential, ...]:
-    """The credentials of a folder, in the order of their names."""
+    """The credentials of a folder, sorted by name."""
     names = set()
     api_key_variable = layers.effective.get("/provider/api_key_env")
     if isinstance(api_key_variable, str) and api_key_variable.strip():

@@ -1,13 +1,14 @@
-"""What the files of the layers put into the prompt: bootstrap files, instruction files, READMEs, sections.
+"""What the files of the layers contribute to the prompt: bootstrap files, instruction files, READMEs,
+sections.
 
-1. A file is in the prompt once, by real path, with what it imports: where the prompt has it first, bootstrap
-   files before all others. What a nearer layer names again is left out.
-2. The file of a custom section is relative to its layer's directory (to the global directory in the global
-   file) and, for a file of a workspace, may be what an import may be.
-3. Sections of one name in two files are both in the prompt; that is reported at the nearer one.
-4. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
-   Both are looked for in all of a SKILL.md that counts, although its text is in the prompt only if asked for.
-5. What takes much of the model's window is reported (`size`); nothing of it is cut.
+1. A file is in the prompt once, by real path, with its imports, at its first place; bootstrap files come
+   first. A nearer layer's repetition is left out.
+2. The file of a custom section is relative to its layer's directory (in the global file, to the global
+   directory). For a workspace file, the rules of imports apply.
+3. If two files define a section of one name, both are in the prompt; this is reported at the nearer one.
+4. A literal secret in the prompt's text is reported without quoting it, and so is hidden text. Both checks
+   cover every SKILL.md in force, although its text is sent only when the skill is active.
+5. Files that take much of the model's window are reported (`size`); nothing is cut.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -54,14 +55,13 @@ MAX_SECRETS = 20  # of one file that are reported
 
 
 class PromptContents(msgspec.Struct, frozen=True):
-    """The files' part of the prompt and what is wrong with it.
+    """The files' part of the prompt, and its problems.
 
-    `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
-    Of an agent among others (`grant`) they are only those that no agent above it has; `above` are theirs
-    as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
-    that were followed, each after that of its importing file. `conditional` are files that only some turns
-    are sent with. `waits_for` is an encoding without which it cannot be told whether a file is too long:
-    gather again once it is loaded.
+    `bootstrap` is in the order of the prompt, `blocks` (instruction files and READMEs) in layer order. With a
+    `grant`, they are only the files that no agent above has; `above` are those agents' files in this prompt,
+    and `sections` includes their sections. `imports` are the imports in the prompt, each after that of its
+    importing file. Only some turns are sent with `conditional` files. `waits_for` is an encoding that is
+    needed to check the size of a file: gather again once it is loaded.
     """
 
     bootstrap: tuple[Block, ...]
@@ -85,9 +85,9 @@ def gather(
     grant: AgentGrant | None = None,
     load_vocabulary: bool = True,
 ) -> PromptContents:
-    """Read what the layers' bootstrap and instruction files import, and the files of custom sections.
+    """Read the imports of the layers' bootstrap and instruction files, and the files of custom sections.
 
-    `load_vocabulary`: the first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s.
+    `load_vocabulary`: a large file may cause a first vocabulary to be loaded, which takes 0.1 to 0.3 s.
     """
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
@@ -155,7 +155,7 @@ def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Itera
 
 
 def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
-    """The files that only some turns are sent with, and of what they import what the prompt does not have."""
+    """The files that only some turns are sent with, without the imports that the prompt has already."""
     in_prompt = frozenset(imports.included)
     for layer in layers.layers:
         for file in layer.files:
@@ -205,8 +205,8 @@ def _secret_problems(path: str, text: str) -> Iterator[Problem]:
 
 
 _LITERAL = (
-    "This looks like a secret, and it is sent to the model with the prompt. Remove it, replace it where it "
-    "is in use, and write the name of an environment variable here instead."
+    "This looks like a secret, and it is sent to the model with the prompt. Remove it, revoke it where it is "
+    "used, and name an environment variable here instead."
 )
 
 
@@ -233,10 +233,10 @@ def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Custo
         origin = _origin(layers.effective, f"/context/sections/{index}")
         if origin is None or origin.document is None:
             continue
-        # a stale file's value may be gone from its text: nothing is said of it
+        # a stale file's value may be gone from its text: it gets no problems
         problems = imports.problems if reading.is_present(origin) else []
         first = named.setdefault(" ".join(value["name"].split()), origin)
-        if first.path != origin.path:  # two of one name in one file are reported with that file
+        if first.path != origin.path:  # repetitions within one file are reported with that file
             problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
         look = functools.partial(_section_pieces, layers, imports, value, origin=origin, problems=problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
@@ -260,7 +260,7 @@ def _origin(effective: Effective, pointer: str) -> Provenance | None:
 
 def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Problem:
     message = (
-        f"Another layer has a section {fixes.quoted(name)}, too, and both are in the prompt. Rename or "
+        f"Another layer has a section {fixes.quoted(name)}, too, and the prompt contains both. Rename or "
         "remove one of them."
     )
     related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
@@ -300,7 +300,7 @@ def _section_pieces(
     if refusal is None and imports.real_path(path) in imports.inherited:
         return []
     if refusal is None and imports.real_path(path) in imports.included:
-        message = "The section's file is left out: that file is in the prompt already. Remove the section."
+        message = "The section's file is left out: the prompt contains that file already. Remove the section."
         code = "prompt.section-file"
         problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message=message))
         return []
@@ -317,7 +317,7 @@ def _section_pieces(
     return expand(imports, layer, path, read.text)
 
 
-# many folders have the files above them in common
+# many folders share the files above them
 _secrets = TextMemo[tuple[Span, ...]]()
 
 
@@ -328,7 +328,7 @@ def _has_file(layer: Layer, path: str) -> bool:
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:
     """Absolute path of a section's file, and the reason why it must not be read."""
     if impossible(name):
-        return name, f"{fixes.quoted(name)} holds a character that no file name can hold. Correct it"
+        return name, f"{fixes.quoted(name)} contains a character that no file name can contain. Correct it"
     if too_long(name):
         return name, f"no file can have so long a name as {short_name(name)}. Correct it"
     if not layer.in_workspace:

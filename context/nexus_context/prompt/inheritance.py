@@ -1,11 +1,11 @@
-"""What an agent has from the agents above it, and what of its own folder's files is new to its prompt.
+"""What an agent inherits from the agents above it, and which of its own folder's files are new to its prompt.
 
-1. A file is in the prompt once, by real path: what an agent above has brought is not brought again.
-2. A worker's identity is that of the agent above it: of its own folder's AGENT.md, SOUL.md and IDENTITY.md
-   none counts. Its own definition, `AGENT.<name>.md`, does.
-3. A manager or unified agent is who its own folder says; those files replace the ones of the same kind above.
-   One without text replaces none, as between layers.
-4. A system prompt that is given replaces all files and custom sections.
+1. A file is in the prompt once, by real path: a file that an agent above brought is not repeated.
+2. A worker has the identity of the agent above it: its own folder's AGENT.md, SOUL.md and IDENTITY.md do not
+   count. Its own definition, `AGENT.<name>.md`, does.
+3. A manager or unified agent has its own folder's identity, which replaces the files of the same kind above.
+   An empty file replaces none, as between layers.
+4. A system prompt in the request replaces all files and custom sections.
 """
 
 import os
@@ -18,7 +18,7 @@ from nexus_context.layers.walk import RealPath
 from nexus_context.prompt.blocks import WORKER, AgentGrant, Generation, blocks_of, paths_of
 
 IDENTITY: tuple[Kind, ...] = ("agent", "soul", "identity")
-"""Kinds of files that say who an agent is."""
+"""Kinds of files that define an agent's identity."""
 
 PromptFiles = list[tuple[Layer, LayerFile]]
 
@@ -26,7 +26,7 @@ PromptFiles = list[tuple[Layer, LayerFile]]
 def divided(
     files: PromptFiles, grant: AgentGrant, real_path: RealPath
 ) -> tuple[PromptFiles, tuple[Generation, ...], set[str]]:
-    """Of an agent's files those that are new, what stays of those above, and the real paths of that."""
+    """An agent's new files, what remains of those above, and the real paths of the latter."""
     if grant.text is not None:
         return [], (), set()
     loaded = _real_paths(grant.above, real_path)

@@ -21,7 +21,7 @@ from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.sections import NO_FACTS, Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
-OWN = 20_000  # of an agent below others: before everything that it has from them
+OWN = 20_000  # of an agent below others: before everything that it inherits
 AGENT = 1000
 PERSONA = 900
 CONTEXT = 800
@@ -67,9 +67,9 @@ class Prompt(msgspec.Struct, frozen=True):
 def render(
     layers: Layers, contents: PromptContents, *, environment: Environment, facts: Facts = NO_FACTS
 ) -> Prompt:
-    """The prompt of the layers. The date is in it only with `datetime.placement = system`.
+    """The prompt of the layers. It holds the date only with `datetime.placement = system`.
 
-    Raises RequestError for a skill that is to be activated and cannot be.
+    Raises RequestError for an active skill that does not exist or is left out.
     """
     effective = layers.effective
     surroundings = [
@@ -121,7 +121,7 @@ def tiled(parts: Sequence[Part]) -> Prompt:
             start = end
     text = "".join(texts)
     if not text.isascii():
-        # a path or a name that is not Unicode; one character for one, so that spans stay
+        # a path or name that is not Unicode; one character for one keeps the spans
         text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     return Prompt(text, tuple(fragments))
 
@@ -152,7 +152,7 @@ def source_at(prompt: Prompt, offset: int, file_texts: Mapping[str, str]) -> tup
 
 
 def places_of(prompt: Prompt, path: str, offset: int, file_texts: Mapping[str, str]) -> Iterator[int]:
-    """Offsets of the prompt where a character of a file stands word for word."""
+    """The prompt's offsets of a character of a file that stands there verbatim."""
     for fragment in prompt.fragments:
         source = fragment.source
         if fragment.path != path or not fragment.verbatim or not source.start <= offset < source.end:
@@ -168,7 +168,7 @@ def _length(span: Span) -> int:
 
 
 def _joined(before: Fragment, after: Fragment) -> Fragment | None:
-    """One fragment for two of a file that follow each other there or stand for the same place; else None."""
+    """One fragment for two that are adjacent in a file or stand for the same place; else None."""
     if before.verbatim != after.verbatim or before.title != after.title or before.section != after.section:
         return None
     source = before.source

@@ -1,11 +1,11 @@
-"""What the model is told of skills: an index of all, and the text of those that are activated.
+"""What the prompt says of skills: an index of all, and the texts of the active ones.
 
 1. The index has name, description and path of each skill that the request does not leave out, in the order of
-   `Layers.skills`; what a skill says is read by the model, or put below by activation.
-2. Active are the skills that the request names, in the order of the index. A name that is not in the index is
-   a request that cannot be answered. A request without skills activates none.
-3. The text of an active skill stands as it is: its imports are not followed. After it are told the tools that
-   it names and its examples.
+   `Layers.skills`. The model reads a skill's file, or the request activates the skill.
+2. Active skills are those that the request names, in the order of the index. A name outside the index is an
+   error. A request without names activates none.
+3. The text of an active skill is sent as it is: its imports are not followed. Its tools and examples come
+   after it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from nexus_context.prompt.sections import Facts, Part, glued
 from nexus_context.prompt.texts import Piece
 
 SECTION = "skills"
-MOST_NAMED = 20  # of the known skills in an error
+MOST_NAMED = 20  # of the offered skills in an error
 
 
 def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
@@ -33,7 +33,7 @@ def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
 
 
 def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
-    """The skills that the request activates; RequestError for a name that no skill has which it may use."""
+    """The active skills of a request; RequestError for a name that is not among the offered ones."""
     if facts.skip_skills:
         return ()
     skills = offered(layers, facts)
@@ -45,7 +45,7 @@ def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
 
 
 def section(layers: Layers, facts: Facts) -> list[Part]:
-    """The index and the texts of the active skills; nothing where no skill is offered."""
+    """The index and the texts of the active skills; empty if no skill is offered."""
     skills = offered(layers, facts)
     active = bodies(layers, activated(layers, facts))
     return glued([_index(skills), active], "\n\n") if skills else []

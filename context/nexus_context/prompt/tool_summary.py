@@ -1,9 +1,9 @@
 """The tools of a request by name and first sentence, with `tools.summary`.
 
-1. Listed are the tools that the request offers, in their order, which is that of their names: the section
-   changes only when they do, and then what providers cache is another in any case.
-2. A prompt that no request with tools asked for (a preview) has no such section.
-3. The text is the request's: it is traced to no file.
+1. The tools of the request are listed by name. The section changes only when they do, and then the cached
+   prefix changes anyway.
+2. A prompt without a request with tools (a preview) has no such section.
+3. The text belongs to the request: it is traced to no file.
 """
 
 import re
@@ -20,7 +20,7 @@ _END = re.compile(r"[.!?](?=\s+[^\Wa-z\d_]|\s*$)|。|\n\s*\n")  # "e.g. v1.2" en
 
 
 def section(tools: Sequence[tuple[str, str]]) -> list[Part]:
-    """The section of tools, each a name and a description; nothing without one."""
+    """The section of tools, each a name and a description; empty without tools."""
     if not tools:
         return []
     rows = "\n".join(_row(one_line(name), _sentence(description)) for name, description in tools)
