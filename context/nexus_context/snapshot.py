@@ -21,7 +21,7 @@ from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import Layers, LayerSkill, Skipped
-from nexus_context.layers.read_layers import LayerInputs, open_layers, unread_layers, with_reading
+from nexus_context.layers.read_layers import LayerInputs, finish_layers, open_layers, unread_layers
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
@@ -30,7 +30,7 @@ from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
-from nexus_context.prompt.skill_sections import activated, bodies
+from nexus_context.prompt.skill_sections import activated_skills, bodies
 from nexus_context.tokens.models import resolve
 
 OVERDUE = "layer.overdue"
@@ -108,7 +108,7 @@ def load(
     )
     nothing: tuple[Skipped, ...] = ()
     unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
-    layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
+    layers = finish_layers(msgspec.structs.replace(opened, unread=unread), reading)
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
@@ -307,7 +307,7 @@ def active_skills(
     """The active skills of a request, in the order of the prompt; RequestError as for `prompt_for`."""
     only = None if skill_filter is None else tuple(skill_filter)
     facts = Facts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
-    return activated(snapshot.layers, facts)
+    return activated_skills(snapshot.layers, facts)
 
 
 def _granted(layers: Layers, grant: AgentGrant) -> Layers:

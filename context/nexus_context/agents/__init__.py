@@ -1,11 +1,10 @@
 """Agents below a workspace folder: what each reads, what it may do, and its parent.
 
 permissions          what an agent may do, which only narrows
-work_directory       the directory that an agent works in
 agent                one agent: its snapshot, its conversation, what it was granted
 spawn                what a new agent gets from its parent and the settings
 parents              a new agent's parent and default options
-directory_snapshots  directories as snapshots for no agent, which agents share
+directory_snapshots  the directories that agents work in, as snapshots that they share
 pool                 the live agents of a folder
 """
 

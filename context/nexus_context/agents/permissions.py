@@ -43,7 +43,7 @@ def of(effective: Effective) -> AgentPermissions:
     )
 
 
-def of_directory(layers: Layers) -> AgentPermissions:
+def directory_permissions(layers: Layers) -> AgentPermissions:
     """The permissions that the settings of a directory in an opened folder grant."""
     permissions = of(layers.effective)
     inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
@@ -56,14 +56,14 @@ def of_directory(layers: Layers) -> AgentPermissions:
     return msgspec.structs.replace(permissions, allow=allow)
 
 
-def narrowed(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
+def narrow(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
     """What both allow."""
     level = min(parent.level, other.level, key=LEVELS.index)
     deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
     return AgentPermissions(level, _both(parent.allow, other.allow), deny)
 
 
-def requested(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
+def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
     """The requested permissions; the parent's where the request sets none.
 
     Raises RequestError for an unknown permission, and for more than the parent has.
@@ -102,7 +102,7 @@ def left(parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
     """What the parent can still grant of an earlier request."""
     level = spec.get("level")
     known_level = level if level in LEVELS else parent.level
-    return narrowed(
+    return narrow(
         parent, AgentPermissions(known_level, tuple(spec.get("allow") or ()), tuple(spec.get("deny") or ()))
     )
 

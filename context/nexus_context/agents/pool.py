@@ -14,9 +14,14 @@ import msgspec
 
 from nexus_context.agents import parents, permissions
 from nexus_context.agents.agent import Agent, AgentSpec
-from nexus_context.agents.directory_snapshots import DirectorySnapshots, marks_of, reads_the_same, touches
-from nexus_context.agents.spawn import check_below, granted, remaining_grant
-from nexus_context.agents.work_directory import directory
+from nexus_context.agents.directory_snapshots import (
+    DirectorySnapshots,
+    marks_of,
+    reads_the_same,
+    touches,
+    work_directory,
+)
+from nexus_context.agents.spawn import check_child, grant_of, remaining_grant
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
@@ -111,7 +116,7 @@ class AgentPool:
         """The live agent of a name, or `main`. RequestError unknown-agent lists the live ones."""
         agent = self.main if agent_id == MAIN else self._agents.get(agent_id)
         if agent is None:
-            raise parents.unknown(agent_id, self.main.snapshot, self._agents)
+            raise parents.unknown_agent(agent_id, self.main.snapshot, self._agents)
         return agent
 
     def spawn(
@@ -138,10 +143,10 @@ class AgentPool:
                     code="agent-count",
                 )
             spec = AgentSpec(agent_id, cwd, role, task, **_listed(options))
-            spec = parents.named(spec, self.main.snapshot)
-            above = parents.unstarted(spec, self.main.snapshot, self._agents)
+            spec = parents.with_parent(spec, self.main.snapshot)
+            above = parents.unstarted_parents(spec, self.main.snapshot, self._agents)
             if above:
-                raise parents.not_started(spec, above, self.main.snapshot)
+                raise parents.parents_not_started(spec, above, self.main.snapshot)
             agent = self._placed(spec, self.get(spec.parent or MAIN))
             return self._joined(self._begun(agent, self._snapshot_for(agent)))
 
@@ -175,10 +180,10 @@ class AgentPool:
         with self._lock:
             name = agent_id or (UNNAMED if options.get("parent") != UNNAMED else f"{UNNAMED}-2")
             spec = AgentSpec(name, cwd, role, task, **_listed(options))
-            spec = parents.named(spec, self.main.snapshot)
+            spec = parents.with_parent(spec, self.main.snapshot)
             if spec.id == MAIN:
                 self._check_free(MAIN)
-            chain = (*parents.unstarted(spec, self.main.snapshot, self._agents), spec)
+            chain = (*parents.unstarted_parents(spec, self.main.snapshot, self._agents), spec)
             agent = self.get(chain[0].parent or MAIN)
             for one in chain:
                 agent = self._viewed(one, agent)
@@ -312,9 +317,9 @@ class AgentPool:
 
         `trusted`: its files are unchanged unless `refresh` reported a change.
         """
-        spec, cwd = parents.settled(spec, self.main.snapshot, parent)
-        check_below(spec, parent)
-        path = directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
+        spec, cwd = parents.resolve_spec(spec, self.main.snapshot, parent)
+        check_child(spec, parent)
+        path = work_directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
         return Agent(spec, parent=parent, snapshot=self._base(path, trusted=trusted))
 
     def _begun(self, agent: Agent, snapshot: Snapshot) -> Agent:
@@ -328,7 +333,7 @@ class AgentPool:
         inputs = msgspec.structs.replace(
             self.inputs,
             agent=agent.id,
-            grant=(granted if insist else remaining_grant)(agent, base),
+            grant=(grant_of if insist else remaining_grant)(agent, base),
             root=base.layers.root,
             choice=self.main.snapshot.choice,
         )
@@ -367,7 +372,7 @@ class AgentPool:
         if not is_dir(agent.folder):
             return f"{agent.folder} is not a directory any more. Dispose of the agent."
         try:
-            directory(agent.id, agent.folder, base=self.main.folder, roots=self.roots)
+            work_directory(agent.id, agent.folder, base=self.main.folder, roots=self.roots)
         except RequestError as error:
             return str(error)
         return None

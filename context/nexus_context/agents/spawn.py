@@ -31,7 +31,7 @@ from nexus_context.prompt.gather import PromptContents
 from nexus_context.snapshot import Snapshot
 
 
-def completed(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
+def complete_spec(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
     """The spec, completed by what the settings define for this name.
 
     Raises RequestError for an unknown role.
@@ -56,7 +56,7 @@ def completed(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpe
     return completed_spec
 
 
-def check_below(spec: AgentSpec, parent: Agent) -> None:
+def check_child(spec: AgentSpec, parent: Agent) -> None:
     """Raise RequestError unless an agent may have such a child."""
     if parent.depth >= MAX_DEPTH:
         raise RequestError(
@@ -72,7 +72,7 @@ def check_below(spec: AgentSpec, parent: Agent) -> None:
         )
 
 
-def granted(agent: Agent, base: Snapshot) -> AgentGrant:
+def grant_of(agent: Agent, base: Snapshot) -> AgentGrant:
     """What the agent gets from the agents above it and its folder's settings; sets the agent's attributes,
     too.
 
@@ -81,13 +81,13 @@ def granted(agent: Agent, base: Snapshot) -> AgentGrant:
     spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
-    narrow = permissions.requested(agent.id, parent.permissions, spec.permissions or {})
+    narrow = permissions.requested_permissions(agent.id, parent.permissions, spec.permissions or {})
     tools, parameters = _tools(spec, parent), _parameters(spec)
     return _grant(agent, parent, base, narrow, tools=tools, parameters={**parent.parameters, **parameters})
 
 
 def remaining_grant(agent: Agent, base: Snapshot) -> AgentGrant:
-    """As `granted`, for an agent whose parent can now grant less than it requested: what is left."""
+    """As `grant_of`, for an agent whose parent can now grant less than it requested: what is left."""
     spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
@@ -107,12 +107,12 @@ def _grant(
 ) -> AgentGrant:
     spec = agent.spec
     folder_permissions = (
-        permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
+        permissions.directory_permissions(base.layers) if agent.folder == base.folder else permissions.NONE
     )
-    agent.permissions = permissions.narrowed(narrow, folder_permissions)
+    agent.permissions = permissions.narrow(narrow, folder_permissions)
     agent.tools = tools
     agent.parameters = parameters
-    above = () if spec.system_prompt is not None else generations(parent.snapshot.contents)
+    above = () if spec.system_prompt is not None else prompt_generations(parent.snapshot.contents)
     sections = () if spec.system_prompt is not None else parent.snapshot.contents.sections
     texts = parent.snapshot.layers.texts
     paths = {*paths_of(blocks_of(above)), *paths_of(sections)}
@@ -132,7 +132,7 @@ def _grant(
     )
 
 
-def generations(contents: PromptContents) -> tuple[Generation, ...]:
+def prompt_generations(contents: PromptContents) -> tuple[Generation, ...]:
     """The files of a prompt by the agent that brought them, nearest first: what a child inherits of it."""
     grant = contents.grant
     if grant is None:

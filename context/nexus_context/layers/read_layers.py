@@ -80,7 +80,7 @@ def read_layers(folder: str, inputs: LayerInputs, *, previous: Layers | None = N
     that broke since.
     """
     layers, reading = open_layers(folder, inputs, previous)
-    return with_reading(layers, reading)
+    return finish_layers(layers, reading)
 
 
 def open_layers(
@@ -163,7 +163,7 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
         skills=skills,
         reach=reach,
     )
-    return with_reading(layers, reading)
+    return finish_layers(layers, reading)
 
 
 def unread_layers(
@@ -210,7 +210,7 @@ def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
     return [] if name is None else [os.path.join(layer.config_directory, name) for layer in layers.layers]
 
 
-def with_reading(layers: Layers, reading: Reading) -> Layers:
+def finish_layers(layers: Layers, reading: Reading) -> Layers:
     """The layers with everything that the reading has gathered so far."""
     reading.real_files.close()
     texts = {

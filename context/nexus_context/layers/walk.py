@@ -88,7 +88,7 @@ class LayerPlace(msgspec.Struct, frozen=True):
         return self.opened or self.directory
 
 
-def examined(path: str, *, strict: bool) -> bool:
+def needs_examination(path: str, *, strict: bool) -> bool:
     """Whether a file that a workspace's layer names must belong to this user or root.
 
     `strict`: the layer's own files must. Opening a folder means trusting it, but not a shared directory in

@@ -7,7 +7,7 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Generation
 from nexus_context.prompt.gather import PromptContents
-from nexus_context.prompt.sections import Part, bootstrap_file, by_file, glued, sourced
+from nexus_context.prompt.sections import Part, bootstrap_file, by_file, join_groups, sourced
 from nexus_context.prompt.texts import Piece
 
 
@@ -54,7 +54,7 @@ def role(grant: AgentGrant | None) -> list[Part]:
     if grant.role in (MANAGER, WORKER):
         title = f"Role: {grant.role}"
         groups.append([Part("role", None, title, texts.fill(f"role_{grant.role}", values))])
-    return glued(groups, "\n\n")
+    return join_groups(groups, "\n\n")
 
 
 def _configuration(
@@ -71,7 +71,7 @@ def _configuration(
         return []
     end = "\n" if generation.blocks else "\n\n"
     first = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
-    return [first, *glued(groups, "\n\n")]
+    return [first, *join_groups(groups, "\n\n")]
 
 
 def _instructions(block: Block, title: str) -> list[Part]:

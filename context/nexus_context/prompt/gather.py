@@ -9,6 +9,12 @@ sections.
 4. A literal secret in the prompt's text is reported without quoting it, and so is hidden text. Both checks
    cover every SKILL.md in force, although its text is sent only when the skill is active.
 5. Files that take much of the model's window are reported (`size`); nothing is cut.
+6. An agent inherits the files of the agents above it. A worker has their identity, too: its own folder's
+   AGENT.md, SOUL.md and IDENTITY.md do not count, except its own definition, `AGENT.<name>.md`. A manager or
+   unified agent has its own folder's identity, which replaces the files of the same kind above; an empty file
+   replaces none. A system prompt in the request replaces all files and custom sections.
+7. A credential is a variable that `provider.api_key_env` or an enabled MCP server names, without a default.
+   It is configured if it is set and not empty; its value is not used otherwise.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -21,37 +27,58 @@ from typing import Any
 import msgspec
 
 from nexus_context.config import fixes
+from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective, Provenance
+from nexus_context.config.references import references_in
 from nexus_context.containment import reported
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.files import FileRead
-from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
+from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS, agent_file, is_blank
 from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import within
+from nexus_context.layers.walk import RealPath, within
 from nexus_context.prompt import size
-from nexus_context.prompt.blocks import AgentGrant, Block, Conditional, CustomSection, Generation, paths_of
-from nexus_context.prompt.credentials import Credential, credentials
+from nexus_context.prompt.blocks import (
+    WORKER,
+    AgentGrant,
+    Block,
+    Conditional,
+    CustomSection,
+    Generation,
+    blocks_of,
+    paths_of,
+)
 from nexus_context.prompt.hidden_markup import hidden_markup
 from nexus_context.prompt.hidden_text import hidden_text
 from nexus_context.prompt.imports import (
     Import,
     ImportRefusal,
     Imports,
-    expand,
-    impossible,
+    expand_imports,
+    is_impossible,
+    is_too_long,
+    read_import,
     short_name,
     short_path,
-    take,
-    too_long,
 )
-from nexus_context.prompt.inheritance import divided
 from nexus_context.prompt.memo import TextMemo, whole
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
 
 DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
+
+IDENTITY: tuple[Kind, ...] = ("agent", "soul", "identity")
+"""Kinds of files that define an agent's identity."""
+
+PromptFiles = list[tuple[Layer, LayerFile]]
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """An environment variable that something needs, and whether it is set."""
+
+    variable: str
+    configured: bool
 
 
 class PromptContents(msgspec.Struct, frozen=True):
@@ -94,7 +121,7 @@ def gather(
     files = _prompt_files(layers)
     above: tuple[Generation, ...] = ()
     if grant is not None:
-        files, above, imports.inherited = divided(files, grant, reading.real_path)
+        files, above, imports.inherited = _divided(files, grant, reading.real_path)
         imports.included.update(imports.inherited)
     blocks = tuple(_blocks(imports, files))
     if grant is None:
@@ -125,7 +152,7 @@ def gather(
 
     oversize = reported(imports.problems, layers.folder, measure, size.OversizeReport((), None))
     nothing: tuple[Credential, ...] = ()
-    required = reported(imports.problems, layers.folder, lambda: credentials(layers, environ), nothing)
+    required = reported(imports.problems, layers.folder, lambda: _credentials(layers, environ), nothing)
     return PromptContents(
         bootstrap=tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS),
         blocks=tuple(block for block in blocks if block.kind not in BOOTSTRAP_KINDS),
@@ -140,6 +167,38 @@ def gather(
     )
 
 
+def _divided(
+    files: PromptFiles, grant: AgentGrant, real_path: RealPath
+) -> tuple[PromptFiles, tuple[Generation, ...], set[str]]:
+    """An agent's new files, what remains of those above, and the real paths of the latter."""
+    if grant.text is not None:
+        return [], (), set()
+    loaded = _real_paths(grant.above, real_path)
+    new_files = [
+        (layer, file) for layer, file in files if _counts(file, grant) and real_path(file.path) not in loaded
+    ]
+    replaced = {file.kind for _, file in new_files if file.kind in IDENTITY and not is_blank(file)}
+    if not replaced:
+        return new_files, grant.above, loaded
+    above = tuple(_without(generation, replaced) for generation in grant.above)
+    return new_files, above, _real_paths(above, real_path)
+
+
+def _counts(file: LayerFile, grant: AgentGrant) -> bool:
+    if grant.role != WORKER or file.kind not in IDENTITY or not grant.above:
+        return True
+    return os.path.basename(file.path) == agent_file(grant.agent)
+
+
+def _without(generation: Generation, kinds: set[Kind]) -> Generation:
+    blocks = tuple(block for block in generation.bootstrap if block.kind not in kinds)
+    return msgspec.structs.replace(generation, bootstrap=blocks)
+
+
+def _real_paths(generations: tuple[Generation, ...], real_path: RealPath) -> set[str]:
+    return {real_path(path) for path in set(paths_of(blocks_of(generations)))}
+
+
 def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Iterator[Block]:
     """The files with their imports in place, each real file once."""
     waiting = {imports.real_path(file.path) for _, file in files}
@@ -149,7 +208,7 @@ def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Itera
         if real not in waiting:
             continue
         waiting.remove(real)
-        pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
+        pieces = expand_imports(imports, layer, file.path, file.text or "", body=file.body)
         if pieces:
             yield Block(file.kind, layer, file.path, tuple(pieces))
 
@@ -163,7 +222,7 @@ def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
             if file.status != "conditional" or file.applies_to is None or real in in_prompt:
                 continue
             imports.included = {*in_prompt, real}
-            pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
+            pieces = expand_imports(imports, layer, file.path, file.text or "", body=file.body)
             if pieces:
                 yield Conditional(Block(file.kind, layer, file.path, tuple(pieces)), file.applies_to)
     imports.included = set(in_prompt)
@@ -304,7 +363,7 @@ def _section_pieces(
         code = "prompt.section-file"
         problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message=message))
         return []
-    read = take(imports, layer, path) if refusal is None else ImportRefusal("outside", refusal)
+    read = read_import(imports, layer, path) if refusal is None else ImportRefusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else "it does not exist"
         read = ImportRefusal("unreadable", f"{short_path(path)} cannot be read: {why}")
@@ -314,7 +373,7 @@ def _section_pieces(
         problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message=message))
         return []
     imports.included.add(imports.real_path(path))
-    return expand(imports, layer, path, read.text)
+    return expand_imports(imports, layer, path, read.text)
 
 
 # many folders share the files above them
@@ -327,9 +386,9 @@ def _has_file(layer: Layer, path: str) -> bool:
 
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:
     """Absolute path of a section's file, and the reason why it must not be read."""
-    if impossible(name):
+    if is_impossible(name):
         return name, f"{fixes.quoted(name)} contains a character that no file name can contain. Correct it"
-    if too_long(name):
+    if is_too_long(name):
         return name, f"no file can have so long a name as {short_name(name)}. Correct it"
     if not layer.in_workspace:
         expanded = os.path.join(imports.user_home, name[2:]) if name.startswith("~/") else name
@@ -340,3 +399,23 @@ def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str |
     if os.path.isabs(name) or name.startswith("~/") or not inside:
         return path, f"{short_name(name)} is not beneath {short_path(layer.tree)}"
     return path, None
+
+
+def _credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential, ...]:
+    """The credentials of a folder, sorted by name."""
+    names = set()
+    api_key_variable = layers.effective.get("/provider/api_key_env")
+    if isinstance(api_key_variable, str) and api_key_variable.strip():
+        names.add(api_key_variable.strip())
+    for server in layers.servers:
+        if server.enabled and server.shadowed_by is None:
+            names.update(_variables(server))
+    return tuple(Credential(name, bool(environ.get(name))) for name in sorted(names))
+
+
+def _variables(server: McpServer) -> Iterator[str]:
+    values = (*server.command, server.url or "", *server.env.values(), *server.headers.values())
+    for value in values:
+        for reference in references_in(value):
+            if reference.kind == "variable" and reference.default is None:
+                yield reference.name

@@ -31,7 +31,7 @@ from nexus_context.containment import contained, reported
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import FileRead, exists, is_dir
 from nexus_context.layers.model import Layer
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, examined, within
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, needs_examination, within
 from nexus_context.ownership import trusted_read
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
@@ -72,7 +72,7 @@ class Imports:
     real paths in the prompt; `inherited` are those of them that another agent brought. `texts` are the
     prompt's texts by path. `dropped` are paths that were read and not used; `refused` are existing ones that
     must not be read. `followed` are the imports in the prompt, each after that of its importing file. All
-    grow with each `expand`.
+    grow with each `expand_imports`.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -114,7 +114,9 @@ class _Token(NamedTuple):
     span: Span
 
 
-def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None) -> list[Piece]:
+def expand_imports(
+    imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None
+) -> list[Piece]:
     """The pieces of a layer's file with its imports in place, without white space at both ends.
 
     `body` is the part of the text that counts; None: all of it.
@@ -127,7 +129,7 @@ def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | No
     return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
 
-def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
+def read_import(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
     """Read a file for the prompt on behalf of a layer that may name its path, or tell why it is left out."""
     real = imports.real_path(path)
     reason = _forbidden(imports, layer, path)
@@ -151,14 +153,14 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
         why = f"{MAX_FILES} files and {MAX_CHARACTERS:,} characters are read for one prompt. Import less"
         return ImportRefusal("limit", why)
     # check the opened file: another one may have replaced it by now
-    must = layer.in_workspace and examined(path, strict=layer.strict)
+    must = layer.in_workspace and needs_examination(path, strict=layer.strict)
     if must and (reason := trusted_read(read)):
         imports.dropped.add(path)
         return ImportRefusal("refused", f"it {reason}. Only your own files and root's are read there")
     return read
 
 
-def too_long(path: str) -> bool:
+def is_too_long(path: str) -> bool:
     """Whether no file can have so long a path. The time of path functions grows with its square."""
     if len(path) > MAX_PATH:
         return True
@@ -166,7 +168,7 @@ def too_long(path: str) -> bool:
     return sum(map(len, names)) + len(names) > MAX_PATH or max(map(len, names)) > MAX_NAME
 
 
-def impossible(path: str) -> bool:
+def is_impossible(path: str) -> bool:
     """Whether no file name here can have one of its characters. Path functions raise ValueError for them."""
     try:
         return b"\0" in os.fsencode(path)
@@ -223,7 +225,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         if token.span.start < whole.start:
             continue
         imports.lookups += 1
-        imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
+        imports.steps += 0 if is_too_long(token.name) else token.name.count("/") + 1
         if (imports.lookups > MAX_LOOKUPS or imports.steps > MAX_STEPS) and not imports.spent:
             imports.spent = True
             why = (
@@ -304,7 +306,7 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
         return None
     real = imports.real_path(target)
     refusal = _repetition(imports, importer, real)
-    read = refusal or take(imports, importer.layer, target)
+    read = refusal or read_import(imports, importer.layer, target)
     if isinstance(read, ImportRefusal):
         if read.detail != "refused" or exists(target):
             _report(imports, importer, token, *read)
@@ -337,11 +339,11 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
         why = "it is a URL, and only files can be imported. Copy its text into a file"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
-    if too_long(name):
+    if is_too_long(name):
         why = f"no file can have so long a name: it has {len(name):,} characters. Correct the path"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
-    if impossible(name):
+    if is_impossible(name):
         why = "it contains a character that no file name can contain. Correct the path"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None

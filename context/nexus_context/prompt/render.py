@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections, tool_summary
+from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.sections import NO_FACTS, Facts, Part
@@ -86,16 +86,16 @@ def render(
         (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
         (SKILLS, skill_sections.section(layers, facts)),
-        (TOOLS, tool_summary.section(facts.tools) if effective.get("/tools/summary") else []),
+        (TOOLS, capabilities.tool_summary(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
-        (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
+        (ENVIRONMENT, sections.join_groups(surroundings, "\n\n")),
         (ROLE, agent_sections.role(contents.grant)),
         (DATE, sections.date(effective, facts.now)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]
     weighted.sort(key=lambda section: -section[0])
     separator = unix_lines(str(effective.get("/context/section_separator")))
-    return tiled(sections.glued((parts for _, parts in weighted), separator))
+    return tiled(sections.join_groups((parts for _, parts in weighted), separator))
 
 
 def tiled(parts: Sequence[Part]) -> Prompt:

@@ -53,7 +53,7 @@ class Part(NamedTuple):
     pieces: Sequence[Piece]
 
 
-def glued(groups: Iterable[list[Part]], separator: str) -> list[Part]:
+def join_groups(groups: Iterable[list[Part]], separator: str) -> list[Part]:
     """The groups in order, with the separator between two that are not empty.
 
     A separator belongs to the part before it.
@@ -77,12 +77,12 @@ def layered(contents: PromptContents | Generation) -> list[Part]:
     if not groups:
         return []
     heading = Part("layers", None, "System Configuration", texts.fill("configuration", {}))
-    return glued([[heading], *groups], "\n\n")
+    return join_groups([[heading], *groups], "\n\n")
 
 
 def bootstrap(contents: PromptContents | Generation, *kinds: Kind) -> list[Part]:
     """The bootstrap files of some kinds, each under its heading; empty for kinds that no layer has."""
-    return glued((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
+    return join_groups((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
 
 def additional(text: str | None) -> list[Part]:

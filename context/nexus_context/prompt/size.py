@@ -95,7 +95,7 @@ class _Scale:
         if sum(map(_length, texts)) * self._factor < least:
             return None
         if not is_loaded(self._encoding):
-            if sum(_ceilings.of(text, _most) for text in texts) * self._factor < least:
+            if sum(_ceilings.of(text, token_ceiling) for text in texts) * self._factor < least:
                 return None
             if not self._load:
                 self.waits_for = self._encoding
@@ -154,16 +154,16 @@ def _length(part: TextSlice) -> int:
     """The bytes of a part."""
     if part.text.isascii():
         return part.span.end - part.span.start
-    return _lengths.of(part, _bytes)
+    return _lengths.of(part, byte_length)
 
 
-def _bytes(text: str) -> int:
+def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _most(text: str) -> float:
+def token_ceiling(text: str) -> float:
     """More tokens than any vocabulary makes of a text."""
-    return _bytes(text) - sum(map(len, _WORDS.findall(text))) / 3
+    return byte_length(text) - sum(map(len, _WORDS.findall(text))) / 3
 
 
 def _count(counter: TokenCounter, part: TextSlice) -> int:

@@ -15,14 +15,14 @@ from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.prompt import texts
-from nexus_context.prompt.sections import Facts, Part, glued
+from nexus_context.prompt.sections import Facts, Part, join_groups
 from nexus_context.prompt.texts import Piece
 
 SECTION = "skills"
 MOST_NAMED = 20  # of the offered skills in an error
 
 
-def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+def offered_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     """The skills that the request does not leave out."""
     if facts.skip_skills:
         return ()
@@ -32,11 +32,11 @@ def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
 
 
-def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+def activated_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     """The active skills of a request; RequestError for a name that is not among the offered ones."""
     if facts.skip_skills:
         return ()
-    skills = offered(layers, facts)
+    skills = offered_skills(layers, facts)
     names = [one.skill.name for one in skills]
     for name in facts.skills:
         if name not in names:
@@ -46,20 +46,20 @@ def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
 
 def section(layers: Layers, facts: Facts) -> list[Part]:
     """The index and the texts of the active skills; empty if no skill is offered."""
-    skills = offered(layers, facts)
-    active = bodies(layers, activated(layers, facts))
-    return glued([_index(skills), active], "\n\n") if skills else []
+    skills = offered_skills(layers, facts)
+    active = bodies(layers, activated_skills(layers, facts))
+    return join_groups([_index(skills), active], "\n\n") if skills else []
 
 
 def bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     """The texts of skills, each under its heading."""
-    return glued((_body(layers, one) for one in skills), "\n\n")
+    return join_groups((_body(layers, one) for one in skills), "\n\n")
 
 
 def _index(skills: Sequence[LayerSkill]) -> list[Part]:
     """The list, a part for each skill."""
     heading = Part(SECTION, None, "Skills", texts.fill("skills", {}))
-    return glued([[heading], glued(([_row(one)] for one in skills), "\n")], "\n\n")
+    return join_groups([[heading], join_groups(([_row(one)] for one in skills), "\n")], "\n\n")
 
 
 def _row(one: LayerSkill) -> Part:

@@ -24,7 +24,7 @@ from nexus_context.prompt.imports import (
     _is_alone,
     _line,
     import_tokens,
-    impossible,
+    is_impossible,
 )
 from nexus_context.prompt.markdown import code_ranges
 from support.fixture import Fixture, write_fixture
@@ -442,7 +442,7 @@ def test_a_section_names_no_file_that_cannot_be(tmp_path: Path, where: str, name
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800.md", "\0"])
 def test_a_name_that_no_file_can_have(name: str) -> None:
-    assert impossible(name)
+    assert is_impossible(name)
     with pytest.raises(ValueError, match=r"null|surrogates"):
         os.lstat(name)
 

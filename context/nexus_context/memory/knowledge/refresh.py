@@ -15,7 +15,7 @@ import msgspec
 from nexus_context.errors import Problem
 from nexus_context.files import FileRead, RealFiles, is_dir
 from nexus_context.layers.model import Skipped
-from nexus_context.layers.walk import RealPaths, examined
+from nexus_context.layers.walk import RealPaths, needs_examination
 from nexus_context.memory.knowledge.chunks import chunks
 from nexus_context.memory.knowledge.file_selection import KnowledgePath, Settings
 from nexus_context.memory.knowledge.file_walk import MOST_FILES, walk
@@ -197,6 +197,6 @@ def _unusable(read: FileRead, place: KnowledgePath) -> str | None:
         return ""
     if read.status != "loaded":
         return read.problems[0].message if read.problems else read.status
-    if place.in_workspace and examined(read.path, strict=place.strict):
+    if place.in_workspace and needs_examination(read.path, strict=place.strict):
         return trusted_read(read)
     return None
