@@ -112,7 +112,8 @@ def load(
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
-    prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
+    environment = inputs.environment
+    prompt, contents = _rendered(previous, last, layers, contents, environment=environment, now=now)
     snapshot = Snapshot(
         folder=folder,
         revision=1,

@@ -37,7 +37,7 @@ def body_of(
         )
         key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
         body, format_repairs = formats.openai(
-            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache_key=key
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key
         )
     else:
         most = model.max_output or DEFAULT_MAX_OUTPUT
@@ -46,7 +46,7 @@ def body_of(
         )
         cache = _cache(fixed, view, len(history))
         body, format_repairs = formats.anthropic(
-            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in format_repairs)
     return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])

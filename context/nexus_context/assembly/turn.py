@@ -28,6 +28,7 @@ from nexus_context.conversation.compaction.detection import settings_of, should_
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
+from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import TokenCounter
@@ -50,12 +51,7 @@ def assemble(
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
-    parameters = parameter_layers.resolve(
-        snapshot.effective,
-        agent=request.agent_parameters,
-        session=request.session_parameters,
-        request=options.parameters,
-    )
+    parameters = _parameters(snapshot, request)
     bare = costs.fixed_part(snapshot, request, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, options)
     fixed, memory_report = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
@@ -86,6 +82,15 @@ def assemble(
         problems=snapshot.problems,
         request=body,
         prefix=prefix,
+    )
+
+
+def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
+    return parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=request.options.parameters,
     )
 
 

@@ -35,7 +35,7 @@ LONGEST_LINE = 400
 
 IMPORTANT = 1.0
 """The minimum weight of an exchange that is included."""
-PINNED, ERROR, MEND, CHANGED, DECIDED, REPORTED = 5.0, 1.5, 1.5, 1.0, 1.0, 0.5
+PINNED, ERROR, FIXED, CHANGED, DECIDED, REPORTED = 5.0, 1.5, 1.5, 1.0, 1.0, 0.5
 _DECISION, _REPORT = 2.0, 1.5  # weights of `sentence_patterns`
 
 
@@ -231,25 +231,25 @@ def _error(text: str, where: str, *, resolved: bool) -> str:
 def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Entry]:
     """The exchanges that matter; an error that a later one fixed is shown as resolved."""
     fails: dict[str, list[int]] = {}
-    mended: dict[int, dict[str, str]] = {}
-    mends: dict[int, list[str]] = {}
+    resolved: dict[int, dict[str, str]] = {}
+    fixes: dict[int, list[str]] = {}
     for place, one in enumerate(noted):
         for command, outcome in one.fine.items():
             for before in fails.pop(command, ()):
                 pairs = noted[before].failed[command]
-                mended.setdefault(before, {}).update(
+                resolved.setdefault(before, {}).update(
                     (_error(text, command, resolved=False), _error(text, command, resolved=True))
                     for text in pairs
                 )
                 form = lines()["ran" if outcome else "silent"]
-                mends.setdefault(place, []).append(form.format(command=command, outcome=outcome))
+                fixes.setdefault(place, []).append(form.format(command=command, outcome=outcome))
         for command in one.failed:
             fails.setdefault(command, []).append(place)
     entries = []
     for place, one in enumerate(noted):
-        better = {brief(old, LONGEST_LINE): new for old, new in mended.get(place, {}).items()}
-        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(mends.get(place, ()))]
-        weight = one.weight + (MEND if place in mends else 0)
+        better = {brief(old, LONGEST_LINE): new for old, new in resolved.get(place, {}).items()}
+        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(fixes.get(place, ()))]
+        weight = one.weight + (FIXED if place in fixes else 0)
         if weight >= IMPORTANT and notes:
             entries.append(Entry(session, one.seq, one.created, "\n".join(notes), weight=weight))
     return entries

@@ -133,12 +133,7 @@ def gather(
         reading.reads.pop(path, None)  # an unused text is not kept in memory
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
-    text_problems = [
-        problem
-        for path, text in imports.texts.items()
-        if path not in packaged
-        for problem in reading.remark(path, text, _text_problems)
-    ]
+    text_problems = _problems_of_texts(imports, reading, packaged)
 
     def measure() -> size.OversizeReport:
         return size.measure(
@@ -244,6 +239,16 @@ _PROMPT_ORDER: dict[Kind, int] = {
     "instructions": len(BOOTSTRAP_KINDS),
     "readme": len(BOOTSTRAP_KINDS),
 }
+
+
+def _problems_of_texts(imports: Imports, reading: Reading, packaged: set[str]) -> list[Problem]:
+    """The problems of the prompt's texts, except those of packaged files."""
+    return [
+        problem
+        for path, text in imports.texts.items()
+        if path not in packaged
+        for problem in reading.remark(path, text, _text_problems)
+    ]
 
 
 def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:

@@ -4,7 +4,7 @@
 2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.
 3. Line ends are `\\n`. A verbatim fragment with fewer characters than its source has `\\r\\n` there, and
    `source_at` counts them: a file with such line ends needs no fragment for each line.
-4. Equal inputs give equal bytes: no clock and no state of the work is looked at.
+4. Equal inputs give equal bytes: no clock and no state of the work is read.
 """
 
 import re

@@ -7,7 +7,7 @@
    have written it, and if it lies in git's directory, so that a foreign repository cannot leak other text.
 """
 
-# paths are text here, as everywhere where folders are looked at
+# paths are text here, as in `layers`
 
 import os
 import re

@@ -184,7 +184,7 @@ class KnowledgeIndex:
 
     @contextlib.contextmanager
     def _write(self) -> "Iterator[apsw.Connection]":
-        with self._writing, self._mended():
+        with self._writing, self._recovering():
             if self._writer is None:
                 self._writer = _open(self.location)
             yield self._writer
@@ -199,11 +199,11 @@ class KnowledgeIndex:
                 yield self._reader
             except Exception as error:
                 self._reader = None
-                with self._writing, self._mended():
+                with self._writing, self._recovering():
                     raise error
 
     @contextlib.contextmanager
-    def _mended(self) -> Iterator[None]:
+    def _recovering(self) -> Iterator[None]:
         """Empty the index, or continue in memory, if the file cannot be used as it is."""
         import apsw
 
