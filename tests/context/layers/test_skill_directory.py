@@ -232,8 +232,8 @@ def test_a_misspelt_name_that_leaves_all_skills_out(tmp_path: Path) -> None:
     (problem,) = load_folder(fixture, FOLDER).problems
     assert (problem.code, problem.severity.name) == ("skill.pattern", "WARNING")
     assert problem.message == (
-        '"deploy-App" fits no skill of this folder, and all skills are left out. Did you mean "deploy-app"? '
-        "Else correct it, or remove it."
+        '"deploy-App" matches no skill of this folder, and all skills are left out. '
+        'Did you mean "deploy-app"? Otherwise correct it or remove it.'
     )
     assert problem.fix is not None
     (edit,) = problem.fix.edits
