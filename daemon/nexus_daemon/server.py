@@ -120,7 +120,8 @@ def _documents(client: Client) -> dict[str, Handler]:
         return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
-        view = await client.view_of(params.text_document.uri)
+        uri = params.text_document.uri
+        view = await client.view_of(uri) or client.view_below(uri)
         if view is None:
             return []
         client.lenses.shown()
