@@ -202,7 +202,8 @@ ignored there, with a warning that names the global file:
 
 `nexus show --layers`, `nexus/context/layers` and code lenses name the known instruction files between the
 folder and the root of its repository that are not read (of Copilot, Cursor, Gemini and others, too), with the
-reason and what would change that: the nearest 50.
+reason and what would change that: the nearest 50. In an instruction file below the folder, a code lens says
+who reads it: an agent that works there, or a window of that directory.
 """
 
 _LIMITS = """
