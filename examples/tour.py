@@ -1,6 +1,6 @@
 """The main job on the example workspace, spoken in LSP to a real daemon: what `make run` shows.
 
-A configuration is broken in the editor, its diagnostics appear at the place, the mend clears them, the
+The tour breaks a configuration in the editor, its diagnostics appear at their place, the fix clears them, the
 context is assembled with every token accounted for, and agents are started to see who reads what. Nothing in
 the workspace is written, and nothing of the tour is kept.
 """
@@ -176,17 +176,15 @@ def show_typing(console: Console, editor: Editor) -> None:
     took = (time.perf_counter() - began) * 1000
     title = f"You type: {len(found)} problems after {took:.1f} ms"
     console.print(Panel(frames(broken, found), title=title, **look("red")))
-    mends = [action["title"] for action in quick_fixes(editor, uri, found)]
-    console.print(Text.assemble(("Quick fixes: ", "bold"), "; ".join(mends), "\n"))
+    fix_titles = [action["title"] for action in quick_fixes(editor, uri, found)]
+    console.print(Text.assemble(("Quick fixes: ", "bold"), "; ".join(fix_titles), "\n"))
 
     began = time.perf_counter()
     change(editor, uri, 3, good)
     left = editor.diagnostics(uri, 3)
     took = (time.perf_counter() - began) * 1000
     console.print(
-        Panel(
-            f"{len(left)} problems left", title=f"You mend it: cleared after {took:.1f} ms", **look("green")
-        )
+        Panel(f"{len(left)} problems left", title=f"You fix it: cleared after {took:.1f} ms", **look("green"))
     )
     console.print()
 

@@ -232,9 +232,9 @@ def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
-    """The next snapshot where `text`, unsaved, is all that changed and changes only its own problems.
+    """The next snapshot if the unsaved `text` is the only change and affects only the file's own problems.
 
-    None where the folder has to be loaded. Reads no file.
+    None if the folder has to be loaded. Reads no file.
     """
     global_path = os.path.join(home, "config.json")
     layers = contained(

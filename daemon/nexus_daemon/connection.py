@@ -232,6 +232,14 @@ class Connection:
             return View(snapshot, path, folder.uri)
         return None
 
+    def view_below(self, uri: str) -> "View | None":
+        """A file that no folder reads, in the folder that it lies in; None before that has a snapshot."""
+        path = convert.uri_to_path(uri)
+        folder = None if path is None else self.daemon.folders.containing(path)
+        if path is None or folder is None or folder.snapshot is None:
+            return None
+        return View(folder.snapshot, path, folder.uri)
+
     def describe_problem(self, problem: Problem) -> Any:
         """A problem in the data of a failed request, in this client's positions."""
         for folder in self.daemon.folders.reading(problem.path):

@@ -207,7 +207,8 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
-        view = await connection.view_of(params.text_document.uri)
+        uri = params.text_document.uri
+        view = await connection.view_of(uri) or connection.view_below(uri)
         if view is None:
             return []
         connection.lenses.lenses_requested()

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nexus_context.config.kinds import MAX_NAME
 from nexus_context.config.limits import ENDS, MOST_AGENTS, MOST_PATTERNS, REFUSES
 from nexus_context.config.mcp import MOST_SERVERS
 from nexus_context.config.mcp_schema import COMMENTS, mcp_schema
 from nexus_context.config.patterns import MOST_STEPS, WORD
-from nexus_context.config.schema import Config
+from nexus_context.config.schema import MAX_NAME, Config
 from nexus_context.deadline import LOAD_S
 from nexus_context.jsontext import parse_pointer
 
@@ -202,7 +201,8 @@ ignored there, with a warning that names the global file:
 
 `nexus show --layers`, `nexus/context/layers` and code lenses name the known instruction files between the
 folder and the root of its repository that are not read (of Copilot, Cursor, Gemini and others, too), with the
-reason and what would change that: the nearest 50.
+reason and what would change that: the nearest 50. In an instruction file below the folder, a code lens says
+who reads it: an agent that works there, or a window of that directory.
 """
 
 _LIMITS = """

@@ -1,37 +1,65 @@
-"""The settings of `config.json`: one model a section, from which schema and reference are generated.
+"""The settings of `config.json`: one model per section, from which schema and reference are generated.
 
-With `kinds` and `agent_schema` the only module that imports pydantic. At run time files are checked against
-the generated schema (`check.py`), so only library users who want a typed `Config` pay for the import.
+The only module that imports pydantic. At run time files are checked against the generated schema
+(`check.py`), so only library users who want a typed `Config` pay for the import.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from nexus_context.config.agent_schema import Agent
-from nexus_context.config.kinds import (
-    MAX_TOKENS,
-    Count,
-    EnvironmentName,
-    Feature,
-    InstructionFile,
-    Level,
-    PathText,
-    Pattern,
-    ProviderName,
-    Ratio,
-    Section,
-    Strategy,
-    Text,
-    ThinkingLevel,
-    Tokens,
-    TokensOrNone,
-    Url,
-    without_comments,
-)
+from nexus_context.config.fast_check import COMMENT_PREFIX
+
+MAX_TOKENS = 100_000_000
+MAX_PATH = 4096  # characters; file systems allow as many bytes
+MAX_NAME = 255  # characters of a pattern or a file name
 
 
-class Provider(Section):
+def without_comments(value: Any) -> Any:
+    """Drop the keys that start with `_comment`: they are allowed in every object and mean nothing."""
+    if not isinstance(value, dict):
+        return value
+    return {key: item for key, item in value.items() if not str(key).startswith(COMMENT_PREFIX)}
+
+
+Text = Annotated[str, Field(min_length=1)]
+PathText = Annotated[str, Field(min_length=1, max_length=MAX_PATH)]
+InstructionFile = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME,
+        pattern=r"^([^/\\]+|\.github/copilot-instructions\.md|\.github/instructions/[^/\\]*\.instructions\.md)$",
+    ),
+]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^\s]*$")]
+Pattern = Annotated[str, Field(max_length=MAX_NAME, pattern=r"^[!-~]+$")]
+Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
+TokensOrNone = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+
+ProviderName = Literal["anthropic", "openai", "google", "openai-compatible", "editor", "none"]
+Level = Literal["yolo", "trusted", "sandboxed", "worker"]
+Role = Literal["manager", "worker", "unified"]
+Strategy = Literal["oldest_first", "smart", "middle_out", "sliding", "simple", "recency"]
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high"]
+Feature = Literal["tools", "vision", "thinking"]
+
+
+class SettingsSection(BaseModel):
+    """Base of every object of the file: strict types, no unknown keys, comments dropped."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_comments(cls, data: Any) -> Any:
+        return without_comments(data)
+
+
+class ProviderSection(SettingsSection):
     """Who answers and who writes summaries. The address, the key and the headers have no effect yet."""
 
     name: ProviderName = Field(
@@ -56,7 +84,7 @@ class Provider(Section):
     )
 
 
-class Datetime(Section):
+class DatetimeSection(SettingsSection):
     """Where and how the model is told the time."""
 
     placement: Literal["event", "system", "off"] = Field(
@@ -72,7 +100,7 @@ class Datetime(Section):
     )
 
 
-class CustomSection(Section):
+class CustomSection(SettingsSection):
     """A section of one's own in the system prompt: a name and either `content` or `file`."""
 
     name: Text = Field(description="The section's heading.")
@@ -93,7 +121,7 @@ class CustomSection(Section):
         return self
 
 
-class Context(Section):
+class ContextSection(SettingsSection):
     """What is read into the context, and how it is kept within the window."""
 
     ancestor_depth: Annotated[int, Field(ge=0, le=10)] = Field(
@@ -140,8 +168,8 @@ class Context(Section):
         default=600,
         description="The most tokens of a note with names and values from what was cut; 0 for none.",
     )
-    datetime: Datetime = Field(
-        default_factory=Datetime, description="Where and how the model is told the time."
+    datetime: DatetimeSection = Field(
+        default_factory=DatetimeSection, description="Where and how the model is told the time."
     )
     section_separator: str = Field(
         default="\n\n---\n\n", description="The text between two sections of the system prompt."
@@ -159,7 +187,7 @@ class Context(Section):
     )
 
 
-class Compaction(Section):
+class CompactionSection(SettingsSection):
     """When and how old turns are replaced by a summary."""
 
     enabled: bool = Field(
@@ -200,7 +228,7 @@ class Compaction(Section):
     )
 
 
-class Thinking(Section):
+class ThinkingSection(SettingsSection):
     """How much the model reasons before it answers."""
 
     level: ThinkingLevel | None = Field(
@@ -211,7 +239,7 @@ class Thinking(Section):
     )
 
 
-class Parameters(Section):
+class ParameterSection(SettingsSection):
     """Sampling parameters of each request; unset, the provider's own defaults."""
 
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = Field(
@@ -224,12 +252,12 @@ class Parameters(Section):
     top_k: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         default=None, description="The model picks among this many of the likeliest words."
     )
-    thinking: Thinking = Field(
-        default_factory=Thinking, description="How much the model reasons before it answers."
+    thinking: ThinkingSection = Field(
+        default_factory=ThinkingSection, description="How much the model reasons before it answers."
     )
 
 
-class Permissions(Section):
+class PermissionSection(SettingsSection):
     """What agents may do."""
 
     level: Level = Field(
@@ -256,7 +284,7 @@ class Permissions(Section):
     )
 
 
-class Tools(Section):
+class ToolSection(SettingsSection):
     """Tools that the model is offered."""
 
     disabled: list[Pattern] = Field(
@@ -268,7 +296,7 @@ class Tools(Section):
     )
 
 
-class Skills(Section):
+class SkillSection(SettingsSection):
     """Skills (SKILL.md) that the model is told of."""
 
     enabled: bool = Field(default=True, description="Look for skills and list them in the system prompt.")
@@ -282,7 +310,7 @@ class Skills(Section):
     )
 
 
-class Knowledge(Section):
+class KnowledgeSection(SettingsSection):
     """Files that are searched with each message."""
 
     paths: list[PathText] = Field(
@@ -296,7 +324,7 @@ class Knowledge(Section):
     )
 
 
-class Memory(Section):
+class MemorySection(SettingsSection):
     """What is remembered beyond the history."""
 
     l1_messages: Count | None = Field(
@@ -306,12 +334,56 @@ class Memory(Section):
         default=None, description="How many important turns the session's working memory keeps."
     )
     l3_limit: Count | None = Field(default=None, description="How many summaries of the session are kept.")
-    knowledge: Knowledge = Field(
-        default_factory=Knowledge, description="Files that are searched with each message."
+    knowledge: KnowledgeSection = Field(
+        default_factory=KnowledgeSection, description="Files that are searched with each message."
     )
 
 
-class ModelLimits(Section):
+class AgentPermissionSection(SettingsSection):
+    """What one agent may do; never more than its parent."""
+
+    level: Level | None = Field(
+        default=None, description="What the agent may do; unset, what its parent may."
+    )
+    allow: list[Pattern] = Field(
+        default=[],
+        description=(
+            "Actions that are allowed, as patterns; ignored in a workspace file that allows more than the "
+            "global `permissions.allow`, or than the global file allows an agent of this name."
+        ),
+    )
+    deny: list[Pattern] = Field(default=[], description="Actions that are refused, as patterns.")
+
+
+class AgentSection(SettingsSection):
+    """A named subagent."""
+
+    cwd: Text | None = Field(
+        default=None,
+        description=(
+            "The agent's directory; its context is loaded from there. Relative to the layer's directory, in "
+            "the global file to the folder."
+        ),
+    )
+    role: Role | None = Field(
+        default=None, description="What the agent is: `manager`, `worker` or `unified`."
+    )
+    parent: Text | None = Field(
+        default=None, description="The agent that starts it, by name; unset, the folder's own, `main`."
+    )
+    task: Text | None = Field(default=None, description="What the agent is to do.")
+    model: Text | None = Field(default=None, description="The agent's model; unset, the parent's.")
+    tools: list[Pattern] | None = Field(
+        default=None,
+        description="The tools it is offered, by name or pattern; unset, the parent's, but no MCP server.",
+    )
+    permissions: AgentPermissionSection = Field(
+        default_factory=AgentPermissionSection,
+        description="What the agent may do; never more than its parent.",
+    )
+
+
+class ModelSection(SettingsSection):
     """Limits of one model, where the registry has none or wrong ones."""
 
     context_window: Tokens | None = Field(default=None, description="Tokens of input and output together.")
@@ -319,7 +391,7 @@ class ModelLimits(Section):
     supports: list[Feature] | None = Field(default=None, description="What the model can do.")
 
 
-class Mcp(Section):
+class McpSection(SettingsSection):
     """Other tools' MCP files that are read along with `.nexus3/mcp.json`."""
 
     read_mcp_json: bool = Field(
@@ -331,7 +403,7 @@ class Mcp(Section):
     )
 
 
-class Ledger(Section):
+class LedgerSection(SettingsSection):
     """Where sessions are stored; global file only."""
 
     path: Text | None = Field(
@@ -341,7 +413,7 @@ class Ledger(Section):
     url: Text | None = Field(default=None, description="A team's ledger instead of a file; global file only.")
 
 
-class Config(Section):
+class Config(SettingsSection):
     """Settings of Nexus; every one is optional, and the files of all layers extend each other."""
 
     schema_uri: str | None = Field(
@@ -349,33 +421,42 @@ class Config(Section):
         alias="$schema",
         description="The JSON Schema of this file, for editors; it is not a setting.",
     )
-    provider: Provider = Field(default_factory=Provider, description="Who answers and who writes summaries.")
-    context: Context = Field(
-        default_factory=Context,
+    provider: ProviderSection = Field(
+        default_factory=ProviderSection, description="Who answers and who writes summaries."
+    )
+    context: ContextSection = Field(
+        default_factory=ContextSection,
         description="What is read into the context, and how it is kept within the window.",
     )
-    compaction: Compaction = Field(
-        default_factory=Compaction, description="When and how old turns are replaced by a summary."
+    compaction: CompactionSection = Field(
+        default_factory=CompactionSection, description="When and how old turns are replaced by a summary."
     )
-    parameters: Parameters = Field(
-        default_factory=Parameters,
+    parameters: ParameterSection = Field(
+        default_factory=ParameterSection,
         description="Sampling parameters of each request; unset, the provider's defaults.",
     )
-    permissions: Permissions = Field(default_factory=Permissions, description="What agents may do.")
-    tools: Tools = Field(default_factory=Tools, description="Tools that the model is offered.")
-    skills: Skills = Field(default_factory=Skills, description="Skills (SKILL.md) that the model is told of.")
-    memory: Memory = Field(default_factory=Memory, description="What is remembered beyond the history.")
-    agents: Annotated[dict[str, Agent], BeforeValidator(without_comments)] = Field(
+    permissions: PermissionSection = Field(
+        default_factory=PermissionSection, description="What agents may do."
+    )
+    tools: ToolSection = Field(default_factory=ToolSection, description="Tools that the model is offered.")
+    skills: SkillSection = Field(
+        default_factory=SkillSection, description="Skills (SKILL.md) that the model is told of."
+    )
+    memory: MemorySection = Field(
+        default_factory=MemorySection, description="What is remembered beyond the history."
+    )
+    agents: Annotated[dict[str, AgentSection], BeforeValidator(without_comments)] = Field(
         default={}, description="Named subagents, which are started by name."
     )
-    models: Annotated[dict[str, ModelLimits], BeforeValidator(without_comments)] = Field(
+    models: Annotated[dict[str, ModelSection], BeforeValidator(without_comments)] = Field(
         default={},
         description="Limits of models, where the registry has none or wrong ones, by model name.",
     )
-    mcp: Mcp = Field(
-        default_factory=Mcp, description="Other tools' MCP files that are read along with `.nexus3/mcp.json`."
+    mcp: McpSection = Field(
+        default_factory=McpSection,
+        description="Other tools' MCP files that are read along with `.nexus3/mcp.json`.",
     )
-    ledger: Ledger = Field(
-        default_factory=Ledger,
+    ledger: LedgerSection = Field(
+        default_factory=LedgerSection,
         description="Where sessions are stored; global file only. `url` is an error for now.",
     )

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.jsontext.index import Index
+from nexus_context.jsontext.index import NodeIndex
 from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.runs import (
     DEEPEST,
@@ -78,7 +78,7 @@ class JsonDocument:
         self.ok = all(problem.severity is not Severity.ERROR for problem in problems)
         self.empty = _BLANK.fullmatch(text) is not None
         self.notes: dict[Any, Any] = {}
-        self._index = None if scanned is None else Index(text, scanned.nodes, scanned.runs)
+        self._index = None if scanned is None else NodeIndex(text, scanned.nodes, scanned.runs)
         self._runs = None if scanned is None else scanned.placed_runs()
         self._lookups = 0
         self._locations: dict[Pointer, Location] = {}
@@ -122,10 +122,10 @@ class JsonDocument:
         self._lookups += 1
         return self._lookups <= FEW_LOOKUPS
 
-    def _table(self) -> Index:
+    def _table(self) -> NodeIndex:
         if self._index is None or self._index.lookups >= FEW_LOOKUPS:
             scanned = scan(self.path, self.text)
-            self._index = Index(self.text, scanned.nodes, scanned.runs)
+            self._index = NodeIndex(self.text, scanned.nodes, scanned.runs)
         return self._index
 
 

@@ -17,7 +17,7 @@ its name is the first item's index in an array and None in an object. A plain tu
 """
 
 
-class Index:
+class NodeIndex:
     """Finds values among the nodes; its tables are built on first use.
 
     `runs` are by the number of their node. Values inside a run are found by skipping through it; `lookups`

@@ -1,21 +1,20 @@
-"""A keystroke in a settings file that is broken and stays broken: only its own problems change.
+"""Check a settings file again after a keystroke that leaves it broken: only its own problems change.
 
-That is what people type most of the time, and what must be shown at once.
+Most keystrokes are of this kind, and their diagnostics must appear at once.
 
-1. The file is the only change, and a settings file of a layer that has been read before.
+1. The file is the only change, and it is the settings file of a layer that was read before.
 2. It had an error and still has one. So its last good document stays in force, and with it all settings,
    servers and the prompt.
-3. Every problem of the file is its own (of its text, its values, or what it may set), so none is lost. None
-   is a bug of Nexus, which may be gone with any change.
+3. Every problem of the file concerns its text, its values, or what it may set, so none is lost. None is a bug
+   of Nexus, which any change may resolve.
 
-Wherever one of these does not hold, the answer is None, and the whole folder is loaded.
+If one of these does not hold the result is None, and the whole folder is loaded.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from nexus_context.config.merge import ConfigLayer
 from nexus_context.config.scope import restrict
 from nexus_context.containment import met_bug
 from nexus_context.errors import Problem, Severity
@@ -30,31 +29,30 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
 
     `global_path` is the global `config.json`.
     """
-    if path in layers.links:  # it is read under another path, too
+    if path in layers.links:  # it is also read under another path
         return None
     merged, before = layers.memory.merged, layers.memory.checked.get(path)
-    known = layers.memory.reads.get(path)
-    if merged is None or before is None or known is None or not _broken(before.problems):
+    last_read = layers.memory.reads.get(path)
+    if merged is None or before is None or last_read is None or not _broken(before.problems):
         return None
     at = next((n for n, layer in enumerate(merged.present) if layer.document is before.document), None)
     scoped = (problem for problem in merged.problems if problem.path == path)
-    mine = [*known.problems, *before.problems, *scoped]
+    problems = [*last_read.problems, *before.problems, *scoped]
     if (
         at is None
-        or met_bug(mine)
-        or sorted(map(_key, mine)) != sorted(_key(p) for p in layers.problems if p.path == path)
+        or met_bug(problems)
+        or sorted(map(_key, problems)) != sorted(_key(p) for p in layers.problems if p.path == path)
     ):
         return None
-    read = _read(known, text)
+    read = _read(last_read, text)
     if read.status != "loaded" or read.text is None:
         return None
     document = parse(path, read.text, before.document)
     checked = CheckedDocument(document, check_settings(document))
     if not _broken(checked.problems):
         return None
-    present = _with(
-        merged.present, at, document_of=msgspec.structs.replace(merged.present[at], document=document)
-    )
+    config_layer = msgspec.structs.replace(merged.present[at], document=document)
+    present = (*merged.present[:at], config_layer, *merged.present[at + 1 :])
     scope = restrict(present, global_path=global_path)[1]
     if _elsewhere(scope, path) != _elsewhere(merged.problems, path):
         return None
@@ -65,11 +63,11 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
         checked={**layers.memory.checked, path: checked},
         merged=msgspec.structs.replace(merged, present=present, problems=scope),
     )
-    own = (*read.problems, *checked.problems, *(problem for problem in scope if problem.path == path))
+    new_problems = (*read.problems, *checked.problems, *(each for each in scope if each.path == path))
     return msgspec.structs.replace(
         layers,
         layers=tuple(_with_text(layer, path, read.text) for layer in layers.layers),
-        problems=(*_elsewhere(layers.problems, path), *own),
+        problems=(*_elsewhere(layers.problems, path), *new_problems),
         documents=memory.documents,
         texts={**layers.texts, path: read.text},
         memory=memory,
@@ -77,7 +75,7 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
 
 
 def _read(before: FileRead, text: str) -> FileRead:
-    """What reading the unsaved text comes to; of plain text only that it is there."""
+    """The result of reading the unsaved text; a shortcut for plain ASCII text."""
     if (
         before.stamp == UNSAVED
         and before.status == "loaded"
@@ -97,10 +95,6 @@ def _broken(problems: Sequence[Problem]) -> bool:
 
 def _key(problem: Problem) -> tuple[int, int, str, str]:
     return problem.span.start, problem.span.end, problem.code, problem.message
-
-
-def _with(layers: tuple[ConfigLayer, ...], at: int, *, document_of: ConfigLayer) -> tuple[ConfigLayer, ...]:
-    return (*layers[:at], document_of, *layers[at + 1 :])
 
 
 def _elsewhere(problems: Sequence[Problem], path: str) -> list[Problem]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.jsontext import JsonDocument, parse, parse_pointer, pointer_text
 from nexus_context.jsontext.document import FEW_LOOKUPS, MOST_VALUES
-from nexus_context.jsontext.index import Index
+from nexus_context.jsontext.index import NodeIndex
 from nexus_context.jsontext.problems import MOST_PROBLEMS
 from nexus_context.jsontext.runs import DEEPEST
 from nexus_context.jsontext.scanner import scan
@@ -558,7 +558,7 @@ def observed(document: JsonDocument, text: str) -> list[Any]:
 def scanned_token_by_token(text: str) -> list[Any]:
     value, nodes, names, problems = scan("/f", text)
     assert not names
-    index = Index(text, nodes, names)
+    index = NodeIndex(text, nodes, names)
     places = [(pointer, index.find(pointer)) for pointer in pointers(value)] if value is not None else []
     return [
         json.dumps(value),
@@ -611,7 +611,7 @@ def test_runs_change_nothing_in_damaged_text(
         text = text[:at] + added + text[at + removed :]
     document = parse("/f", text)
     assert [json.dumps(document.value), document.problems] == scanned_token_by_token(text)[:2]
-    index = Index(text, *scan("/f", text)[1:3])
+    index = NodeIndex(text, *scan("/f", text)[1:3])
     for pointer in pointers(document.value):
         place = index.find(pointer)
         assert (document.span(pointer), document.key_span(pointer)) == (place.value, place.key)

@@ -1,4 +1,4 @@
-"""One keystroke in a broken settings file: the short way says what the long way says."""
+"""A keystroke in a broken settings file: rechecking it gives the same as loading the folder."""
 
 import tempfile
 from pathlib import Path
@@ -36,7 +36,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join) | st.sampled_
 
 
 def typed(tree: Fixture, *texts: str, whole: bool) -> Snapshot:
-    """The snapshot after the texts were typed one after the other; `whole`: loading everything each time."""
+    """The snapshot after these texts were typed in turn; `whole`: everything is loaded each time."""
     snapshot = load_folder(tree, "/home/work/app")
     changed = None if whole else frozenset([tree.path(CONFIG)])
     for text in texts:
@@ -47,7 +47,7 @@ def typed(tree: Fixture, *texts: str, whole: bool) -> Snapshot:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-def test_the_short_way_says_what_the_long_way_says(texts: list[str]) -> None:
+def test_rechecking_gives_the_same_as_loading(texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         tree = write_fixture(TREE, Path(directory))
         quick, long = typed(tree, *texts, whole=False), typed(tree, *texts, whole=True)
@@ -58,16 +58,18 @@ def test_the_short_way_says_what_the_long_way_says(texts: list[str]) -> None:
     assert quick.prompt == long.prompt
 
 
-def test_what_is_taken_the_short_way(tmp_path: Path) -> None:
-    """Broken and still broken is; what mends or breaks the file is not, for then settings may change."""
+def test_only_a_file_that_stays_broken_is_rechecked(tmp_path: Path) -> None:
+    """A change that fixes or breaks the file may change settings."""
     tree = write_fixture(TREE, tmp_path)
     path, home = tree.path(CONFIG), tree.path("/home/.nexus3/config.json")
 
-    def taken(before: str, after: str) -> bool:
+    def is_rechecked(before: str, after: str) -> bool:
         layers = typed(tree, before, whole=True).layers
         return recheck.recheck(layers, path, after, global_path=home) is not None
 
-    assert [taken("{", "{,"), taken("{", GOOD), taken(GOOD, "{"), taken(GOOD, GOOD + " ")] == [
+    assert [
+        is_rechecked(*texts) for texts in (("{", "{,"), ("{", GOOD), (GOOD, "{"), (GOOD, GOOD + " "))
+    ] == [
         True,
         False,
         False,

@@ -52,6 +52,20 @@ def test_the_figures_are_those_of_the_layers_and_of_the_unsaved_text(tmp_path: P
     tell_story(tmp_path, story)
 
 
+def test_an_instruction_file_below_the_folder_says_who_reads_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await window(desk, refresh=False)
+        desk.open(talk, NEXUS, "# A\n")
+        await titles(desk, talk, 2)
+        desk.open(talk, "/a/packages/api/AGENTS.md", "# API\n")
+        expected = "not sent: it is for packages/api; an agent or a window of that folder reads it"
+        assert await titles(desk, talk, 3, "/a/packages/api/AGENTS.md") == [expected]
+        assert await titles(desk, talk, 4, "/a/packages/api/README.md") == []
+        assert await titles(desk, talk, 5, "/elsewhere/AGENTS.md") == []
+
+    tell_story(tmp_path, story)
+
+
 def test_who_shows_lenses_is_told_once_when_they_are_old(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk, other = await window(desk, refresh=True), await window(desk, refresh=False)

@@ -54,6 +54,9 @@ export async function hover(bench: Workbench): Promise<string> {
 
 /** The quick fixes where the cursor is; the one of this title is applied. */
 export async function quickFix(bench: Workbench, title: string): Promise<string[]> {
+  // the light bulb shows that VS Code has asked for the fixes of this place; a menu that is opened meanwhile closes
+  const bulb = '[class*="codicon-gutter-lightbulb"], .lightBulbWidget';
+  await bench.activeEditor().locator(bulb).filter({ visible: true }).first().waitFor();
   await bench.page.keyboard.press("Control+.");
   const rows = bench.page.locator(".action-widget .monaco-list-row.action");
   await rows.first().waitFor();

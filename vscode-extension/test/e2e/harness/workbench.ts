@@ -1,5 +1,5 @@
 /** A page with VS Code in it, used as a person would: keys, clicks, and what can be seen. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type BrowserContext, chromium, type FrameLocator, type Locator, type Page } from "playwright-core";
 import type { World } from "./world.ts";
@@ -102,15 +102,33 @@ export class Workbench {
   }
 
   /**
-   * Loads the window again by VS Code's own command, at the same address. VS Code first writes which editors and views it
-   * has. Chats it only begins to write then: it writes them, too, when the window loses the focus, and that is before.
+   * Loads the window again by VS Code's own command, at the same address: VS Code first writes which editors and views it
+   * has. A chat takes longer: VS Code writes it when the window loses the focus, too, and when the file has it shows on
+   * the disk.
    */
   async refresh(): Promise<void> {
-    await this.page.evaluate(() => dispatchEvent(new Event("blur")));
+    await this.page.evaluate(() => {
+      document.hasFocus = () => false;
+      dispatchEvent(new Event("blur"));
+    });
+    const questions = this.page.locator(".interactive-request .value .rendered-markdown");
+    for (const question of await questions.allInnerTexts()) await this.#isKept(plain(question));
     const loaded = this.page.waitForEvent("load", { timeout: START_MS });
     await this.command("Developer: Reload Window");
     await loaded;
     await this.page.locator(".part.statusbar").waitFor({ timeout: START_MS });
+  }
+
+  /** Waits until a chat on the disk has a question. */
+  async #isKept(question: string): Promise<void> {
+    const folder = path.join(this.world.root, "data/User/workspaceStorage");
+    const isChat = (name: string) => path.basename(path.dirname(name)) === "chatSessions";
+    const words = JSON.stringify(question.replace(/^@\w+ /, "")).slice(1, -1);
+    for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await this.page.waitForTimeout(100)) {
+      const chats = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(isChat);
+      if (chats.some((name) => readFileSync(path.join(folder, name), "utf8").includes(words))) return;
+    }
+    throw new Error(`VS Code has not written the chat's question: ${question}`);
   }
 
   /** A picture for people: in the logs, which are kept after a failure. */
@@ -366,6 +384,7 @@ export class Workbench {
       const folded = (await header.getAttribute("aria-expanded")) === "false";
       if (wanted === folded) await header.locator("h3, .title").first().click();
     }
+    await this.page.mouse.move(0, 0); // else the hover of the row that is below the pointer then covers others
   }
 
   /** What a screen reader says of the rows that a view shows, from its first to its last. */
