@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # neither the first reply nor the first diagnostics wait for 
     from nexus_context.snapshot import Snapshot
 
 
-def problems(locate: Locator, found: Iterable[errors.Problem]) -> list[protocol.Problem]:
-    return [_problem(problem, locate) for problem in found]
+def problems(locate: Locator, values: Iterable[errors.Problem]) -> list[protocol.Problem]:
+    return [_problem(problem, locate) for problem in values]
 
 
 def freshness(value: Freshness) -> protocol.Freshness:
@@ -51,20 +51,20 @@ def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] 
 
 
 def _measure(context: "AssembledContext") -> "Measure":
-    known = context.metadata
-    removed = known.get("truncation", {}).get("removedMessages", 0)
+    metadata = context.metadata
+    removed = metadata.get("truncation", {}).get("removedMessages", 0)
     return lazy.assembly.Measure(
-        context.usage, known["wantedPercent"], removed, known.get("compactionReason")
+        context.usage, metadata["wantedPercent"], removed, metadata.get("compactionReason")
     )
 
 
-def measured(found: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
+def measured(measure: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
     """The usage of a conversation, with what becomes of it."""
     return msgspec.structs.replace(
-        usage(found.usage, locate, positions),
-        wanted_percent=found.wanted_percent,
-        removed_messages=found.removed_messages or None,
-        compaction_reason=found.compaction_reason,
+        usage(measure.usage, locate, positions),
+        wanted_percent=measure.wanted_percent,
+        removed_messages=measure.removed_messages or None,
+        compaction_reason=measure.compaction_reason,
     )
 
 
@@ -72,11 +72,10 @@ def assembled(
     context: "AssembledContext",
     snapshot: "Snapshot",
     params: protocol.AssembleParams,
-    folder: str,
     locate: Locator,
     *,
+    folder: str,
     metadata: dict[str, Any],
-    parent_turn: str | None,
     positions: Sequence[int] = (),
 ) -> protocol.AssembledContext:
     """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here.
@@ -106,7 +105,6 @@ def assembled(
         metadata=metadata,
         problems=problems(locate, snapshot.problems),
         request=context.request,
-        parent_turn=parent_turn,
         source_event=event if isinstance(event, str) else None,
     )
 
@@ -116,10 +114,13 @@ def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport
     broke = report.broke
     if broke is None:
         return protocol.CacheReport(report.reused, report.total)
-    known = broke.path is not None and broke.span is not None
-    source = locate.location(str(broke.path), broke.span or errors.Span(0, 0)) if known else None
-    shown = protocol.CacheBreak(broke.category, broke.label, broke.tokens, broke.cost, source)
-    return protocol.CacheReport(report.reused, report.total, shown)
+    source = None
+    if broke.path is not None and broke.span is not None:
+        source = locate.location(broke.path, broke.span)
+    cache_break = protocol.CacheBreak(
+        broke.category, broke.label, broke.tokens, cost_usd=broke.cost, source=source
+    )
+    return protocol.CacheReport(report.reused, report.total, cache_break)
 
 
 def _problem(problem: errors.Problem, locate: Locator) -> protocol.Problem:
@@ -142,4 +143,6 @@ def _row(row: "budget.UsageRow", locate: Locator, positions: Sequence[int]) -> p
     source = locate.location(row.path, row.span) if row.path and row.span else None
     index = row.message
     message = positions[index] if index is not None and index < len(positions) else None
-    return protocol.UsageRow(row.category, row.label, row.tokens, row.exact, source, message)
+    return protocol.UsageRow(
+        row.category, row.label, row.tokens, exact=row.exact, source=source, message=message
+    )

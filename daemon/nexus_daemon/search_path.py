@@ -15,9 +15,9 @@ def clean() -> None:
     """Remove from `sys.path` what lies in the working directory, or depends on it."""
     at = _library_at(sys.path)
     sys.path[:at] = [entry for entry in sys.path[:at] if not _is_unsafe(entry)]
-    own = os.path.dirname(os.path.dirname(__file__))
-    if own not in sys.path:
-        sys.path.append(own)
+    installation = os.path.dirname(os.path.dirname(__file__))
+    if installation not in sys.path:
+        sys.path.append(installation)
 
 
 def _library_at(entries: list[str]) -> int:

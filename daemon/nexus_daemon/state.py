@@ -238,7 +238,11 @@ class Daemon:
             snapshot = await folder.current()
             ledger = await self.folder_ledger(snapshot, folder)
             services = registry.AgentServices(
-                self.folders, self.workers, self.clients, self.vocabularies, self.watcher.refresh
+                folders=self.folders,
+                workers=self.workers,
+                clients=self.clients,
+                vocabularies=self.vocabularies,
+                refresh_watches=self.watcher.refresh,
             )
             if folder.agents is None:
                 folder.agents = registry.AgentRegistry(folder, ledger, services)
@@ -438,9 +442,11 @@ class Daemon:
         for client in tuple(self.clients):
             locate = Locator(snapshot.layers, client.position_encoding)
             async with folder.conversations.using("main") as conversation:
-                usage = await self.workers.run(_usage, snapshot, conversation, folder.ledger, locate)
+                usage = await self.workers.run(partial(_usage, snapshot, conversation, folder.ledger, locate))
             if client in self.clients and not folder.reload.cancelled:
-                params = protocol.ContextDidChange(folder.uri, snapshot.revision, reason, usage, session)
+                params = protocol.ContextDidChange(
+                    folder.uri, snapshot.revision, reason, usage=usage, session=session
+                )
                 client.notify("nexus/context/didChange", params)
 
     def _vocabulary_loaded(self) -> None:

@@ -39,7 +39,7 @@ def unread_variant(path: str, *, is_agent: bool) -> Problem:
     target = kind if agent == MAIN else agent_file(agent)
     message = f"{name} is not read: only {AGENT_FILE} has variants for agents. Write it into {target}."
     severity = Severity.WARNING if is_agent else Severity.INFORMATION
-    return Problem(path, Span(0, 0), "layer.no-variant", severity, message)
+    return Problem(path, Span(0, 0), "layer.no-variant", severity=severity, message=message)
 
 
 class PreviewResult(msgspec.Struct, frozen=True):
@@ -191,7 +191,7 @@ def _result(pool: "AgentPool", previews: Mapping[str, _Preview]) -> PreviewResul
         problems += wrong
     watch = frozenset[str]().union(*(preview.watch for preview in previews.values()))
     views = tuple(preview.view for preview in previews.values() if preview.view is not None)
-    return PreviewResult(documents, texts, tuple(problems), watch, views)
+    return PreviewResult(documents, texts, tuple(problems), watch=watch, views=views)
 
 
 def _documents_of(

@@ -1,6 +1,6 @@
-"""The handlers of `nexus/agent/*` and `nexus/memory/*`: agents, messages between them, memory as tools.
+"""`nexus/agent/*`: agents and the messages between them.
 
-See `handlers`. An agent and a message are written like a turn: when the reply is there, it is on the disk.
+An agent and a message are written like a turn: when the reply arrives, they are on the disk.
 """
 
 import time
@@ -34,7 +34,7 @@ async def spawn(client: "Connection", params: protocol.SpawnParams) -> protocol.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
-    return await _info(client, folder, await agents.spawn(resolve.asked_of(params)))
+    return await _info(client, folder, await agents.spawn(resolve.spawn_options(params)))
 
 
 async def list_agents(client: "Connection", params: protocol.FolderParams) -> protocol.AgentListResult:
@@ -95,7 +95,7 @@ async def messages(
     appended after. Looking delivers nothing.
     """
     ledger = await _folder_ledger(client, params)
-    found = await client.work(
+    messages = await client.work(
         ledger.store.inbox,
         ledger.workspace,
         params.agent,
@@ -103,7 +103,7 @@ async def messages(
         node=params.node,
         limit=MOST_LISTED,
     )
-    return protocol.AgentMessagesResult([_message(one) for one in found])
+    return protocol.AgentMessagesResult([_message(one) for one in messages])
 
 
 async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> protocol.AgentInfo:
@@ -111,7 +111,7 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
     async with folder.conversations.using(agent.session) as conversation:
         snapshot = agent.snapshot
         ledger = await client.daemon.folder_ledger(snapshot, folder)
-        snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent)
+        snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent=agent)
         locate = convert.Locator(snapshot.layers, client.position_encoding)
         scope = SessionScope(
             client=client,
@@ -160,10 +160,10 @@ def _send(ledger: "FolderLedger", params: protocol.AgentMessageParams) -> str:
             id=params.id,
         )
     except RequestError as error:
-        said = str(error)
-        if not said.startswith("ttl "):
+        text = str(error)
+        if not text.startswith("ttl "):
             raise
-        raise RequestError(said.replace("ttl", "ttlSeconds", 1), code=error.code) from None
+        raise RequestError(text.replace("ttl", "ttlSeconds", 1), code=error.code) from None
     ledger.send(message)
     return message.id
 

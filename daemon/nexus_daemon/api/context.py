@@ -53,7 +53,7 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     What does not fit is cut from the history for this request. An unknown format, a parameter that does not
     exist or is out of range, and a body that would not fit the model are errors.
     """
-    async with resolve.using_own(client, params, turn=True) as scope:
+    async with resolve.using_agent_session(client, params, turn=True) as scope:
         return await turns.assemble(scope, params)
 
 
@@ -64,7 +64,7 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
     user says and passages that belong to it: tools, time, the state of git, what is remembered and what the
     editor attaches. Its `options` count until the conversation has had a turn; then that turn's hold.
     """
-    async with resolve.using_own(client, params) as scope:
+    async with resolve.using_agent_session(client, params) as scope:
         if scope.agent is None:
             folder = client.daemon.folders.at(params.workspace_folder)
             await resolve.snapshot_of(client, folder, params.agent)  # an unknown agent is an error
@@ -83,13 +83,13 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
         return await of_snapshot(client, params, build_preview)
     if params.agent is not None:
         raise RequestError(
-            "Both `agent` and `viewAs` are given. Give one: a live agent, or what one would be.",
+            "Both `agent` and `viewAs` are set. Set one: a live agent, or one as it would be started.",
             code="bad-option",
         )
     folder = client.daemon.folders.at(params.workspace_folder)
     agents = await client.daemon.agents_of(folder)
-    seen = (await agents.view_as(resolve.asked_of(params.view_as))).snapshot
-    return await client.work(build_preview, seen, _locator(client, seen))
+    agent = await agents.view_as(resolve.spawn_options(params.view_as))
+    return await client.work(build_preview, agent.snapshot, _locator(client, agent.snapshot))
 
 
 async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
@@ -160,9 +160,9 @@ def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
                         file.kind,
                         locate.uri(file.path),
                         file.status,
-                        tokens.get(file.path),
-                        tree.below(file.path) if file.status == "loaded" else None,
-                        file.applies_to,
+                        tokens=tokens.get(file.path),
+                        imports=tree.below(file.path) if file.status == "loaded" else None,
+                        applies_to=file.applies_to,
                     )
                     for file in layer.files
                 ],

@@ -37,7 +37,7 @@ async def pick(client: "Connection", params: protocol.PickParams) -> protocol.Pi
         conversation.options = None  # of a turn that was never appended
         writing = next_request.pick_options(conversation, ledger, options)
         problem = None if writing is None else await _failure(writing)
-        snapshot = await with_choice(client, scope.snapshot, conversation, ledger, scope.agent)
+        snapshot = await with_choice(client, scope.snapshot, conversation, ledger, agent=scope.agent)
         spent = await client.work(usage.read_usage, msgspec.structs.replace(scope, snapshot=snapshot))
     persists = problem is None and ledger.store.persists
     return protocol.PickResult(params.session, spent, persists, problem)

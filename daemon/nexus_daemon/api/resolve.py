@@ -1,19 +1,20 @@
 """Who a request is for: a live agent of the folder, or the folder's own agent.
 
-1. What an agent is asked with is its own: its snapshot (with its tools, permissions and model), its
-   parameters, and, where a request names no conversation, its conversation.
-2. A conversation of a live agent is measured as what that agent is asked with, whoever asks for it.
-3. A turn may be for a name that only clients know: then it is the folder's own, with that name's messages.
-   A name that an agent of this workspace has had is none of those, however long ago and in whichever window,
-   nor is one that differs from it in upper and lower case only: unless that agent lives, it is an error.
+1. A request for an agent uses the agent's snapshot (with its tools, permissions and model), its parameters,
+   and, where the request names no conversation, its conversation.
+2. A conversation of a live agent is always measured for that agent, whoever sent the request.
+3. A turn may be for a name that only clients know: it uses the folder's own snapshot and gets the messages
+   for that name. A name that an agent of this workspace ever had, in any window, is not such a name, and
+   neither is one that differs from it only in upper and lower case: unless the agent lives, it is an error.
 4. A turn in the conversation of an agent that has ended is an error, too, unless it names another agent, or
-   `main`. What was said there can be read, measured and written on by all.
+   `main`. Everyone may read, measure and append to that conversation.
 """
 
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # most requests are for no agent
     from nexus_daemon.state import LiveFolder
 
 SESSION = "agent:"
-"""What the name of an agent's conversation begins with."""
+"""Prefix of the name of an agent's conversation."""
 REMEDY = "Leave out `agent` for the folder's own turn, or start it again."
 GO_ON = "With `agent` as `main` its conversation goes on as the folder's own. Or start it again."
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive
@@ -45,27 +46,27 @@ async def find(
 ) -> "Agent | None":
     """The live agent of a name; None for the folder's own, and for a name that only clients know.
 
-    RequestError, code unknown-agent, for a name as in rule 3; `remedy` says what to do about one that ended.
+    RequestError, code unknown-agent, for a name as in rule 3; `remedy`: what to do if it has ended.
     """
     if name is None or name == MAIN:
         return None
-    agent, names = await _known(client, folder, name)
+    agent, names = await _find_live(client, folder, name)
     if agent is None and (names or name.casefold() == MAIN):
         raise RequestError(_not_live(name, names, remedy), code="unknown-agent")
     return agent
 
 
 async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) -> None:
-    """RequestError, code unknown-agent, for a name that differs from an agent's in its case only."""
+    """RequestError, code unknown-agent, for a name that differs from an agent's only in its case."""
     if name == MAIN:
         return
-    agent, names = await _known(client, folder, name)
+    agent, names = await _find_live(client, folder, name)
     if agent is None and name not in names and (names or name.casefold() == MAIN):
         raise RequestError(_not_live(name, names, REMEDY), code="unknown-agent")
 
 
 async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | None) -> Snapshot:
-    """What an agent sees, or the folder's own where no name is given. RequestError, code unknown-agent."""
+    """The snapshot of an agent, or the folder's own without a name. RequestError, code unknown-agent."""
     if name is None or name == MAIN:
         return await folder.current()
     agent = await find(client, folder, name)
@@ -76,9 +77,10 @@ async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | No
 async def using(
     client: "Connection", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """The conversation that a request is about, in the order in which they were asked for.
+    """Lock the conversation that a request is about; requests get it in the order in which they came.
 
-    `agent` is who it is for; without one a conversation of an agent is that agent's. `turn`: for a model.
+    `agent` is who the request is for; without one a conversation of an agent is that agent's. `turn`: the
+    request is for a model.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     since = time.monotonic()
@@ -88,11 +90,11 @@ async def using(
             client, since=since
         )
         if agent:
-            asked = await find(client, folder, agent)
+            owner = await find(client, folder, agent)
         else:
-            asked = await _owner(client, folder, params.session, turn)
+            owner = await _owner(client, folder, params.session, turn)
         snapshot = await with_choice(
-            client, snapshot if asked is None else asked.snapshot, conversation, ledger, asked
+            client, snapshot if owner is None else owner.snapshot, conversation, ledger, agent=owner
         )
         locate = convert.Locator(snapshot.layers, client.position_encoding)
         yield SessionScope(
@@ -102,7 +104,7 @@ async def using(
             snapshot=snapshot,
             ledger=ledger,
             locate=locate,
-            agent=asked,
+            agent=owner,
         )
 
 
@@ -111,57 +113,59 @@ async def with_choice(
     snapshot: Snapshot,
     conversation: "Conversation",
     ledger: "FolderLedger",
+    *,
     agent: "Agent | None",
 ) -> Snapshot:
-    """The snapshot with the model that the conversation is used with."""
+    """The snapshot with the model of the conversation."""
     if next_request.choice_of(conversation, ledger, agent) in (None, snapshot.choice):
         return snapshot
-    return await client.work(next_request.snapshot_for, snapshot, conversation, ledger, agent)
+    job = partial(next_request.snapshot_for, snapshot, conversation, ledger, agent=agent)
+    return await client.work(job)
 
 
 @asynccontextmanager
-async def using_own(
+async def using_agent_session(
     client: "Connection", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """As `using`; where the request names no conversation, that of the agent it is for."""
+    """As `using`; a request that names no conversation is about the conversation of its agent."""
     folder = client.daemon.folders.at(params.workspace_folder)
-    known = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
-    session = params.session or (MAIN if known is None else known.session)
-    while True:  # twice at most: who is live is known for sure in the conversation's turn only
+    agent = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
+    session = params.session or (MAIN if agent is None else agent.session)
+    while True:  # twice at most: only once the conversation is locked it is certain which agent lives
         about = protocol.SessionParams(params.workspace_folder, session)
         async with using(client, about, params.agent, turn=turn) as scope:
-            own = MAIN if scope.agent is None else scope.agent.session
-            if session in (params.session, own):
+            agent_session = MAIN if scope.agent is None else scope.agent.session
+            if session in (params.session, agent_session):
                 yield scope
                 return
-        session = own
+        session = agent_session
 
 
-def asked_of(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, Any]:
+def spawn_options(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, Any]:
     """The arguments of `AgentPool.spawn` and `view_as`."""
-    asked = msgspec.structs.asdict(params)
-    asked.pop("workspace_folder", None)
-    place, may = asked["cwd"], asked["permissions"]
-    asked["cwd"] = None if place is None else _path(asked["agent_id"], place)
-    asked["permissions"] = {"allow": may} if isinstance(may, list) else may
-    return asked
+    options = msgspec.structs.asdict(params)
+    options.pop("workspace_folder", None)
+    cwd, permissions = options["cwd"], options["permissions"]
+    options["cwd"] = None if cwd is None else _path(options["agent_id"], cwd)
+    options["permissions"] = {"allow": permissions} if isinstance(permissions, list) else permissions
+    return options
 
 
-async def _known(
+async def _find_live(
     client: "Connection", folder: "LiveFolder", name: str
 ) -> "tuple[Agent | None, Mapping[str, bool]]":
-    """The live agent of a name. Without one: the names of agents, this but for its case, and which live."""
-    known = None if folder.agents is None else (await client.daemon.live_agents(folder)).find(name)
+    """The live agent of a name, else the names that equal it but for case, and which of them live."""
+    agent = None if folder.agents is None else (await client.daemon.live_agents(folder)).find(name)
     names: Mapping[str, bool] = {}
-    for _ in range(2):  # the second time for one that starts or ends while it is looked for
-        if known is not None:
+    for _ in range(2):  # the second time for an agent that starts or ends meanwhile
+        if agent is not None:
             break
         ledger = await client.daemon.folder_ledger(await folder.current(), folder)
         names = await client.work(ledger.store.agent_names, ledger.workspace, name)
         if not names.get(name):
             break
-        known = (await client.daemon.live_agents(folder)).find(name)
-    return known, names
+        agent = (await client.daemon.live_agents(folder)).find(name)
+    return agent, names
 
 
 async def _owner(client: "Connection", folder: "LiveFolder", session: str, turn: bool) -> "Agent | None":
@@ -169,14 +173,14 @@ async def _owner(client: "Connection", folder: "LiveFolder", session: str, turn:
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
     if not name:
         return None
-    agent, names = await _known(client, folder, name)
+    agent, names = await _find_live(client, folder, name)
     if turn and agent is None and name in names:
         raise RequestError(_not_live(name, names, GO_ON), code="unknown-agent")
     return agent
 
 
 def _not_live(name: str, names: Mapping[str, bool], remedy: str) -> str:
-    """Why a name is no live agent's that is, or but for its case is, one of these, of which some live."""
+    """Explain why `name` is not a live agent."""
     if names.get(name):
         return f"Agent {name!r} cannot be brought back: the daemon's log says why. Dispose of it."
     if name in names:
@@ -187,14 +191,14 @@ def _not_live(name: str, names: Mapping[str, bool], remedy: str) -> str:
     return f"There is no agent {name!r}. Did you mean {near!r}, which has ended? {remedy}"
 
 
-def _path(agent: str | None, given: str) -> str:
-    """A path, or the path of a URI. RequestError, code agent-cwd, for a URI of something else than a file."""
-    if not _URI.match(given):
-        return given
-    path = convert.uri_to_path(given)
+def _path(agent: str | None, cwd: str) -> str:
+    """A path, or the path of a file URI. RequestError, code agent-cwd, for any other URI."""
+    if not _URI.match(cwd):
+        return cwd
+    path = convert.uri_to_path(cwd)
     if path is None:
         raise RequestError(
-            f"The cwd of agent {agent or 'agent'!r}, {given}, is no file on this machine. Give a path or a "
+            f"The cwd of agent {agent or 'agent'!r}, {cwd}, is not a path on this machine. Give a path or a "
             "URI that starts with `file:`.",
             code="agent-cwd",
         )

@@ -1,8 +1,4 @@
-"""The handlers of `nexus/session/*`: a conversation, locked, followed and changed by a job in a thread.
-
-See `handlers`. A session is followed before anything is said of it (`following`), so that what other windows
-wrote is there.
-"""
+"""`nexus/session/*`: a conversation, locked, brought up to date and changed by a job in a thread."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,15 +24,15 @@ if TYPE_CHECKING:
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
     """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
     async with using(client, params) as scope:
-        made = await client.work(scope.ledger.create, params.session, params.agent)
-    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+        session = await client.work(scope.ledger.create, params.session, params.agent)
+    return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder, those that changed last first, with their totals."""
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-    found = await client.work(ledger.store.sessions, ledger.workspace)
+    sessions = await client.work(ledger.store.sessions, ledger.workspace)
     return protocol.ListResult(
         [
             protocol.SessionInfo(
@@ -52,7 +48,7 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
                 model=choice.model,
                 max_context_tokens=choice.max_tokens,
             )
-            for one, choice in ((one, _own_choice(ledger, one.name)) for one in found)
+            for one, choice in ((one, _own_choice(ledger, one.name)) for one in sessions)
         ]
     )
 
@@ -97,9 +93,9 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
     async with using(client, params) as scope:
         answer, measured = await client.work(operations.append, scope, turn_input)
         if measured is not None:
-            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.percent)
-            if told is not None:
-                client.daemon.show(told)
+            warning = scope.conversation.warning(scope.folder.name, measured.usage, measured.percent)
+            if warning is not None:
+                client.daemon.show(warning)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as scope:
@@ -152,16 +148,16 @@ async def transcript(client: "Connection", params: protocol.TranscriptParams) ->
 async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.SessionPlace:
     """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
     async with using(client, params) as scope:
-        made = await client.work(scope.ledger.fork, params.session, params.to, params.turn)
-    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+        session = await client.work(scope.ledger.fork, params.session, params.to, params.turn)
+    return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
 async def rename(client: "Connection", params: protocol.RenameParams) -> protocol.SessionPlace:
     """Give a conversation another name; it goes on as it was."""
     async with using(client, params) as scope:
-        made = await client.work(scope.ledger.rename, params.session, params.to)
+        session = await client.work(scope.ledger.rename, params.session, params.to)
         scope.conversation.forget()
-    return protocol.SessionPlace(session=made.name, thread=made.head.thread)
+    return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
 async def clear(client: "Connection", params: protocol.SessionParams) -> protocol.ClearResult:
@@ -199,8 +195,8 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
     """
     async with using(client, params) as scope:
         receipt, spent = await compaction.compact(scope, params)
-    made = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
-    return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
+    result = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
+    return protocol.CompactResult(compaction=receipt.id, receipt=result, usage=spent)
 
 
 async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> protocol.UndoResult:
@@ -218,9 +214,9 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
-    kept = await client.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
-    receipt = msgspec.convert(kept.receipt, protocol.Receipt)
-    return protocol.ReceiptResult(session=kept.session, receipt=receipt, in_force=kept.in_force)
+    stored = await client.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
+    receipt = msgspec.convert(stored.receipt, protocol.Receipt)
+    return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
 
 
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
@@ -244,7 +240,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         folder = daemon.folders.at(params.workspace_folder)
         ledger = await daemon.folder_ledger(await folder.current(), folder)
         workspace = ledger.workspace
-    found = await client.work(
+    hits = await client.work(
         ledger.store.search,
         params.query,
         workspace=workspace,
@@ -252,7 +248,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         limit=params.limit,
     )
     uris = {one.ledger.workspace: one.uri for one in daemon.folders if one.ledger is not None}
-    return protocol.SearchResult([_hit(hit, uris) for hit in found])
+    return protocol.SearchResult([_hit(hit, uris) for hit in hits])
 
 
 async def _some_snapshot(client: "Connection") -> Snapshot:

@@ -62,8 +62,8 @@ def _counter(params: protocol.CountParams) -> TokenCounter:
         return counter_for(params.model)
     name = params.encoding or DEFAULT_ENCODING
     if name not in ENCODINGS:
-        known = ", ".join(ENCODINGS)
-        raise RequestError(f"Unknown encoding {name!r}. Known encodings: {known}.", code="unknown-encoding")
+        names = ", ".join(ENCODINGS)
+        raise RequestError(f"Unknown encoding {name!r}. Known encodings: {names}.", code="unknown-encoding")
     return get_token_counter(encoding=name)
 
 

@@ -38,8 +38,8 @@ MOST_CALLS = 100
 MOST_LABELS = 100
 MOST_COUNTED = 2_000_000
 """Characters of a message that is counted for a page."""
-REMEMBERED = 20_000
-"""Counts that are remembered for a conversation."""
+MOST_COUNTS = 20_000
+"""Counts that are kept for a conversation."""
 LEAST_MILLISECONDS = 1e11
 """From here on a number is a time in milliseconds, not in seconds."""
 
@@ -60,7 +60,9 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     )
     about = protocol.Counter(counter.name, counter.exact)
     if excerpt is None:
-        return protocol.TranscriptResult(params.session, "", 0, 0, 0, [], about)
+        return protocol.TranscriptResult(
+            params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
+        )
     turns = [_turn(each, conversation, counter) for each in excerpt.page]
     sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
     in_force = conversation.compaction is not None and excerpt.current
@@ -101,7 +103,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         created=turn.created,
         first=turn.first,
         count=turn.messages,
-        messages=[_message(held, turn.id, conversation, counter) for held in turn.stored],
+        messages=[_message(stored, turn.id, conversation, counter) for stored in turn.stored],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
         receipt=_receipt(turn.receipt),
@@ -113,17 +115,17 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
 
 
 def _message(
-    held: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
+    stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
 ) -> protocol.TranscriptMessage:
-    message = held.message
-    tokens, is_counted = _tokens(held, turn, conversation, counter)
+    message = stored.message
+    tokens, is_counted = _tokens(stored, turn, conversation, counter)
     text, omitted = _clipped(text_of(message), MOST_TEXT)
     calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
     content = content_of(message)
     is_exact = counter.exact and is_counted
     others = [part for part in content if not _is_text(part)] if isinstance(content, list) else []
     return protocol.TranscriptMessage(
-        position=held.position,
+        position=stored.position,
         role=message.role,
         text=text,
         tokens=tokens,
@@ -141,21 +143,21 @@ def _message(
 
 
 def _tokens(
-    held: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
+    stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
 ) -> tuple[int, bool]:
     """Tokens of a message, and whether this counter counted them."""
-    if held.counter == counter.name:
-        return held.tokens, True
-    message, remembered = held.message, conversation.counted
+    if stored.counter == counter.name:
+        return stored.tokens, True
+    message, counts = stored.message, conversation.counted
     if len(text_of(message)) > MOST_COUNTED:
-        return held.tokens, False
-    key = counter.name, turn, held.position
-    tokens = remembered.get(key)
+        return stored.tokens, False
+    key = counter.name, turn, stored.position
+    tokens = counts.get(key)
     if tokens is None:
         tokens = count_message(counter, content_of(message), message.tool_calls)
-        if len(remembered) >= REMEMBERED:
-            del remembered[next(iter(remembered))]
-        remembered[key] = tokens
+        if len(counts) >= MOST_COUNTS:
+            del counts[next(iter(counts))]
+        counts[key] = tokens
     return tokens, True
 
 

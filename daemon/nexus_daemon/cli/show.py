@@ -247,9 +247,7 @@ def _assembled(
         return made.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
     locate = Locator(snapshot.layers, "utf-16")
-    return results.assembled(
-        made, snapshot, params, folder.as_uri(), locate, metadata=made.metadata, parent_turn=None
-    )
+    return results.assembled(made, snapshot, params, locate, folder=folder.as_uri(), metadata=made.metadata)
 
 
 def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:

@@ -229,16 +229,16 @@ def _result(
     if _is_turn(request, conversation):
         conversation.record = record
     metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
-    return results.assembled(
+    result = results.assembled(
         assembled,
         scope.snapshot,
         turn.params,
+        turn_memory.locator_of(scope.locate, memory.items),
         folder=scope.folder.uri,
-        locate=turn_memory.locator_of(scope.locate, memory.items),
         metadata=metadata,
-        parent_turn=conversation.last_turn,
         positions=conversation.positions,
     )
+    return msgspec.structs.replace(result, parent_turn=conversation.last_turn)
 
 
 def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class Knowledge:
             with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # which says that it is closed
                 async with asyncio.timeout(max(patience_s, 0.0)):
                     await self._queue.settled()
-        ask = partial(self._ask, layers, text, counter, top_k, max_tokens)
+        ask = partial(self._ask, layers, text, counter, top_k=top_k, max_tokens=max_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     async def close(self) -> None:
@@ -225,6 +225,7 @@ class Knowledge:
         layers: Layers,
         text: str,
         counter: "TokenCounter",
+        *,
         top_k: int | None,
         max_tokens: int | None,
     ) -> "list[Passage]":
@@ -255,16 +256,16 @@ _Name = tuple[str, str, int]
 
 def _paths(layers: Layers) -> dict[_Name, Provenance]:
     """The paths that the settings of a folder name."""
-    found: dict[_Name, Provenance] = {}
+    entries: dict[_Name, Provenance] = {}
     paths = layers.effective.get("/memory/knowledge/paths")
     for index in range(len(paths or ())):
         for entry in layers.effective.provenance.get(f"/memory/knowledge/paths/{index}", ()):
             if not entry.ignored:
                 layer, text, number = entry.layer, str(entry.value), 0
-                while (layer, text, number) in found:
+                while (layer, text, number) in entries:
                     number += 1
-                found[layer, text, number] = entry
-    return found
+                entries[layer, text, number] = entry
+    return entries
 
 
 def _moved(

@@ -6,9 +6,9 @@
 3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
    that the newer text asked for will.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
-5. Of a file behind a symbolic link the open document shows what is wrong, too.
-6. Diagnostics are made once for a snapshot and a file, and taken over from the snapshot before where
-   neither the file's problems nor its text changed: an edit costs what changed, not what there is.
+5. A document that is open under a symbolic link has the diagnostics of the file, too.
+6. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
+   file's problems nor its text changed: an edit costs what it changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,19 +39,19 @@ class PublishDiagnosticsParams(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int | None = None
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What the client knows about a file."""
+class _Published(msgspec.Struct, frozen=True):
+    """The diagnostics of a file that the client has."""
 
     uri: str
     version: int | None
-    found: Diagnostics
+    diagnostics: Diagnostics
 
 
-class _Reading:
-    """What one folder's snapshot says about files; `overlays` are the unsaved texts it was made with."""
+class _View:
+    """One folder's snapshot and its diagnostics; `overlays` are the unsaved texts it was made with."""
 
     def __init__(
-        self, snapshot: "Snapshot", overlays: Mapping[str, str], encoding: str, before: "_Reading | None"
+        self, snapshot: "Snapshot", overlays: Mapping[str, str], encoding: str, before: "_View | None"
     ) -> None:
         self.overlays = overlays
         self._texts = snapshot.layers.texts
@@ -62,24 +62,26 @@ class _Reading:
         self.wrong = self._problems.keys()
         self._links = {real: path for real, path in snapshot.layers.links.items() if path in self._texts}
         self.paths = self._texts.keys() | self._problems.keys() | self._links.keys()
-        self._found: dict[str, Diagnostics] = {}
+        self._diagnostics: dict[str, Diagnostics] = {}
         if before is not None:
-            self._found = {path: found for path, found in before._found.items() if self._same(before, path)}
+            self._diagnostics = {
+                path: one for path, one in before._diagnostics.items() if self._is_same(before, path)
+            }
 
-    def found(self, path: str) -> Diagnostics:
+    def diagnostics_of(self, path: str) -> Diagnostics:
         """The diagnostics of a file, by their JSON, in the order of its text."""
         path = path if path in self._texts else self._links.get(path, path)
         problems = self._problems.get(path)
         if not problems:
             return NONE
-        found = self._found.get(path)
-        if found is None:
-            made = diagnostics(problems, self._locate)
-            found = self._found[path] = {framing.encode(one): one for one in made}
-        return found
+        by_json = self._diagnostics.get(path)
+        if by_json is None:
+            by_json = {framing.encode(one): one for one in diagnostics(problems, self._locate)}
+            self._diagnostics[path] = by_json
+        return by_json
 
-    def _same(self, before: "_Reading", path: str) -> bool:
-        """Whether the other reading's diagnostics of a file are this one's, too."""
+    def _is_same(self, before: "_View", path: str) -> bool:
+        """Whether the diagnostics of a file are those of the view before."""
         problems = self._problems.get(path)
         return (
             problems is not None
@@ -91,58 +93,58 @@ class _Reading:
 
 
 class Publisher:
-    """What one client was told about each file. Lives on the event loop."""
+    """The diagnostics that one client has of each file. Lives on the event loop."""
 
     def __init__(self, documents: OpenDocuments, encoding: str, notify: Notify) -> None:
         self._documents = documents
         self._encoding = encoding
         self._notify = notify
-        self._readings: dict[str, _Reading] = {}
-        self._told: dict[str, _Told] = {}
+        self._views: dict[str, _View] = {}
+        self._published: dict[str, _Published] = {}
 
     def swap(self, folder: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]) -> None:
-        """A folder has a new snapshot, or None when it is gone: tell the client what changed.
+        """Publish what changed with a folder's new snapshot; None: the folder is removed.
 
         `overlays` are the unsaved texts that the snapshot was made with.
         """
-        old = self._readings.pop(folder, None)
+        old = self._views.pop(folder, None)
         if snapshot is not None:
-            self._readings[folder] = _Reading(snapshot, overlays, self._encoding, old)
-        new = self._readings.get(folder)
-        known = self._told.keys() | (new.wrong if new else ())
+            self._views[folder] = _View(snapshot, overlays, self._encoding, old)
+        new = self._views.get(folder)
+        paths = self._published.keys() | (new.wrong if new else ())
         for path in sorted({path for one in (old, new) if one for path in one.paths}):
             document = self._documents.by_path(path)
-            if document is not None or path in known:
+            if document is not None or path in paths:
                 self._publish(path, document)
 
     def _publish(self, path: str, document: Document | None) -> None:
-        reading = [one for one in self._readings.values() if path in one.paths]
+        views = [view for view in self._views.values() if path in view.paths]
         if document is not None:
-            current = [one for one in reading if one.overlays.get(path) == document.text]
-            if reading and not current:
+            current = [view for view in views if view.overlays.get(path) == document.text]
+            if views and not current:
                 return
-            reading = current
-        found = reading[0].found(path) if len(reading) == 1 else _union(reading, path)
-        told = self._told.get(path)
-        if told is None and not found and (document is None or not reading):
+            views = current
+        new = views[0].diagnostics_of(path) if len(views) == 1 else _union(views, path)
+        old = self._published.get(path)
+        if old is None and not new and (document is None or not views):
             return
         version = document.version if document else None
         uri = document.uri if document else convert.path_to_uri(path)
-        if told is not None:
-            if told.version == version and told.uri == uri and told.found.keys() == found.keys():
+        if old is not None:
+            if old.version == version and old.uri == uri and old.diagnostics.keys() == new.keys():
                 return
-            if told.uri != uri and told.found:
-                self._notify(PUBLISH, PublishDiagnosticsParams(told.uri, []))
-        if found or document is not None:
-            self._told[path] = _Told(uri, version, found)
+            if old.uri != uri and old.diagnostics:
+                self._notify(PUBLISH, PublishDiagnosticsParams(old.uri, []))
+        if new or document is not None:
+            self._published[path] = _Published(uri, version, new)
         else:
-            del self._told[path]
-        self._notify(PUBLISH, PublishDiagnosticsParams(uri, list(found.values()), version))
+            del self._published[path]
+        self._notify(PUBLISH, PublishDiagnosticsParams(uri, list(new.values()), version))
 
 
-def _union(readings: Iterable[_Reading], path: str) -> Diagnostics:
-    """What several folders say about a file, each diagnostic once."""
-    found: dict[bytes, Mapping[str, Any]] = {}
-    for reading in readings:
-        found.update(reading.found(path))
-    return found
+def _union(views: Iterable[_View], path: str) -> Diagnostics:
+    """The diagnostics of a file from several views, each once."""
+    union: dict[bytes, Mapping[str, Any]] = {}
+    for view in views:
+        union.update(view.diagnostics_of(path))
+    return union

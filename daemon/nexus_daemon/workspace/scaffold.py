@@ -1,4 +1,4 @@
-"""`.nexus3/` written from templates: never follows a link out of the folder, never loses what was there."""
+"""Writes `.nexus3/` from templates: never follows a link out of the folder, never loses an existing file."""
 
 import contextlib
 import os
@@ -10,16 +10,16 @@ from nexus_context.init import InitPlan
 
 
 class Scaffolded(msgspec.Struct, frozen=True):
-    """Absolute paths that were made, and those that were there already and left alone."""
+    """Absolute paths of files that were created, and of existing ones that were left alone."""
 
     created: tuple[str, ...]
     existing: tuple[str, ...]
 
 
 def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
-    """Write what the plan says into its directory, made if need be.
+    """Write the files of the plan into its directory, which is created if need be.
 
-    Raises RequestError when the directory is a link or cannot be made or written.
+    Raises RequestError when the directory is a link, or cannot be created or written.
     """
     directory = plan.directory
     created: list[str] = []
@@ -29,8 +29,8 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
             raise RequestError(f"{directory} is a symbolic link; nothing was written.", code="init-link")
         os.makedirs(directory, exist_ok=True)
         for path, text in plan.create:
-            made = _write(path, text, overwrite=overwrite)
-            (created if made else existing).append(path)
+            is_new = _write(path, text, overwrite=overwrite)
+            (created if is_new else existing).append(path)
     except OSError as error:
         raise RequestError(
             f"Cannot write {error.filename or directory}: {error.strerror}. Is the folder writable?",
@@ -40,7 +40,7 @@ def scaffold(plan: InitPlan, *, overwrite: bool = False) -> Scaffolded:
 
 
 def _write(path: str, text: str, *, overwrite: bool) -> bool:
-    """Make the file; with `overwrite` it takes the old one's place when it is whole. False: it was there."""
+    """Create the file; with `overwrite` it replaces the old one once it is complete. False: it existed."""
     if not overwrite or not os.path.lexists(path):
         return _create(path, text, 0o644)
     if os.path.islink(path):

@@ -55,7 +55,7 @@ Covering = Mapping[str, Identity]
 class Watcher:
     """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
 
-    `wanted` gives every path, existing or not, that matters now; `changed` is called on the loop with the
+    `list_paths` gives every path, existing or not, that matters now; `changed` is called on the loop with the
     paths that may have changed, or with None when anything may have. `reread` is called with paths that were
     not wanted when they changed, in directories that were watched: of these only the text can be another.
     `report` is called when there is a `failure`, and when there is none any more.
@@ -63,14 +63,14 @@ class Watcher:
 
     def __init__(
         self,
-        wanted: Callable[[], Iterable[str]],
+        list_paths: Callable[[], Iterable[str]],
         changed: Callable[[set[str] | None], None],
         executor: Executor,
         *,
         reread: Callable[[set[str]], None],
         report: Callable[[], None] = lambda: None,
     ) -> None:
-        self._wanted = wanted
+        self._list_paths = list_paths
         self._changed = changed
         self._reread = reread
         self._report = report
@@ -161,10 +161,10 @@ class Watcher:
     async def _renew(self) -> None:
         """Watch or poll what is wanted now, and tell of what was not watched or polled as it is now."""
         moved, before = dict(self._moved), self._look
-        wanted, self._listed_at = tuple(self._wanted()), time.time()
-        new = (path for path in wanted if path not in before.covering)
+        paths, self._listed_at = tuple(self._list_paths()), time.time()
+        new = (path for path in paths if path not in before.covering)
         self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new}
-        look = await asyncio.get_running_loop().run_in_executor(self._executor, partial(_look, wanted))
+        look = await asyncio.get_running_loop().run_in_executor(self._executor, partial(_look, paths))
         old = self._watch
         watched_before = frozenset[Identity]() if old is None else old.directories
         directories = frozenset(look.covering.values()) - look.unlisted
@@ -173,16 +173,16 @@ class Watcher:
             if not began and self._watch is not None:
                 self._watch.forget(moved)
         watched = frozenset[Identity]() if self._watch is None else self._watch.directories
-        polled = {path for path in wanted if look.is_polled(path, watched)}
+        polled = {path for path in paths if look.is_polled(path, watched)}
         others = polled ^ set(self._poller.paths)
         await self._poller.take(polled)
-        await self._verifier.take(set(wanted) - polled)
+        await self._verifier.take(set(paths) - polled)
         news = {path for path, directory in look.covering.items() if before.covering.get(path) != directory}
         added = {
             path for path in news if path not in before.covering and look.covering[path] in watched_before
         }
         added -= polled
-        unseen = (news | others & set(wanted)) - added
+        unseen = (news | others & set(paths)) - added
         unseen |= {path for path, at in look.covering.items() if any(_is_in(at[0], gone) for gone in moved)}
         self._look, self._waiting = look, {}
         for failure in set(look.unwatchable.values()) - self._logged:
@@ -348,8 +348,8 @@ class _Look(NamedTuple):
         return directory is None or directory not in watched or directory in self.unwatchable
 
 
-def _look(wanted: Collection[str]) -> _Look:
-    now = covering(wanted)
+def _look(paths: Collection[str]) -> _Look:
+    now = covering(paths)
     directories = frozenset(now.values())
     closed, network = unlisted(path for path, _, _ in directories), network_devices()
     failures = ((one, closed.get(one[0]) or network.get(one[1])) for one in directories)
@@ -369,14 +369,14 @@ def covering(paths: Iterable[str]) -> dict[str, Identity]:
 
     A path that ends with a separator stands for whatever is in that directory.
     """
-    found: dict[str, Identity | None] = {}
+    identities: dict[str, Identity | None] = {}
     covered: dict[str, Identity] = {}
     for path in paths:
         directory = os.path.dirname(path)
         while True:
-            if directory not in found:
-                found[directory] = _identity(directory)
-            identity = found[directory]
+            if directory not in identities:
+                identities[directory] = _identity(directory)
+            identity = identities[directory]
             if identity is not None or os.path.dirname(directory) == directory:
                 break
             directory = os.path.dirname(directory)

@@ -129,7 +129,10 @@ def test_who_is_looked_at_is_not_started(tmp_path: Path) -> None:
         sources = {one["source"]["uri"] for one in live["fragments"] if one["source"]}
         assert desk.uri("/a/api/AGENTS.md") in sources
         code, said = await ask.refused("context/preview", agent="agent", viewAs={"cwd": "api"})
-        assert (code, said.endswith("what one would be.")) == ("bad-option", True)
+        assert (code, said) == (
+            "bad-option",
+            "Both `agent` and `viewAs` are set. Set one: a live agent, or one as it would be started.",
+        )
         assert (await ask.refused("context/preview", viewAs={"cwd": "nowhere"}))[0] == "agent-cwd"
 
     check(tmp_path, story)

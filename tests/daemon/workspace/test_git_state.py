@@ -154,7 +154,7 @@ def test_the_prompt_is_the_same_whatever_git_says(tmp_path: Path) -> None:
         assert again["metadata"]["cached"] == same_minute
         Path(desk.tree.path("/a/other.md")).write_text("x")
         git(desk, "checkout", "-q", "-b", "feature")
-        desk.daemon.git._known.clear()
+        desk.daemon.git._cache.clear()
         moved = await desk.ask(talk, 3, "nexus/context/assemble", message="Why?")
         assert "on branch feature" in moved["currentMessage"]["content"]
         assert "?? other.md" in moved["currentMessage"]["content"]
@@ -181,7 +181,7 @@ def test_a_slow_git_delays_no_turn_and_ends_with_the_daemon(tmp_path: Path) -> N
         assert await said(desk, talk, 2) == late
         assert await said(desk, talk, 3) == late  # the same look is waited for
         assert time.monotonic() - began < 2 * working_trees.PATIENCE_S + 2
-        assert len(desk.daemon.git._looks) == 1
+        assert len(desk.daemon.git._runs) == 1
 
     tell_story(tmp_path, story)
     process = Path("/proc") / (tmp_path / "pid").read_text().strip()
@@ -226,7 +226,7 @@ def test_what_was_known_is_told_while_git_is_looking(tmp_path: Path) -> None:
         Path(desk.tree.path("/a/new.md")).unlink()
         assert await said(desk, talk, 2) == NEW  # asked a moment ago
         folder = desk.tree.path("/a")
-        trees._known[folder] = trees._known[folder]._replace(at=time.monotonic() - 5)
+        trees._cache[folder] = trees._cache[folder]._replace(at=time.monotonic() - 5)
         slow.write_text("#!/bin/sh\nexec sleep 600\n")
         slow.chmod(0o755)
         assert await said(desk, talk, 3) == NEW  # the best that is known

@@ -165,7 +165,7 @@ def test_the_same_problem_on_another_line_is_another_diagnostic(screen: Screen) 
     lines = []
     for text in ('{ "summery": 1}', '{\n"summery": 1}'):
         screen.load("/a", config=text)
-        lines.append(screen.publisher._told[screen.tree.path(CONFIG)].found)
+        lines.append(screen.publisher._published[screen.tree.path(CONFIG)].diagnostics)
         assert screen.look() == [(CONFIG, 1, None)]
     places = [one["range"].start.line for found in lines for one in found.values()]
     assert places == [0, 1]
