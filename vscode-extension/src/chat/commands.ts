@@ -1,12 +1,12 @@
 /** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
 import * as vscode from "vscode";
-import { listAgents, withNextUsage } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type { AgentInfo, FolderParams, TokenUsage } from "../protocol";
-import type { Told } from "./follow";
+import { listAgents, withNextUsage } from "../usage/nextUsage";
+import type { Told } from "./followups";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
-import { freeName, type Mark } from "./place";
+import { freeName, type Mark } from "./threadSession";
 import type { Threads } from "./threads";
 import { receiptAction, undoAction } from "./turn";
 

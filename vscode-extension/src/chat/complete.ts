@@ -11,8 +11,8 @@ import * as vscode from "vscode";
 import { NexusError } from "../nexus";
 import type { Message, ModelCompleteParams, ModelCompleteResult } from "../protocol";
 import { modelOf } from "./lm";
+import { spokenOf } from "./modelMessages";
 import type { Models } from "./models";
-import { spokenOf } from "./spoken";
 
 const LIMIT_MS = 60_000;
 const JUSTIFICATION = "Nexus compacts a conversation with the model of your chat.";

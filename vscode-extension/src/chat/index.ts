@@ -3,18 +3,18 @@
  * commands: `commands`. What the daemon asks the editor's model: `complete`.
  */
 import * as vscode from "vscode";
-import { remediesOf, showRemedies } from "../ask";
+import { remediesOf, showRemedies } from "../commands/commandContext";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
-import { metadataOf, suggestions, type Told, toldOf } from "./follow";
+import { metadataOf, suggestions, type Told, toldOf } from "./followups";
 import { placeNote, plain } from "./markdown";
 import { Models } from "./models";
 import { type Notice, Notices } from "./notices";
-import type { Place } from "./place";
 import { whenReady } from "./ready";
 import { Recorder } from "./record";
+import type { Place } from "./threadSession";
 import { Threads } from "./threads";
 import { type Taken, takeTurn, toldOfTurn } from "./turn";
 

@@ -1,8 +1,8 @@
 /** The editor's language models: what they can do, and our messages in their classes. */
 import * as vscode from "vscode";
 import type { AssembleOptions } from "../protocol";
-import type { Model, Piece, Tool } from "./ask";
-import type { Abilities, Part, Spoken } from "./spoken";
+import type { Abilities, Part, Spoken } from "./modelMessages";
+import type { Model, Piece, Tool } from "./toolLoop";
 
 /** An editor's model as one that can be asked. `justification` is shown where the editor asks for consent. */
 export function modelOf(chat: vscode.LanguageModelChat, justification: string): Model {

@@ -5,8 +5,8 @@ import { foldersOnDisk } from "../focus";
 import type { Focus, Nexus } from "../nexus";
 import { NexusError } from "../nexus";
 import type { AgentInfo, SessionInfo } from "../protocol";
-import { markOf } from "./follow";
-import { choose, folderFor, type Mark, ownOf, type Place } from "./place";
+import { markOf } from "./followups";
+import { choose, folderFor, type Mark, ownOf, type Place } from "./threadSession";
 
 const LAST = "nexus.chat.last";
 

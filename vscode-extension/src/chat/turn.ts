@@ -15,17 +15,17 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { NextTurn, Nexus } from "../nexus";
 import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
-import { type Answer, answerOf, type Tool } from "./ask";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
-import type { Told } from "./follow";
+import type { Told } from "./followups";
 import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
+import { inputOf, isRecord, spokenOf } from "./modelMessages";
 import type { Notices } from "./notices";
-import type { Mark } from "./place";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
-import { inputOf, isRecord, spokenOf } from "./spoken";
+import type { Mark } from "./threadSession";
+import { type Answer, answerOf, type Tool } from "./toolLoop";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
 

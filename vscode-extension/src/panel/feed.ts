@@ -7,9 +7,7 @@
  * 3. Another folder, conversation or agent: the old figures stay until the new ones are there.
  */
 import type * as vscode from "vscode";
-import { type Asked, asked } from "../asked";
 import { isFolder, MAIN } from "../focus";
-import { listAgents } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type {
   AgentDidChange,
@@ -24,6 +22,8 @@ import type {
   SessionInfo,
 } from "../protocol";
 import { type Cost, focusedUsage, keyOf, type Place, placeOf, withToken } from "../usage";
+import { listAgents } from "../usage/nextUsage";
+import { type Asked, asked } from "../usage/poller";
 import type { LastCompaction } from "./window";
 import { when } from "./wording";
 

@@ -1,10 +1,10 @@
 /** The parts of the chat that need no editor. */
 import { describe, expect, it } from "vitest";
-import { answerOf, MOST_ROUNDS, type Piece } from "../../src/chat/ask";
 import { withAttachments } from "../../src/chat/attached";
 import { plain } from "../../src/chat/markdown";
-import { freeName, titleOf } from "../../src/chat/place";
-import { type Spoken, spokenOf } from "../../src/chat/spoken";
+import { type Spoken, spokenOf } from "../../src/chat/modelMessages";
+import { freeName, titleOf } from "../../src/chat/threadSession";
+import { answerOf, MOST_ROUNDS, type Piece } from "../../src/chat/toolLoop";
 import type { Json } from "../../src/protocol";
 import * as mock from "./vscode";
 

@@ -4,12 +4,12 @@
  * It follows what the panel shows: the focused conversation, or the agent that is viewed, which it names.
  */
 import * as vscode from "vscode";
+import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "../nexus";
+import type { TokenUsage } from "../protocol";
+import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../server/remedies";
+import { type Cost, focusedUsage } from ".";
 import { about, briefly, exactly, percentText } from "./figures";
-import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "./nexus";
 import { byPart, styleOf } from "./parts";
-import type { TokenUsage } from "./protocol";
-import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "./remedies";
-import { type Cost, focusedUsage } from "./usage";
 
 const COMMANDS = [
   "nexus.openPanel",

@@ -9,7 +9,7 @@
 import type { CancellationToken } from "vscode";
 import type { Json, Message, ToolCall } from "../protocol";
 import { ModelFailure, textOf } from "./failures";
-import { inputOf, type Spoken } from "./spoken";
+import { inputOf, type Spoken } from "./modelMessages";
 
 export interface Tool {
   name: string;

@@ -1,5 +1,5 @@
 /** What an answer's metadata keeps, and what is suggested after it. No VS Code here. */
-import type { Mark } from "./place";
+import type { Mark } from "./threadSession";
 
 export interface Told {
   mark?: Mark;

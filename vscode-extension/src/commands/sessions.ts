@@ -1,12 +1,12 @@
 /** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
 import * as vscode from "vscode";
-import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { about, exactly, plural } from "./figures";
-import { isFolder, MAIN } from "./focus";
-import { nextUsage } from "./nextUsage";
-import type { Receipt, SearchHit, SessionInfo } from "./protocol";
-import { changeText, lossText } from "./receipt";
-import type { Transcripts } from "./transcript";
+import { changeText, lossText } from "../documents/receipt";
+import { isFolder, MAIN } from "../focus";
+import type { Receipt, SearchHit, SessionInfo } from "../protocol";
+import type { Transcripts } from "../transcript";
+import { about, exactly, plural } from "../usage/figures";
+import { nextUsage } from "../usage/nextUsage";
+import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 
 const MOST_HITS = 50;
 

@@ -1,9 +1,9 @@
 /** Commands on agents: each works in a folder of its own, and sees what its parent has not said already. */
 import * as vscode from "vscode";
-import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { about, exactly, percentText } from "./figures";
-import { listAgents, withNextUsage } from "./nextUsage";
-import type { AgentInfo, SpawnParams } from "./protocol";
+import type { AgentInfo, SpawnParams } from "../protocol";
+import { about, exactly, percentText } from "../usage/figures";
+import { listAgents, withNextUsage } from "../usage/nextUsage";
+import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 
 const LONGEST_MESSAGE = 16_000;
 const USER = "user";

@@ -1,10 +1,10 @@
 /** What commands need of the editor: who they are about, questions, progress, failures. */
 import * as vscode from "vscode";
-import { nameOf } from "./focus";
-import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { Documents } from "./prompt";
-import type { Requests } from "./protocol";
-import { REMEDIES, type RemedyId } from "./remedies";
+import type { Documents } from "../documents";
+import { nameOf } from "../focus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
+import type { Requests } from "../protocol";
+import { REMEDIES, type RemedyId } from "../server/remedies";
 
 /** What a menu's entry or a program gives a command: a node of a tree, or what it is about. */
 export interface Subject {

@@ -8,10 +8,10 @@
  * 4. An agent that is gone is not looked at any more.
  */
 import * as vscode from "vscode";
-import { type Asked, asked } from "./asked";
-import { isFolder, nameOf } from "./focus";
-import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { FolderParams, TokenUsage } from "./protocol";
+import { isFolder, nameOf } from "../focus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
+import type { FolderParams, TokenUsage } from "../protocol";
+import { type Asked, asked } from "./poller";
 
 /** Whose figures they are. */
 export interface Place {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { asked } from "../../src/asked";
 import { NexusError } from "../../src/nexus";
+import { asked } from "../../src/usage/poller";
 
 /** A question whose answers the test gives. */
 function question() {

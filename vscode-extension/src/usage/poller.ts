@@ -7,7 +7,7 @@
  * 3. An answer to what was asked before `renew` is dropped.
  * 4. A failure keeps the last answer, and is tried again after a while that grows; not where it would fail again.
  */
-import { NexusError } from "./nexus";
+import { NexusError } from "../nexus";
 
 /** Failures that only another state of the server, or another server, mends. */
 const FINAL = new Set(["not-ready", "cancelled", "method-not-found"]);
