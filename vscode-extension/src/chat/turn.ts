@@ -17,10 +17,10 @@ import type { NextTurn, Nexus } from "../nexus";
 import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
-import type { Told } from "./followups";
+import type { AnswerMetadata } from "./followups";
 import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
-import { inputOf, isRecord, spokenOf } from "./modelMessages";
+import { inputOf, isRecord, modelMessagesOf } from "./modelMessages";
 import type { Notices } from "./notices";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
@@ -117,7 +117,7 @@ function answered(nexus: Nexus, turn: Turn, context: AssembledContext): Promise<
   const tools = context.tools.flatMap(toolOf);
   const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
   const question = {
-    messages: spokenOf(context.request?.messages, can),
+    messages: modelMessagesOf(context.request?.messages, can),
     tools,
     show: (text: string) => stream.markdown(text),
     run: (call: ToolCall) => {
@@ -278,7 +278,7 @@ export function receiptAction(folder: string, session: string, compaction: strin
 }
 
 /** What the answer's metadata keeps of a turn. */
-export function toldOfTurn(taken: Taken, mark: Mark | undefined, agent: string | undefined): Told {
+export function answerOfTurn(taken: Taken, mark: Mark | undefined, agent: string | undefined): AnswerMetadata {
   const { failure, partial, percent } = taken;
   return {
     kind: "turn",

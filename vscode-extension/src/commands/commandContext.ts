@@ -19,7 +19,7 @@ export interface Subject {
   readonly message?: number;
 }
 
-export interface Place {
+export interface CommandTarget {
   readonly folder: vscode.Uri;
   readonly workspaceFolder: string;
   readonly name: string;
@@ -32,7 +32,7 @@ export interface Tools {
   readonly nextTurn: NextTurn;
   readonly documents: Pick<Documents, "show">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
-  place(subject: Subject): Promise<Place>;
+  place(subject: Subject): Promise<CommandTarget>;
   /** Asks the daemon; where it takes a while, progress with a way out. */
   request<M extends keyof Requests>(
     title: string,

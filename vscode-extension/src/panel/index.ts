@@ -198,7 +198,7 @@ function windowNow(known: Feed): WindowModel | undefined {
   if (usage.stale && stale === undefined) return undefined;
   if (!usage.value) return usage.trouble ? troubleNotice(usage.trouble) : READING;
   return windowModel({
-    ...usage.value.place,
+    ...usage.value.scope,
     usage: usage.value.usage,
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),

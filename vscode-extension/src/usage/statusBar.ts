@@ -151,13 +151,13 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
     item.show();
   }
 
-  function sayCost({ place, usage }: Cost, detail?: string): void {
-    const about = { folder: place.folder.name, session: place.session, agent: place.agent };
+  function sayCost({ scope, usage }: Cost, detail?: string): void {
+    const about = { folder: scope.folder.name, session: scope.session, agent: scope.agent };
     const before = detail === undefined ? "" : `$(sync~spin) ${plain(detail)}. The figures are from before.\n\n`;
     const tooltip = new vscode.MarkdownString(before + usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
     say(
-      detail === undefined ? usageText(usage, thresholds(), place.agent) : staleText(usage, detail, place.agent),
+      detail === undefined ? usageText(usage, thresholds(), scope.agent) : staleText(usage, detail, scope.agent),
       tooltip,
     );
   }
@@ -173,7 +173,7 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   }
 
   function look(): void {
-    cost.look(nexus.state === "ready" && focus.folder !== undefined && isWanted());
+    cost.setVisible(nexus.state === "ready" && focus.folder !== undefined && isWanted());
     update();
   }
 
