@@ -117,7 +117,7 @@ def _documents(client: Client) -> dict[str, Handler]:
             for position in (params.range.start, params.range.end)
         )
         creates = client.creates_files
-        return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
+        return code_actions(snapshot, path, Span(start, end), uri=uri, encoding=encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         view = await client.view_of(params.text_document.uri)
@@ -140,7 +140,7 @@ def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
     from nexus_daemon.features.code_lens import code_lenses
 
     return code_lenses(
-        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, asked=view.asked
+        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.asked
     )
 
 
