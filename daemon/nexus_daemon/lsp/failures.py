@@ -1,9 +1,9 @@
 """JSON-RPC errors, in both directions.
 
 NexusError
-├── RpcError             what a request is answered with
-├── ClientError          what the client answered to a request of ours
-└── DisconnectedError    the client left before it answered
+├── RpcError             the error reply to a request
+├── ClientError          the client's error reply
+└── DisconnectedError    the client left before it replied
 """
 
 import asyncio
@@ -38,7 +38,7 @@ NAMES = {
     REQUEST_CANCELLED: "cancelled",
     SERVER_CANCELLED: "cancelled",
 }
-"""The word in `data.code` for errors that are not about what was asked but how."""
+"""`data.code` of errors that JSON-RPC or LSP define."""
 
 
 class RpcError(NexusError):
@@ -52,7 +52,7 @@ class RpcError(NexusError):
 
 
 class ClientError(NexusError):
-    """The client answered a request of ours with an error."""
+    """The client replied to a request with an error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -61,15 +61,15 @@ class ClientError(NexusError):
 
 
 class DisconnectedError(NexusError):
-    """The client left before it answered a request of ours."""
+    """The client left before it replied to a request."""
 
 
 def failure_of(
     error: BaseException, method: str, describe: Callable[[Problem], Any], *, by_client: bool = False
 ) -> RpcError:
-    """Return the reply for an exception of a handler; what it cannot explain, the log does.
+    """Return the error reply for an exception of a handler; unexpected ones are logged.
 
-    `by_client`: where the request was cancelled, the client did it.
+    `by_client`: the client cancelled the request.
     """
     if isinstance(error, asyncio.CancelledError):
         code = REQUEST_CANCELLED if by_client else SERVER_CANCELLED
@@ -86,7 +86,7 @@ def failure_of(
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem for `data.problems` where no better way is set: without its range."""
+    """Return a problem for `data.problems`, without its range: the default of a server."""
     return {
         "path": problem.path,
         "severity": int(problem.severity),
