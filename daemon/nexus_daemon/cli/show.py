@@ -92,6 +92,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="json: the result of nexus/context/assemble; openai, anthropic: a request body (default: text)",
     )
     show_agents.arguments(command)
+    _conversation_arguments(command)
+
+
+def _conversation_arguments(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("a conversation")
     group.add_argument(
         "--messages",

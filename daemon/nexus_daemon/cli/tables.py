@@ -31,16 +31,9 @@ def print_usage(usage: protocol.TokenUsage) -> None:
     table.add_column("", min_width=BAR)
     for row in usage.rows:
         share = row.tokens / max(usage.total, 1)
-        bar = "█" * max(1, round(BAR * share))
-        style = COLOURS[row.category]
-        table.add_row(
-            row.category,
-            visible_line(row.label),
-            f"{mark}{row.tokens:,}",
-            f"{share:.0%}",
-            Text(bar),
-            style=style,
-        )
+        bar = Text("█" * max(1, round(BAR * share)))
+        cells = (row.category, visible_line(row.label), f"{mark}{row.tokens:,}", f"{share:.0%}", bar)
+        table.add_row(*cells, style=COLOURS[row.category])
     console().print(table)
 
 

@@ -95,7 +95,7 @@ def with_prompt(snapshot: Snapshot, text: str, model: str | None) -> Snapshot:
     """The folder with this system prompt; `model` becomes its setting."""
     whole = Span(0, len(text))
     title = "system prompt of the transcript"
-    fragments = (Fragment("transcript", None, title, whole, None, whole),) if text else ()
+    fragments = (Fragment("transcript", None, title, whole, path=None, source=whole),) if text else ()
     values = {"context": {"datetime": {"placement": "event"}}, "provider": {"model": model}}
     effective = snapshot.effective
     changed = msgspec.structs.replace(effective, values=deep_merge(effective.values, values))
@@ -205,7 +205,7 @@ def _rows(context: assembly.AssembledContext, target: float, counter: TokenCount
             tokens = count_message(counter, content_of(message), message.tool_calls)
         if index in unsent:
             mark = "left out"
-        return _Row(_line(message), tokens, message.role, f"{index + 1:,}", mark)
+        return _Row(_line(message), tokens, message.role, number=f"{index + 1:,}", mark=mark)
 
     if view.start:
         mark = "kept" if view.strategy == "middle_out" else "pinned"
