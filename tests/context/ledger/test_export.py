@@ -1,4 +1,4 @@
-"""Exports: all of a session as JSON lines and back, and as Markdown in which nothing is lost."""
+"""Exports: a whole session as JSON lines and back, and as Markdown without loss."""
 
 import json
 import re

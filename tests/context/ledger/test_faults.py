@@ -1,4 +1,4 @@
-"""Ledgers that are newer, strange, damaged, moved away, full, held, read-only: each says so."""
+"""Ledgers that are newer, foreign, damaged, moved, full, locked, read-only: each is reported."""
 
 import os
 import stat

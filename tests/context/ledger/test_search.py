@@ -1,4 +1,4 @@
-"""Full-text search: what a query means, and that it finds just that, best first."""
+"""Full-text search: what a query means, and that it finds exactly that, best first."""
 
 import re
 import unicodedata
