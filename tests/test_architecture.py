@@ -47,6 +47,26 @@ ORDER = [
     "loader",
     "init",
 ]
+# the conversation, in the same way: its packages and modules
+CONVERSATION_ORDER = [
+    "message",
+    "parts",
+    "coercion",
+    "summary",
+    "repair",
+    "groups",
+    "history",
+    "identifiers",
+    "truncation",
+    "shorten_result",
+    "view",
+    "window",
+    "compaction",
+    "breakpoints",
+    "parameter_fields",
+    "formats",
+    "transcripts",
+]
 # the daemon: a module may import what comes before it. `connection` is one client's side of `state`, which
 # composes folders, agents and sessions; so neither can be below them
 DAEMON_ORDER = [
@@ -118,27 +138,28 @@ def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "order"), [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)], ids=["library", "daemon"]
+    ("package", "order"),
+    [(CONTEXT, ORDER), (CONTEXT / "conversation", CONVERSATION_ORDER), (DAEMON, DAEMON_ORDER)],
+    ids=["library", "conversation", "daemon"],
 )
 def test_imports_point_one_way(package: Path, order: list[str]) -> None:
     """Imports in functions, for type checkers only, and by a module's name in a string count, too."""
+    root = CONTEXT if package.is_relative_to(CONTEXT) else DAEMON
+    prefix = ".".join(package.relative_to(root.parent).parts)
     wrong = []
     for name, _, tree in modules(package):
         place = order.index(name.split(".")[0]) if name else len(order)
         for imported in (*imports(tree), *names_of_modules(tree)):
-            parts = imported.split(".")
-            if (
-                parts[0] == package.name
-                and len(parts) > 1
-                and parts[1] in order
-                and order.index(parts[1]) > place
-            ):
+            top = imported.removeprefix(f"{prefix}.").split(".")[0] if imported.startswith(prefix) else ""
+            if top in order and order.index(top) > place:
                 wrong.append(f"{name} imports {imported}")
     assert wrong == []
 
 
 @pytest.mark.parametrize(
-    ("package", "order"), [(CONTEXT, ORDER), (DAEMON, DAEMON_ORDER)], ids=["library", "daemon"]
+    ("package", "order"),
+    [(CONTEXT, ORDER), (CONTEXT / "conversation", CONVERSATION_ORDER), (DAEMON, DAEMON_ORDER)],
+    ids=["library", "conversation", "daemon"],
 )
 def test_every_module_has_its_place_in_the_order(package: Path, order: list[str]) -> None:
     tops = {name.split(".")[0] for name, _, _ in modules(package)} - {"", "defaults"}

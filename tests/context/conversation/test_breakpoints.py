@@ -1,4 +1,4 @@
-"""Cache breakpoints: where they stand, and that the next request finds what this one had cached."""
+"""Cache breakpoints: where they are, and that the next request hits what this one cached."""
 
 import json
 from typing import Any

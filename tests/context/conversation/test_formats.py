@@ -1,4 +1,4 @@
-"""Provider bodies: what each provider is sent, and that it is valid by that provider's rules and types."""
+"""Request bodies: what each provider receives, and that it is valid by its rules and types."""
 
 import json
 from typing import Any
@@ -272,7 +272,7 @@ def hidden(kind: str) -> Any:
         ("input_image", LINK, PARTS["image link"]),
         ("plain link", PARTS["plain link"], hidden("image")),
         ("bitmap", hidden("image/bmp"), hidden("image/bmp")),
-        ("local image", *[hidden("image at an address that is no URL")] * 2),
+        ("local image", *[hidden("image with an invalid URL")] * 2),
         ("no image", hidden("image"), hidden("image")),
         ("pdf", {**PDF_FILE, "file": {**PDF_FILE["file"], "filename": "document.pdf"}}, PDF_BLOCK),  # type: ignore[dict-item]
         ("file", PDF_FILE, {**PDF_BLOCK, "title": "a.pdf"}),

@@ -1,4 +1,4 @@
-"""Which messages belong together, where turns begin, and what is noted as broken when it comes in."""
+"""Which messages belong together, where turns begin, and what is noted as broken on arrival."""
 
 from collections.abc import Sequence
 

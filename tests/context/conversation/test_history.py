@@ -1,4 +1,4 @@
-"""Messages counted and encoded once, also where a compaction keeps some of them and is taken back."""
+"""Messages are counted and encoded once, even if a compaction keeps some of them and is undone."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Names and values of a conversation: what is found, and which of them fit in a note."""
+"""Names and values of a conversation: which are found, and which of them fit in a note."""
 
 import time
 

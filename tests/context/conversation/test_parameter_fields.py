@@ -1,4 +1,4 @@
-"""Model parameters in the form of each provider, and what is said about those that it does not take."""
+"""Model parameters in each provider's format, and what is reported about those it does not accept."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Broken histories: what becomes of them, what is said, and that a sound one is left alone."""
+"""Broken histories: how they are repaired and reported, and that sound ones stay unchanged."""
 
 from typing import Any
 

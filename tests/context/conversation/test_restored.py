@@ -1,4 +1,4 @@
-"""A history of which only the beginning and the end are loaded: what is sent is what would be sent of all."""
+"""A history with only its beginning and end loaded sends what the whole history would send."""
 
 from collections.abc import Sequence
 from itertools import accumulate

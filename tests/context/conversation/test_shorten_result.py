@@ -1,4 +1,4 @@
-"""A long result is shortened to its limit: beginning, marker and end, and never longer than it was."""
+"""A long result is shortened to its limit: beginning, marker and end, never longer than before."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where each strategy cuts: turns and groups stay whole, the newest are kept, the target is reached."""
+"""Where each strategy cuts: turns and groups stay whole, the newest stay, the target is reached."""
 
 import pytest
 from hypothesis import assume, given

@@ -1,4 +1,4 @@
-"""What of a history is sent: within the budget, whole, beginning with the user, the same for many turns."""
+"""The history to send: within the budget, groups whole, a user message first, stable for many turns."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Agents that live, as the ledger keeps them: one of a name, below a parent that lives, gone with it."""
+"""Running agents in the ledger: unique names, stored parents, and removal with the parent."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The chain of turns: what was changed, removed or added is found at its turn; backups, verified."""
+"""The chain of turns: a changed, removed or added turn is located; backups are verified."""
 
 import stat
 import threading

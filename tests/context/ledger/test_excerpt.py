@@ -1,4 +1,4 @@
-"""A page of a conversation holds every turn and message: compacted, taken back, forked or cleared."""
+"""A page of a conversation has every turn and message: compacted, undone, forked or cleared."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exports: all of a session as JSON lines and back, and as Markdown in which nothing is lost."""
+"""Exports: a whole session as JSON lines and back, and as Markdown without loss."""
 
 import json
 import re
@@ -194,7 +194,7 @@ def test_an_undo_of_nothing_is_left_out() -> None:
     undo = '{"seq": 2, "type": "undo", "created": "", "compaction": "c"}'
     (session,), (problem,), _ = jsonl.read(jsonl.split(header + query + undo), "/x/export.jsonl")
     assert [one.type for one in session.turns] == ["query"]
-    assert problem.message == "An undo of 'c', which is not in force; left out."
+    assert problem.message == "An undo takes back 'c', which is not in force; it is left out."
 
 
 def test_undos_take_back_the_newest_of_a_name_and_what_came_after_it() -> None:

@@ -1,4 +1,4 @@
-"""Ledgers that are newer, strange, damaged, moved away, full, held, read-only: each says so."""
+"""Ledgers that are newer, foreign, damaged, moved, full, locked, read-only: each is reported."""
 
 import os
 import stat
@@ -221,7 +221,7 @@ def test_a_damaged_index_of_words_is_made_anew(path: Path) -> None:
     changed(path, "UPDATE found_data SET block = x'ffffffffffff' WHERE id > 1")
     with ledger_in(path) as ledger:
         refused("ledger-corrupt", ledger.search, "a1")
-        assert ledger.notice is not None and "made anew" in ledger.notice
+        assert ledger.notice is not None and "rebuilt" in ledger.notice
         assert [hit.seq for hit in ledger.search("a1")] == [1]
         assert history(ledger) == "u1 a1"
 
@@ -255,7 +255,7 @@ def test_a_damaged_index_of_sessions_is_made_anew(path: Path) -> None:
     overwritten(path, at, path.read_bytes()[at : at + 4096].replace(b"main", b"mbin"))
     with ledger_in(path) as ledger:
         refused("ledger-corrupt", append, ledger, "u2")
-        assert "made anew" in str(ledger.notice)
+        assert "rebuilt" in str(ledger.notice)
         append(ledger, "u2")
         assert history(ledger) == "u1 a1 u2"
 
@@ -365,7 +365,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path) -> None:
         pages = connection.pragma("page_count")
         connection.pragma("max_page_count", pages + 2)
         large = "u" + "x" * 100_000
-        assert "no room" in refused("ledger-full", append, ledger, large)
+        assert "No space" in refused("ledger-full", append, ledger, large)
         refused("ledger-full", ledger.import_turns, FOLDER, "new", [turn("u1"), turn(large)])
         assert (history(ledger), [one.name for one in ledger.sessions()]) == ("u1 a1", ["main"])
         connection.pragma("max_page_count", 1_000_000)

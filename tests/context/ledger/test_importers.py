@@ -1,4 +1,4 @@
-"""Files of other programs as sessions: how they are cut into turns, named, counted, and never there twice."""
+"""Files of other programs as sessions: how they are split, named and counted, and never duplicated."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Any sequence of changes, by two who have the ledger open, against the same in plain lists."""
+"""Any sequence of changes by two writers, compared with a model in plain lists."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The message that a session opens with is there once, whoever was first."""
+"""The opening message of a session is stored once, whichever writer is first."""
 
 from pathlib import Path
 

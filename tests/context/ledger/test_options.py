@@ -1,4 +1,4 @@
-"""What sessions are used with: the picked model, kept for each session and for its workspace."""
+"""The options of sessions: the picked model, stored for each session and for its workspace."""
 
 from collections.abc import Iterator
 from pathlib import Path

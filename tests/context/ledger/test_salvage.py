@@ -1,4 +1,4 @@
-"""What comes back from a ledger that was damaged."""
+"""What is recovered from a damaged ledger."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Full-text search: what a query means, and that it finds just that, best first."""
+"""Full-text search: what a query means, and that it finds exactly that, best first."""
 
 import re
 import unicodedata
@@ -334,7 +334,7 @@ def test_a_damaged_index_of_parts_is_made_anew(tmp_path: Path) -> None:
         connection.close()
         with pytest.raises(LedgerError, match="damaged"):
             ledger.search("漢字")
-        assert "made anew" in str(ledger.notice)
+        assert "rebuilt" in str(ledger.notice)
         assert len(ledger.search("漢字")) == 1
 
 

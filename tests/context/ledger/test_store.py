@@ -1,4 +1,4 @@
-"""What a ledger answers: turns, histories, compactions, forks, keys, direct messages."""
+"""The interface of the ledger: turns, histories, compactions, forks, keys, direct messages."""
 
 import itertools
 from collections.abc import Iterator

@@ -122,7 +122,7 @@ def test_a_copy_that_went_on_by_itself_is_set_aside(path: Path, tmp_path: Path) 
     with ledger_in(tmp_path / "copy.db") as ledger:
         for _ in range(50):
             append(ledger, "u9")
-    check(path, moments.closed | {"": (tmp_path / "copy.db").read_bytes()}, "by itself")
+    check(path, moments.closed | {"": (tmp_path / "copy.db").read_bytes()}, "continued from an older copy")
 
 
 def test_a_ledger_of_an_older_version_is_older(path: Path) -> None:
@@ -334,7 +334,7 @@ def test_a_damaged_ledger_that_cannot_be_written_is_not_in_the_way(path: Path, d
     connection.execute(damage)
     connection.close()
     ledger = opening._volatile(str(path), "Read-only.")
-    assert "What it holds" in str(ledger.notice) or "It lacks" in str(ledger.notice)
+    assert "Its content" in str(ledger.notice) or "It lacks" in str(ledger.notice)
     append(ledger, "u7", "new")
     assert history(ledger, "new") == "u7"
     ledger.close()

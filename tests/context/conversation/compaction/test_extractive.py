@@ -1,4 +1,4 @@
-"""The embedded summary: what it picks, in what it fits, and what becomes of an earlier one."""
+"""The embedded summary: what it picks, how it fits its limit, and how it merges an earlier one."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Whatever one record of a transcript holds, the import says what is wrong with it and where, and goes on."""
+"""Whatever a record of a transcript holds, the import reports what is wrong and where, and continues."""
 
 import gzip
 import json

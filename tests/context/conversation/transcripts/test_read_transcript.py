@@ -1,4 +1,4 @@
-"""Transcripts: each form of message, bodies and benchmarks; what cannot be read, and that the rest is."""
+"""Transcripts: every message format, bodies and benchmarks; unreadable parts do not hide the rest."""
 
 import gzip
 import json
