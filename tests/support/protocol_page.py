@@ -473,7 +473,8 @@ versions.
   numbers differ, the daemon warns once with `window/showMessage` and names what to update. It still answers
   requests.
 - A client should compare the numbers, too; a daemon that names none speaks protocol 1. The VS Code extension
-  refuses a daemon of another number and names what to update.
+  refuses a daemon of another number and names what to update; it names no number, so that the daemon does not
+  warn a second time.
 
 The TypeScript types of the VS Code extension are generated from the same source as this page:
 [vscode-extension/src/protocol/index.ts](../vscode-extension/src/protocol/index.ts).

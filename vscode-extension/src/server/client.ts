@@ -20,7 +20,6 @@ import {
   RevealOutputChannelOn,
   State,
 } from "vscode-languageclient/node";
-import { PROTOCOL } from "../protocol";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
 import { JsonErrors } from "./jsonErrors";
@@ -44,12 +43,10 @@ export const connect: Connect = async (options) => {
   };
   client.registerFeature({
     fillClientCapabilities(capabilities) {
-      capabilities.experimental = {
-        ...capabilities.experimental,
-        nexus: { protocol: PROTOCOL, modelComplete: true },
-      };
+      // without the protocol's number: this client refuses a server of another one, which need not warn besides
+      capabilities.experimental = { ...capabilities.experimental, nexus: { modelComplete: true } };
     },
-    initialize: (capabilities) => options.checkProtocol(protocolOf(capabilities)),
+    initialize: () => undefined,
     getState: () => ({ kind: "static" }),
     clear: () => undefined,
   });
@@ -65,6 +62,7 @@ export const connect: Connect = async (options) => {
   });
   try {
     await client.start();
+    options.checkProtocol(protocolOf(client.initializeResult?.capabilities ?? {}));
   } catch (error) {
     offered.dispose();
     await client.dispose(STOP_MS).catch(() => undefined);

@@ -74,7 +74,8 @@ from nexus_daemon.cli import main; raise SystemExit(main(sys.argv[1:]))`;
     "Show Output",
     "Get Started",
   ]);
-  const notices = bench.page.locator(".notification-list-item", { hasText: "speaks protocol" });
+  await bench.command("Notifications: Show Notifications");
+  const notices = bench.page.locator(".notifications-center .notification-list-item", { hasText: "speaks protocol" });
   await notices.first().waitFor();
   expect(await notices.count()).toBe(1);
   expect(await bench.notice(message)).toEqual({ text: message, buttons: ["Open Setting", "Try Again"] });
