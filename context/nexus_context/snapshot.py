@@ -29,7 +29,7 @@ from nexus_context.prompt.blocks import AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
-from nexus_context.prompt.sections import Facts
+from nexus_context.prompt.sections import PromptFacts
 from nexus_context.prompt.skill_sections import activated_skills, bodies
 from nexus_context.tokens.models import resolve
 
@@ -196,7 +196,7 @@ def _rendered(
         return previous.prompt, contents
 
     def rendered() -> tuple[Prompt, PromptContents]:
-        facts = Facts(window=_window(layers.effective, None), now=now)
+        facts = PromptFacts(window=_window(layers.effective, None), now=now)
         return render(layers, contents, environment=environment, facts=facts), contents
 
     def report(problem: Problem) -> tuple[Prompt, PromptContents]:
@@ -226,7 +226,7 @@ def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
     layers = msgspec.structs.replace(snapshot.layers, effective=effective)
     prompt = snapshot.prompt
     if not snapshot.is_fixed:
-        facts = Facts(window=_window(effective, None))
+        facts = PromptFacts(window=_window(effective, None))
         prompt = render(layers, snapshot.contents, environment=snapshot.environment, facts=facts)
     return msgspec.structs.replace(snapshot, layers=layers, prompt=prompt, choice=choice)
 
@@ -274,7 +274,7 @@ def prompt_for(snapshot: Snapshot, **options: Unpack[PromptOptions]) -> Prompt:
     changes = [options.get(name) for name in ("model", "additional", "skip_skills", "skills", "tools")]
     if snapshot.is_fixed or not (is_dated or skill_filter is not None or any(changes)):
         return snapshot.prompt
-    facts = Facts(
+    facts = PromptFacts(
         model=options.get("model"),
         window=_window(snapshot.effective, options.get("model")),
         additional=options.get("additional"),
@@ -307,7 +307,7 @@ def active_skills(
 ) -> tuple[LayerSkill, ...]:
     """The active skills of a request, in the order of the prompt; RequestError as for `prompt_for`."""
     only = None if skill_filter is None else tuple(skill_filter)
-    facts = Facts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
+    facts = PromptFacts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
     return activated_skills(snapshot.layers, facts)
 
 

@@ -15,7 +15,7 @@ from nexus_context.layers.model import Layers
 from nexus_context.prompt import texts
 from nexus_context.prompt.environment import one_line
 from nexus_context.prompt.gather import Credential
-from nexus_context.prompt.sections import Facts, Part
+from nexus_context.prompt.sections import Part, PromptFacts
 from nexus_context.prompt.skill_sections import offered_skills
 from nexus_context.prompt.texts import Piece
 
@@ -25,7 +25,7 @@ MAX_SENTENCE = 200  # characters of a tool's description
 _END = re.compile(r"[.!?](?=\s+[^\Wa-z\d_]|\s*$)|。|\n\s*\n")  # "e.g. v1.2" ends no sentence
 
 
-def section(layers: Layers, credentials: Sequence[Credential], facts: Facts) -> list[Part]:
+def section(layers: Layers, credentials: Sequence[Credential], facts: PromptFacts) -> list[Part]:
     """The section; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [one.skill.name for one in offered_skills(layers, facts)]

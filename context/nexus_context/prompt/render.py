@@ -18,7 +18,7 @@ from nexus_context.layers.model import Layers
 from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents
-from nexus_context.prompt.sections import NO_FACTS, Facts, Part
+from nexus_context.prompt.sections import NO_FACTS, Part, PromptFacts
 from nexus_context.prompt.texts import unix_lines
 
 OWN = 20_000  # of an agent below others: before everything that it inherits
@@ -65,7 +65,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 def render(
-    layers: Layers, contents: PromptContents, *, environment: Environment, facts: Facts = NO_FACTS
+    layers: Layers, contents: PromptContents, *, environment: Environment, facts: PromptFacts = NO_FACTS
 ) -> Prompt:
     """The prompt of the layers. It holds the date only with `datetime.placement = system`.
 

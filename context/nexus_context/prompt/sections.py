@@ -15,7 +15,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Span
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
-from nexus_context.prompt.blocks import Block, CustomSection, Generation
+from nexus_context.prompt.blocks import Block, Generation, PromptSection
 from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
@@ -24,7 +24,7 @@ SHIPPED = "(shipped)"
 """Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class PromptFacts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
     `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
@@ -41,7 +41,7 @@ class Facts(msgspec.Struct, frozen=True):
     tools: tuple[tuple[str, str], ...] = ()
 
 
-NO_FACTS = Facts()
+NO_FACTS = PromptFacts()
 
 
 class Part(NamedTuple):
@@ -107,7 +107,7 @@ def environment(folder: str, host: Environment) -> list[Part]:
     return [Part("environment", None, "Environment", texts.fill("environment", values))]
 
 
-def active(effective: Effective, facts: Facts) -> list[Part]:
+def active(effective: Effective, facts: PromptFacts) -> list[Part]:
     """The settings that the model should know: model, window, permission level."""
     configured = effective.get("/provider/model")
     model = facts.model or configured
@@ -147,7 +147,7 @@ def date(effective: Effective, now: datetime | None) -> list[Part]:
     return [Part("date", None, "Date", texts.fill("date", {"date": _plain(day)}))]
 
 
-def custom(section: CustomSection) -> list[Part]:
+def custom(section: PromptSection) -> list[Part]:
     """A custom section of the user."""
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})

@@ -15,14 +15,14 @@ from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.prompt import texts
-from nexus_context.prompt.sections import Facts, Part, join_groups
+from nexus_context.prompt.sections import Part, PromptFacts, join_groups
 from nexus_context.prompt.texts import Piece
 
 SECTION = "skills"
 MOST_NAMED = 20  # of the offered skills in an error
 
 
-def offered_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
     """The skills that the request does not leave out."""
     if facts.skip_skills:
         return ()
@@ -32,7 +32,7 @@ def offered_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
 
 
-def activated_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
     """The active skills of a request; RequestError for a name that is not among the offered ones."""
     if facts.skip_skills:
         return ()
@@ -44,7 +44,7 @@ def activated_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     return tuple(one for one in skills if one.skill.name in facts.skills)
 
 
-def section(layers: Layers, facts: Facts) -> list[Part]:
+def section(layers: Layers, facts: PromptFacts) -> list[Part]:
     """The index and the texts of the active skills; empty if no skill is offered."""
     skills = offered_skills(layers, facts)
     active = bodies(layers, activated_skills(layers, facts))
