@@ -106,9 +106,9 @@ def test_what_a_program_changes_afterwards_changes_nothing() -> None:
         (5, "content is of the type int; it must be text or a list of parts"),
         (None, "content is None"),
         (b"text", "content is of the type bytes"),
-        ({"type": "text", "text": "Hi"}, "content is a single part: put it in a list"),
+        ({"type": "text", "text": "Hi"}, "content is a single part; put it in a list"),
         ([{"type": "text", "text": "Hi"}, 5], r"content\[1\] is of the type int"),
-        ([{"type": "image", "data": (one for one in "x")}], "content holds what JSON cannot"),
+        ([{"type": "image", "data": (one for one in "x")}], "content holds a value that is not JSON"),
     ],
 )
 def test_content_that_cannot_be_sent_is_refused(content: Any, said: str) -> None:
@@ -151,7 +151,7 @@ def test_a_call_in_the_form_of_openai_is_taken(arguments: Any, read: Any) -> Non
         (["read"], r"tool_calls\[0\] is of the type str; it must be"),
         ([{"name": "read"}], r"id of tool_calls\[0\] is None, not text"),
         ([{"id": "c1", "function": {"name": 5}}], r"name of tool_calls\[0\] is of the type int"),
-        ([{"type": "tool_use", "id": "c1", "name": "read", "input": {}}], "has no place for input"),
+        ([{"type": "tool_use", "id": "c1", "name": "read", "input": {}}], "has unknown keys: input"),
     ],
 )
 def test_a_call_that_is_none_is_refused(calls: Any, said: str) -> None:
