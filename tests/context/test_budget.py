@@ -1,4 +1,6 @@
-"""What a context costs: rows that sum to the total, and the same figures for whoever runs the model."""
+"""What a context costs: rows that sum to the total, and the same figures for the program that runs
+the model.
+"""
 
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ ROWS = st.lists(
 
 
 def check(text: str, room: int, expected: list[tuple[str, int]], strategy: Strategy = "oldest_first") -> None:
-    """The rows of what is sent of a conversation."""
+    """The rows of the sent part of a conversation."""
     counter = Letters()
     policy = Policy(strategy, identifier_tokens=0, keep_recent_turns=1)
     view = Window(History(conversation(text)), counter, policy).fit(Budget(room, 0))

@@ -1,4 +1,6 @@
-"""What is assembled once is used while it is young, the rarely used goes first, and hits are counted."""
+"""Assembled values are reused while they are young, the least recently used goes first, and hits
+are counted.
+"""
 
 from nexus_context.cache import AssemblyCache, Statistics
 

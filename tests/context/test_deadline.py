@@ -1,4 +1,4 @@
-"""When a load has to end, and what it leaves."""
+"""When a load has to end, and what remains."""
 
 import json
 import threading
@@ -35,7 +35,7 @@ description: s
 
 
 class Clock:
-    """Seconds since it was made: one more with each look."""
+    """Seconds since it was made: one more at each call."""
 
     def __init__(self) -> None:
         self._seconds: Iterator[int] = count()
@@ -45,7 +45,7 @@ class Clock:
 
 
 def check(tree: Fixture, seconds: int) -> Snapshot | str:
-    """The folder, loaded with so many check points, or where that ended."""
+    """The folder, loaded with this number of check points, or the path at which that ended."""
     try:
         return load(
             tree.path("/home/co"),
@@ -86,7 +86,7 @@ def test_what_is_superseded_has_a_little_time_left() -> None:
 
 
 def test_long_loads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four threads that compute: one at a time goes on, all come to their end, and waiting is no work."""
+    """Four threads compute: one at a time continues, all reach their end, and waiting costs no time."""
     monkeypatch.setattr(deadline, "QUICK_S", 0.0)
     monkeypatch.setattr(deadline, "TURN_S", 0.0)
     monkeypatch.setattr(deadline, "LONGEST_TURN_S", 60.0)  # a busy machine

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
 
 
 def check(root: Path, code: str) -> str:
-    """What a Python program prints, which runs in an empty home directory."""
+    """The output of a Python program that runs in an empty home directory."""
     environ = {"HOME": str(root), "PYTHONPATH": ":".join(sys.path)}
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A conversation used from Python: what goes in, what is sent, what it costs, what compactions do to it."""
+"""A conversation used from Python: input, what is sent, its cost, and compactions."""
 
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ TOOLS = [{"name": "read", "description": "Reads a file."}, {"name": "grep"}]
 
 
 def manager(text: str = "", *, room: int = 6_000, **config: Any) -> ContextManager:
-    """A conversation that has `room` tokens, and no note of what is cut."""
+    """A conversation with `room` tokens and without a note of what is cut."""
     made = ContextManager(
         ContextConfig(max_tokens=room, reserve_tokens=0, identifier_tokens=0, **config), counter=Letters()
     )
@@ -31,7 +31,7 @@ def manager(text: str = "", *, room: int = 6_000, **config: Any) -> ContextManag
 
 
 def check(made: ContextManager, sent: str, *, over: bool = False) -> None:
-    """What is sent; `messages` is the same without the system prompt, and the figures are those of it."""
+    """What is sent; `messages` is the same without the system prompt, and its figures agree."""
     messages = made.build_messages()
     assert shown(messages) == sent
     assert made.messages == [one for one in messages if one.role != "system"]
@@ -318,7 +318,7 @@ def test_a_system_prompt_that_was_set_since_stays() -> None:
 
 
 def compacted(made: ContextManager) -> str:
-    """Compact, and the id of that."""
+    """Compact; returns the id."""
     return made.compact(made_at=NOW).id
 
 

@@ -1,4 +1,4 @@
-"""Model parameters: whose value wins, where it comes from, and what is refused."""
+"""Model parameters: whose value wins, its origin, and what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def test_a_name_is_one_step_and_a_value_in_range(tmp_path: Path, requested: dict
 
 
 def layered(root: Path, **layers: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """What comes of several layers."""
+    """The values from several layers."""
     effective = load_folder(write_fixture(FIXTURE, root), "/home/a").effective
     return {name: (one.value, one.origin) for name, one in parameters.resolve(effective, **layers).items()}
 

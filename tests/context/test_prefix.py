@@ -1,4 +1,4 @@
-"""What a request has in common with the one before it, and what broke the rest: which file, at what price."""
+"""What a request shares with the one before it, and what broke the rest: which file, at what price."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ VIEW = view_of("u1 a1")
 
 
 def check(before: Prefix, now: Prefix, reused: int, category: str = "", label: str = "") -> CacheBreak | None:
-    """How much is reused, and what the rest is blamed on."""
+    """How much is reused, and what is named as the break."""
     report = compare(before, now, LETTERS)
     broke = report.broke
     found = (broke.category, broke.label) if broke else ("", "")
@@ -137,7 +137,7 @@ def test_what_stands_before_the_change_is_reused(tmp_path: Path) -> None:
 
 
 def grown(text: str, more: str, *, room: int = 10_000, after: int | None = None) -> tuple[View, View]:
-    """A view, and one of the same conversation later, maybe with another budget."""
+    """A view, and a later one of the same conversation, perhaps with another budget."""
     history = History(conversation(text))
     window = Window(history, LETTERS, Policy(identifier_tokens=0, keep_recent_turns=1))
     before = window.fit(Budget(room, 0))

@@ -1,4 +1,4 @@
-"""Snapshots: what one load after another says, and when its revision grows."""
+"""Snapshots: what consecutive loads report, and when the revision grows."""
 
 import os
 import time
@@ -104,7 +104,7 @@ More
 
 @pytest.mark.parametrize("agent", [None, "reviewer", "writer", "no name"])
 def test_what_another_folder_has_read_changes_nothing(tmp_path: Path, agent: str | None) -> None:
-    """The service alone, after its company was read, and from itself as it was for nobody."""
+    """The service alone, after its company was read, and from its own snapshot for no agent."""
     fixture = write_fixture(AGENTS, tmp_path)
     company = load_folder(fixture, "/home/co").layers
     shared = msgspec.structs.replace(company, memory=company.memory.of_files())
@@ -252,5 +252,5 @@ def test_init_keeps_the_instructions_that_are_there(tmp_path: Path, name: str) -
 
 
 def check_only_placeholders(snapshot: Snapshot) -> None:
-    """The template's comments, in whose place the user writes, are all that is remarked on."""
+    """The template's comments, which the user replaces, are the only remarks."""
     assert {problem.code for problem in snapshot.problems} == {"prompt.hidden-markup"}

@@ -1,4 +1,4 @@
-"""Tool definitions: merged by name, filtered by pattern and permission, in a steady order."""
+"""Tool definitions: merged by name, filtered by pattern and permission, in a stable order."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from nexus_context.tools import Filter, name_of, select, tool_rows
 
 
 def check(names: list[list[str]], disabled: list[str], expected: list[str]) -> None:
-    """Names of the tools that are left of several sources."""
+    """Names of the tools that remain of several sources."""
     sources = [[{"name": name, "source": index} for name in source] for index, source in enumerate(names)]
     selection = select(*sources, rules=Filter(disabled=tuple(disabled)))
     assert [f"{tool['name']}{tool['source']}" for tool in selection.tools] == expected

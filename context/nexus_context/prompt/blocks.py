@@ -34,7 +34,7 @@ class Conditional(msgspec.Struct, frozen=True):
     applies_to: str
 
 
-class SectionText(msgspec.Struct, frozen=True):
+class PromptSection(msgspec.Struct, frozen=True):
     """A custom section of `context.sections`, defined at `path` and `span`."""
 
     name: str
@@ -74,7 +74,7 @@ class AgentGrant(msgspec.Struct, frozen=True):
     reports_to: str | None = None
     text: str | None = None
     above: tuple[Generation, ...] = ()
-    sections: tuple[SectionText, ...] = ()
+    sections: tuple[PromptSection, ...] = ()
     texts: dict[str, str] = {}
     tools: tuple[tuple[str, ...], ...] = ()
     servers: tuple[McpServer, ...] = ()
@@ -82,7 +82,7 @@ class AgentGrant(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-def paths_of(blocks: Iterable[Block | SectionText]) -> Iterator[str]:
+def paths_of(blocks: Iterable[Block | PromptSection]) -> Iterator[str]:
     """The paths of the files whose text is in the blocks, including imports; some may repeat."""
     for block in blocks:
         for piece in block.pieces:

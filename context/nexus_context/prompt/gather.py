@@ -44,7 +44,7 @@ from nexus_context.prompt.blocks import (
     Block,
     Conditional,
     Generation,
-    SectionText,
+    PromptSection,
     blocks_of,
     paths_of,
 )
@@ -93,7 +93,7 @@ class PromptContents(msgspec.Struct, frozen=True):
 
     bootstrap: tuple[Block, ...]
     blocks: tuple[Block, ...]
-    sections: tuple[SectionText, ...]
+    sections: tuple[PromptSection, ...]
     problems: tuple[Problem, ...]
     credentials: tuple[Credential, ...] = ()
     grant: AgentGrant | None = None
@@ -276,7 +276,7 @@ _LITERAL = (
 
 def _all_sections(
     layers: Layers, reading: Reading, imports: Imports, grant: AgentGrant
-) -> tuple[SectionText, ...]:
+) -> tuple[PromptSection, ...]:
     """The agent's own sections and those of the agents above it, each definition once."""
     if grant.text is not None:
         return ()
@@ -289,8 +289,8 @@ def _all_sections(
     return (*(section for section in sections if (section.path, section.span) not in places), *above)
 
 
-def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[SectionText, ...]:
-    sections: list[SectionText] = []
+def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[PromptSection, ...]:
+    sections: list[PromptSection] = []
     nothing: list[Piece] = []
     named: dict[str, Provenance] = {}
     for index, value in enumerate(layers.effective.get("/context/sections") or ()):
@@ -305,7 +305,7 @@ def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Secti
         look = functools.partial(_section_pieces, layers, imports, value, origin=origin, problems=problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
         if pieces:
-            section = SectionText(
+            section = PromptSection(
                 name=value["name"],
                 priority=value.get("priority", DEFAULT_PRIORITY),
                 layer=origin.layer,

@@ -15,7 +15,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.errors import Span
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
 from nexus_context.prompt import texts
-from nexus_context.prompt.blocks import Block, Generation, SectionText
+from nexus_context.prompt.blocks import Block, Generation, PromptSection
 from nexus_context.prompt.environment import Environment, one_line
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
@@ -147,7 +147,7 @@ def date(effective: Effective, now: datetime | None) -> list[Part]:
     return [Part("date", None, "Date", texts.fill("date", {"date": _plain(day)}))]
 
 
-def custom(section: SectionText) -> list[Part]:
+def custom(section: PromptSection) -> list[Part]:
     """A custom section of the user."""
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import LayerSkill
-from nexus_context.prompt.blocks import Block, SectionText
+from nexus_context.prompt.blocks import Block, PromptSection
 from nexus_context.prompt.memo import TextMemo, TextSlice, whole
 from nexus_context.prompt.texts import text as sentence
 from nexus_context.skills import Skill
@@ -42,7 +42,7 @@ class OversizeReport(NamedTuple):
 
 def measure(
     effective: Effective,
-    blocks: Iterable[Block | SectionText],
+    blocks: Iterable[Block | PromptSection],
     skills: Sequence[LayerSkill],
     *,
     read: Callable[[str], str],
@@ -107,7 +107,7 @@ class _Scale:
         return _Amount(tokens, exact, self.window) if tokens >= least else None
 
 
-def _by_file(blocks: Iterable[Block | SectionText], packaged: Collection[str]) -> dict[str, TextSlice]:
+def _by_file(blocks: Iterable[Block | PromptSection], packaged: Collection[str]) -> dict[str, TextSlice]:
     """The text that each file contributes."""
     parts: dict[str, list[str]] = {}
     for block in blocks:

@@ -1,4 +1,4 @@
-"""Agents in directories of the opened folder: they have all that the folder has, and never more."""
+"""Agents in directories of the opened folder: they have everything that the folder has, and never more."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def company(tmp_path: Path, files: dict[str, Any]) -> Fixture:
-    """A folder /home/co with these files; of objects JSON is made."""
+    """A folder /home/co with these files; objects are written as JSON."""
     texts = {
         path: text if isinstance(text, str) else msgspec.json.encode(text).decode()
         for path, text in files.items()

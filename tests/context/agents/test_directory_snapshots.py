@@ -1,4 +1,4 @@
-"""Agents while files change, and those that come back: what they keep, what they lose, who says so."""
+"""Agents while files change, and restored agents: what they keep, what they lose, and the notices."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ def tree(tmp_path: Path) -> Fixture:
 
 
 def check(agent: Agent, notice: str, *words: str) -> None:
-    """The agent says this of itself, and these are in its prompt."""
+    """The agent has this notice, and its prompt contains these texts."""
     assert (agent.notice or "").endswith(notice)
     assert bool(agent.notice) == bool(notice)
     assert [word for word in ("<co>", "<api>", "<web>", "<other>") if word in agent.prompt.text] == list(

@@ -1,4 +1,6 @@
-"""What holds of every tree of agents: no file twice, every character with its source, nothing ever wider."""
+"""Invariants of every tree of agents: no file repeats, every character has its source, permissions only
+narrow.
+"""
 
 import os
 import tempfile

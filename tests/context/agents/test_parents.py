@@ -1,4 +1,4 @@
-"""Whom an agent is below before it is started, and whose settings say what it was not asked to be."""
+"""The parent of an agent that was not started, and the settings that complete its options."""
 
 import tempfile
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def refused(tree: Fixture, ask: Any, *arguments: str, **named: str) -> str:
 
 
 def shown(agent: Agent) -> tuple[object, ...]:
-    """All that an agent is, but for how often it was loaded."""
+    """Everything about an agent except its revision."""
     above = None if agent.parent is None else agent.parent.id
     prompt = agent.prompt.text
     return above, agent.depth, agent.spec, agent.permissions, agent.tools, agent.folder, prompt
@@ -278,7 +278,7 @@ def test_a_view_without_a_name_below_an_agent_of_that_name(pool: AgentPool) -> N
 
 @pytest.fixture
 def lead(tree: Fixture) -> AgentPool:
-    """A pool in which `lead` works in a directory whose settings name agents, too."""
+    """A pool in which `lead` works in a directory whose settings define agents, too."""
     write(
         tree,
         "/home/co/backend/.nexus3/config.json",

@@ -69,12 +69,12 @@ def pool(tree: Fixture) -> AgentPool:
 
 
 def marks(agent: Agent) -> list[str]:
-    """What of the fixture is in an agent's prompt, in its order."""
+    """The fixture's texts in an agent's prompt, in its order."""
     return [line for line in agent.prompt.text.splitlines() if line.startswith("<")]
 
 
 def refused(pool: AgentPool, *arguments: Any, **keywords: Any) -> tuple[str, str]:
-    """Code and message of a spawn that is refused, and that changes nothing."""
+    """Code and message of a refused spawn, which changes nothing."""
     before = [(one.id, list(one.children)) for one in pool.list()]
     with pytest.raises(RequestError) as caught:
         pool.spawn(*arguments, **keywords)
@@ -216,7 +216,7 @@ def test_more_than_the_parent_has_is_refused(pool: AgentPool, permissions: Any, 
 def test_what_an_agent_may_do_binds_tools_that_say_nothing(
     pool: AgentPool, asked: dict[str, Any], offered: list[str]
 ) -> None:
-    """Also below an agent that it was said of: there is no way around it."""
+    """The rule holds below such an agent, too: nothing gets around it."""
     hint = {"annotations": {"readOnlyHint": True}}
     tools = [{"name": "Bash", **hint}, {"name": "read_file", "permissions": ["fs.read"], **hint}]
     above = pool.spawn("above", "api", permissions=asked)

@@ -1,4 +1,4 @@
-"""Git in the last user message: what is told, by whom, what it costs, and what it never does."""
+"""Git in the last user message: its text and origin, its cost, and what it never does."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ IDENTITY = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NA
 
 
 class Tree:
-    """A directory in which git is run; its home directory has no settings."""
+    """A directory in which git runs; its home directory has no settings."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -59,7 +59,7 @@ class Tree:
 
 @pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
 def test_head_is_read_in_gits_own_directory_only(tmp_path: Path) -> None:
-    """A repository must not tell what is in other files, even if they look like a HEAD."""
+    """A repository must not reveal other files, even if they look like a HEAD."""
     fixture = write_fixture(
         "//- /a/.git/refs/heads/main\n" + "a" * 40 + "\n//- /outside\n" + "b" * 40, tmp_path
     )
@@ -90,7 +90,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def told(tree: Tree, folder: str = ".", *, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """What a turn says of a trusted folder."""
+    """The text of a turn about a trusted folder."""
     found = look(
         str(tree.root / folder), environ=tree.environ if environ is None else environ, timeout_s=WAIT_S
     )
@@ -98,7 +98,7 @@ def told(tree: Tree, folder: str = ".", *, environ: Mapping[str, str] | None = N
 
 
 def only_read(folder: Path) -> list[str] | None:
-    """What a turn says of a folder that is not trusted."""
+    """The text of a turn about a folder that is not trusted."""
     repository = find(str(folder))
     return None if repository is None else lines(read(repository))
 
@@ -241,7 +241,7 @@ def test_nothing_of_a_repository_is_run(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_no_other_working_tree_is_told(tree: Tree) -> None:
-    """A repository's settings, and a bare one that lies in a directory, can name one anywhere."""
+    """A repository's settings, and a bare one in a directory, can name any working tree."""
     tree.commit("a.py")
     other = tree.beside("other")
     other.write("private.txt")

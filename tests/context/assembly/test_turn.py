@@ -1,4 +1,4 @@
-"""One chat turn: what is sent, under which name, and what it costs."""
+"""One chat turn: what is sent, in which row, and at what cost."""
 
 import json
 from datetime import UTC, datetime

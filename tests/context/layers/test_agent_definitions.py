@@ -1,4 +1,4 @@
-"""The agents that config.json names: where they are wrong, and what counts when they are started."""
+"""The agents that config.json defines: which mistakes are reported, and what counts when they start."""
 
 import json
 import tempfile
@@ -24,7 +24,7 @@ PATH = "/home/co/.nexus3/config.json"
 
 
 def check(root: Path, text: str, *expected: str, rest: str = "") -> None:
-    """The problems of the folder's config.json, each as `code "the text there" … a part of what is said`."""
+    """The problems of the folder's config.json, each as `code "the text there" … a part of the message`."""
     tree = write_fixture(f"//- {PATH}\n{text}\n//- /home/co/api/x.txt\n{rest}", root)
     problems = load_folder(tree, "/home/co").problems
     found = [
@@ -242,7 +242,7 @@ SETTLED = {
 
 
 def test_what_is_settled_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Typing elsewhere costs a look at the directories; settings, servers and texts that change count."""
+    """Typing elsewhere only checks the directories again; changed settings, servers and texts count."""
     looked: list[str] = []
     meet = Patterns.meet
 
@@ -303,7 +303,7 @@ MEANT = {
 
 @st.composite
 def families(draw: st.DrawFn, said: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Agents of which this is said: each below the one before, or below any other."""
+    """Agents with these values: each below the one before, or below any other."""
     straight = draw(st.sampled_from([True, True, False]))
     names = draw(st.sampled_from([NAMES, NAMES, ODD]))
     agents: dict[str, dict[str, Any]] = {}
@@ -322,7 +322,7 @@ def families(draw: st.DrawFn, said: tuple[str, ...]) -> dict[str, dict[str, Any]
 def test_what_nothing_is_said_of_can_be_started(
     said: tuple[str, ...], data: st.DataObject, may: dict[str, Any]
 ) -> None:
-    """And of what cannot, an error says so: at the agent itself, or at one that it is to be below."""
+    """An error reports what cannot start: at the agent itself, or at one of its parents."""
     agents = data.draw(families(said))
     text = json.dumps({"permissions": may, "agents": agents})
     with tempfile.TemporaryDirectory() as root:
@@ -341,7 +341,7 @@ def test_what_nothing_is_said_of_can_be_started(
 
 
 def started(pool: AgentPool, agents: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Start all agents, parents first; those that are refused, with the code."""
+    """Start all agents, parents first; returns the refused ones, with the code."""
     refused: dict[str, str] = {}
     for name in list(agents) * len(agents):
         above = agents[name].get("parent") or "main"
@@ -354,7 +354,7 @@ def started(pool: AgentPool, agents: dict[str, dict[str, Any]]) -> dict[str, str
 
 
 def line(name: str, agents: dict[str, dict[str, Any]]) -> list[str]:
-    """An agent and those above it, up to the folder's own, one that nobody defines, or one again."""
+    """An agent and its parents, up to the folder's own agent, an undefined one, or a repetition."""
     found = [name]
     while (above := agents.get(found[-1], {}).get("parent") or "main") not in ("main", *found):
         found.append(above)

@@ -1,4 +1,4 @@
-"""Copilot's instruction files as sources: which are read, for what, and what is wrong with them."""
+"""Copilot's instruction files as sources: which are read, when they apply, and their problems."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -28,7 +28,7 @@ def check(
     listed: str = BOTH,
     folder: str = "/home/a",
 ) -> Snapshot:
-    """The instruction files of the folder's own layer: path, status, and what a conditional one is for."""
+    """The instruction files of the folder's own layer: path, status, and the globs of a conditional one."""
     fixture = fixture_of(root, text, listed)
     snapshot = load_folder(fixture, folder)
     (layer,) = (layer for layer in snapshot.layers.layers if layer.name == LOCAL)

@@ -1,4 +1,4 @@
-"""Files behind symbolic links: what one leads to counts as the file itself; what is refused is not shown."""
+"""Files behind symbolic links: the target counts as the file itself; refused files are not shown."""
 
 import os
 from pathlib import Path
@@ -83,7 +83,7 @@ def replaced(tree: Fixture, path: str, target: str) -> None:
 
 
 def test_a_file_that_became_a_link_out_while_it_was_edited_is_refused(tree: Fixture) -> None:
-    """Closing a document is told as typing is; then the disk counts, where something else may stand."""
+    """Closing a document counts like typing: then the disk counts, whose text may differ."""
     path = "/home/co/.nexus3/NEXUS.md"
     Path(tree.path(path)).write_text("<own>")
     changed = frozenset({tree.path(path)})
@@ -115,7 +115,7 @@ def test_a_link_to_a_hidden_file_is_refused(tmp_path: Path, target: str, read: b
 
 
 def test_one_settings_file_of_two_layers(tmp_path: Path) -> None:
-    """What is typed in it is checked for both, as it is after a full load."""
+    """Text typed in it is checked for both, with the result of a full load."""
     tree = write_fixture("//- /home/co/.nexus3/config.json\n{\n//- /home/co/sub/.nexus3/x\n", tmp_path)
     os.symlink("../../.nexus3/config.json", tree.path("/home/co/sub/.nexus3/config.json"))
     path = "/home/co/.nexus3/config.json"

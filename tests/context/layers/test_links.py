@@ -1,4 +1,4 @@
-"""Links that go round in circles, or lead out: an instruction file, what it imports, persona, skills."""
+"""Links that form circles or lead out: an instruction file, its imports, persona, skills."""
 
 import os
 import sys

@@ -48,7 +48,7 @@ ERRORS = (errno.EACCES, errno.EINVAL, errno.EIO, errno.ELOOP, errno.EMFILE, errn
 
 
 class Folder:
-    """A folder on the disk, everything that is read of it, and a second one like it outside."""
+    """A folder on the disk, everything that is read of it, and a similar folder outside."""
 
     def __init__(self, root: Path) -> None:
         self.inside, self.outside = root / "home/work", root / "outside"
@@ -74,7 +74,7 @@ class Folder:
 
 
 class _Passages:
-    """An index that knows nothing and keeps what it is given."""
+    """An empty index that keeps what is written to it."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -93,7 +93,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @contextmanager
 def before_calls(act: Callable[[int], None], names: Collection[str] = ()) -> Iterator[None]:
-    """Do something before each call of the system, by its number; of `names`: only of those that name one."""
+    """Do something before each system call, by its number; with `names`, only before calls about
+    one of them.
+    """
     count = 0
 
     def called(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -110,7 +112,7 @@ def before_calls(act: Callable[[int], None], names: Collection[str] = ()) -> Ite
 
 
 def check(folder: Folder, name: str, kind: str, moments: Collection[int], *, again: bool = False) -> int:
-    """Swap a file at these moments for something else, then back; how many moments there were."""
+    """Replace a file at these moments, then restore it; returns the number of moments."""
     path = folder.inside / name
     victim = path if kind != "directory above" else path.parent
     beside = folder.inside.parent / "beside"
@@ -204,7 +206,7 @@ def test_a_call_that_always_fails(folder: Folder, call: str, code: int) -> None:
 
 
 def test_an_earlier_text_counts_only_for_the_file_that_it_is_of(tmp_path: Path) -> None:
-    """A README that led out was read to say so; what stands there now is another file, told or not."""
+    """A README that led out was read to report that; another file is there now, whether reported or not."""
     fixture = write_fixture(
         f"""
         //- {FOLDER}/.nexus3/config.json

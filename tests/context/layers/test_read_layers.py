@@ -1,4 +1,4 @@
-"""Layers: which directories and files count, in which order, and what is said of the others."""
+"""Layers: which directories and files count, in which order, and what is reported of the others."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from support.folders import layers_of, relative
 
 
 def check(root: Path, text: str, folder: str, expected: list[str]) -> Layers:
-    """Layers with their files, each as `layer: kind path status`; missing files and defaults left out."""
+    """Layers with their files, each as `layer: kind path status`, without missing files and defaults."""
     fixture = write_fixture(text, root)
     layers = layers_of(fixture, folder)
     assert shown(fixture, layers) == expected
@@ -384,7 +384,7 @@ def test_mcp_files_of_other_tools_are_less_important(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a\0", "\0a", "{\0}\0", "\0\0\0a", "a\0\0\0", "\0"])
 def test_nul_in_unsaved_text_is_not_another_encoding(text: str) -> None:
-    """Bytes in which every other one is NUL are UTF-16; the text of an open document has no encoding."""
+    """Bytes of which every other one is NUL are UTF-16; the text of an open document has no encoding."""
     read = unsaved("/f", text, 1000, None)
     assert (read.status, read.text, [problem.code for problem in read.problems]) == (
         "invalid",

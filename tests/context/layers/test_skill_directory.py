@@ -1,4 +1,4 @@
-"""Files that look like skills but are not read, and settings about skills without effect, are reported."""
+"""Misplaced skills, and settings about skills that have no effect: both are reported."""
 
 import os
 import time
@@ -20,7 +20,9 @@ FINE = f"//- {SKILLS}/x/SKILL.md\n{TEXT}"
 
 
 def check(root: Path, text: str, *expected: str) -> tuple[Fixture, Snapshot]:
-    """Problems of a fixture beside one good skill: `path severity code`, the path in the skill directory."""
+    """Problems of a fixture beside one good skill: `path severity code`, with paths in the skill
+    directory.
+    """
     fixture = write_fixture(FINE + text, root)
     return fixture, check_again(fixture, *expected)
 

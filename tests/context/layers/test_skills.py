@@ -33,7 +33,7 @@ def place(shown: str) -> str:
 
 
 def check(root: Path, present: str, expected: str, *, settings: str = "{}") -> tuple[Fixture, Snapshot]:
-    """Skills as `place:name`, with `=status` where they do not count; `present` is all that there is."""
+    """Skills as `place:name`, with `=status` if they do not count; `present` are all existing ones."""
     text = f"//- /home/c/NEXUS.md\nCompany.\n//- {FOLDER}/.nexus3/config.json\n{settings}\n"
     text += "".join(f"//- {place(one)}\n{skill(one.partition(':')[2])}" for one in present.split())
     fixture = write_fixture(text, root)

@@ -1,4 +1,4 @@
-"""A configured model that is in no list: a hint at its name."""
+"""A configured model that is not in the registry: a hint at its name."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ CONFIG = "/home/a/.nexus3/config.json"
 
 
 def check(text: str, root: Path, *expected: tuple[str, str], severity: Severity = Severity.HINT) -> None:
-    """What is marked in the folder's file, and its message."""
+    """The marked text of the folder's file, and the message."""
     fixture = write_fixture(f"//- {CONFIG}\n{text}\n", root)
     found = [p for p in load_folder(fixture, "/home/a").problems if p.code == "config.unknown-model"]
     assert [(marked, message) for _, marked, message in rows(fixture.text, found)] == list(expected)
@@ -66,7 +66,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_the_model_in_force_counts_in_every_layer_and_state(tmp_path: Path) -> None:
-    """Said at the winner only, not while its file is broken, and again when it is mended."""
+    """Reported at the winning value only, not while its file is broken, and again once it is fixed."""
     fixture = write_fixture(
         """
         //- /home/.nexus3/config.json

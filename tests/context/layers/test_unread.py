@@ -1,4 +1,4 @@
-"""Instruction files that are there and are not read: which are reported, why, and what would change that."""
+"""Existing instruction files that are not read: which are reported, why, and what would change that."""
 
 from pathlib import Path
 from textwrap import dedent

@@ -214,7 +214,7 @@ def test_without_a_query_the_latest_summaries_of_the_others(ledger: Ledger) -> N
 
 
 class Recorded:
-    """The turns of a thread, and how many of them were read."""
+    """The turns of a thread, and the number of those that were read."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.given = list(turns)
@@ -245,7 +245,7 @@ STEPS = st.lists(st.sampled_from(["ask", "ask", "say", "fail", "pass", "write"])
 
 
 def made(steps: Sequence[str]) -> list[Message]:
-    """A conversation in which each step says something of its own."""
+    """A conversation in which each step has its own words."""
     messages: list[Message] = []
     for number, step in enumerate(steps):
         call, command = str(number), f"test {number % 3}"

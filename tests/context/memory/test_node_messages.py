@@ -1,4 +1,4 @@
-"""Direct messages: what cannot be is refused by name, and each agent gets what waits, once and in order."""
+"""Direct messages: an error names an invalid field, and each agent gets its messages once and in order."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def made(content: str = "Look at it.", **fields: Any) -> DirectMessage:
 def check(
     sent: list[DirectMessage], expected: list[str], tmp_path: Path, *, now: float = NOW, **to: Any
 ) -> None:
-    """What is delivered of the messages, from a ledger and from a bus without one."""
+    """The delivered messages, from a ledger and from a bus without one."""
     ledger = open_ledger(str(tmp_path / "ledger.db"))
     bus = EventBus()
     for message in sent:

@@ -1,4 +1,4 @@
-"""Memory as tools: what they are called with, and what they answer."""
+"""Memory as tools: their arguments and answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def levels(tmp_path: Path) -> Iterator[Levels]:
 
 
 def check(levels: Levels, tool: str, arguments: Any, expected: list[str], **given: Any) -> None:
-    """The lines of an answer, without the times in it."""
+    """The lines of an answer, without its times."""
     answer = queries.run(tool, arguments, levels=levels, workspace=FOLDER, session="main", **given)
     assert [line.partition(", 20")[0] for line in answer.split("\n")] == expected
 

@@ -1,4 +1,4 @@
-"""Where remembered items come from: each source, its order, and what is not remembered twice."""
+"""Where remembered items come from: each source, the order, and no repetitions."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -54,7 +54,7 @@ def append(ledger: Ledger, session: str, *messages: Message) -> None:
 
 
 def check(sources: Iterable[Source], expected: list[str], **asked: Any) -> list[MemoryItem]:
-    """What is gathered: `source: text`, in order."""
+    """The gathered items: `source: text`, in order."""
     given: dict[str, Any] = {"workspace": FOLDER, "now": 0.0, "session": "main", "agent": "me"}
     query = Query(**given | asked)
     items, failures = gather(sources, query)

@@ -1,4 +1,4 @@
-"""Bootstrap files: who the agent is, by the nearest layer that says it; and an agent's own definition."""
+"""Bootstrap files: the agent's definition, from the nearest layer that has one; a named agent's own."""
 
 import os
 from pathlib import Path
@@ -24,10 +24,10 @@ AS_ROOT = pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="o
 
 
 def check(root: Path, present: str, expected: list[str], *, agent: str | None = None) -> Snapshot:
-    """Bootstrap files of a load, each as `path kind`, and ` status` where they do not count.
+    """Bootstrap files of a load, each as `path kind`, and ` status` if they do not count.
 
     `present` are names from `.nexus3/` upwards: `x` is the folder's, `c:x` its ancestor's, `g:x` the global
-    one's. The text of each file is its name, and what is in the prompt is what counts.
+    one's. The text of each file is its name, and the prompt contains those that count.
     """
     fixture = write_fixture("".join(f"//- {place(name)}\n<{name}>\n" for name in present.split()), root)
     (root / FOLDER.strip("/")).mkdir(parents=True, exist_ok=True)
@@ -450,7 +450,7 @@ def test_a_text_is_in_the_prompt_once(tmp_path: Path) -> None:
 def test_an_empty_file_is_as_if_it_were_not_there(
     tmp_path: Path, blank: str, name: str, agent: str | None, counts: bool
 ) -> None:
-    """It takes nothing away; where another counts instead, that is said."""
+    """It removes nothing; a problem tells which file counts instead."""
     fixture = write_fixture(f"//- {place(blank)}\n \n//- {place(name)}\n<text>\n", tmp_path)
     (tmp_path / FOLDER.strip("/")).mkdir(parents=True, exist_ok=True)
     snapshot = load_folder(fixture, FOLDER, agent=agent)

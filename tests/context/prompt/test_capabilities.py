@@ -1,4 +1,4 @@
-"""The tools of a request: the section that lists them, and what the level of permissions leaves of them."""
+"""The tools of a request: the section that lists them, and which of them the permission level allows."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ TOOLS: list[dict[str, Any]] = [
 
 
 def check(root: Path, config: str, options: Options, expected: list[str]) -> AssembledContext:
-    """Assemble with these tools: names of those that are offered; rows sum to the total."""
+    """Assemble with these tools; returns the names of the offered ones. Rows sum to the total."""
     files = f"//- /home/.nexus3/config.json\n{config}\n//- /home/a/NEXUS.md\nRules.\n"
     snapshot = load_folder(write_fixture(files, root), "/home/a")
     made = assemble(snapshot, ContextManager(), Request(options=options), now=NOW)

@@ -23,7 +23,7 @@ EDITOR = "Editor (language server)"
 
 
 def check(host: Host, environ: dict[str, str], expected: Environment) -> None:
-    """What is said of a host in the REPL."""
+    """The description of a host in the REPL."""
     assert describe(host, "repl", environ=environ) == expected
 
 

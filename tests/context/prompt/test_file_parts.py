@@ -18,7 +18,7 @@ FOLDER = "/home/a"
 
 
 def check(root: Path, files: str, expected: dict[str, str], *, of: str = f"{FOLDER}/NEXUS.md") -> None:
-    """The imports of a file that brought something, each with what stands there in the prompt."""
+    """The imports of a file in the prompt, each with its text there."""
     fixture = write_fixture(files, root)
     assert brought(load_folder(fixture, FOLDER), fixture.path(of)) == expected
 
@@ -68,7 +68,7 @@ def test_so_may_the_file_of_a_section(tmp_path: Path) -> None:
 
 
 def test_names_in_a_table_are_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long table with names and imports: nothing is looked for that is known from the load."""
+    """A long table with names and imports: what the load recorded is not searched for again."""
     rows = "".join(f"| @u{at} | x |\n" for at in range(500)) + "|z|\n" * 500
     rows += "".join(f"| y | @f{at}.md |\n" for at in range(100))
     files = "".join(f"//- {FOLDER}/f{at}.md\nF{at}\n" for at in range(100))

@@ -1,4 +1,4 @@
-"""Hidden text in instruction files: what is reported, and what writing needs."""
+"""Hidden text in instruction files: what is reported, and which hidden characters writing needs."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ PATH = "/w/NEXUS.md"
 
 
 def check(text: str, *expected: tuple[str, str]) -> None:
-    """Each run and its message; without them the text is fine."""
+    """Each run and its message; without the runs there are no problems."""
     problems = list(hidden_text(PATH, text))
     assert [(run, message) for _, run, message in rows(text, problems)] == list(expected)
     assert {(p.code, p.severity, p.path) for p in problems} <= {

@@ -1,4 +1,4 @@
-"""Imports: which tokens of an instruction file include a file, and what becomes of the others."""
+"""Imports: which tokens of an instruction file include a file, and what happens to the others."""
 
 import json
 import os
@@ -34,7 +34,7 @@ FOLDER = "/home/a"
 
 
 def check(root: Path, text: str, expected: str, problems: dict[str, str] | None = None) -> Fixture:
-    """What stands in the prompt for the folder's NEXUS.md, and each problem: token → code."""
+    """The prompt's text of the folder's NEXUS.md, and each problem: token → code."""
     fixture = write_fixture(text, root)
     snapshot = load_folder(fixture, FOLDER)
     content = snapshot.prompt.text.partition("## Project Configuration\n")[2]
@@ -89,7 +89,7 @@ def test_two_tokens_on_a_line_are_followed_by_both_files(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_table_is_not_cut(tmp_path: Path, end: str) -> None:
-    """A file that a row names follows the table."""
+    """A file that a table row names follows the table."""
     rows = ["Rules", "| File | For |", "|---|---|", "| @x.md | a |", "| @y.md @x.md | b |", "  | c | |"]
     text = end.join([*rows, "After @z.md", "| @w.md |"])
     files = "".join(f"//- /home/a/{name}.md\n{name.upper()}\n" for name in "xyzw")
@@ -473,7 +473,7 @@ def test_whatever_a_file_names_the_folder_is_loaded(names: list[str], where: str
 
 
 def test_what_is_read_for_imports_is_bounded(tmp_path: Path) -> None:
-    """Characters that are read count, whether the file is included in the end or not."""
+    """All characters that are read count, whether the file is included or not."""
     big = "x" * (MAX_CHARACTERS // 4)
     files = "".join(f"//- /home/a/{n}.md\n{big}\n" for n in range(8))
     tokens = "".join(f"@{n}.md\n" for n in range(8))

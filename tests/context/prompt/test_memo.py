@@ -1,4 +1,4 @@
-"""What is remembered of texts: the values, never the texts, and no more than a bound."""
+"""Cached results of texts: the values without the texts, up to a limit."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The prompt: its text, and that every character of it knows where it came from."""
+"""The prompt: its text, and the source of its every character."""
 
 import json
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ Permission level: trusted"""
 
 
 def check(root: Path, text: str, folder: str, expected: str) -> tuple[Fixture, Snapshot]:
-    """The whole prompt, with `{environment}` for what every prompt says of the host."""
+    """The whole prompt, with `{environment}` for the description of the host."""
     fixture = write_fixture(text, root)
     snapshot = load_folder(fixture, folder)
     assert relative(fixture, snapshot.prompt.text) == expected.replace("{environment}", ENVIRONMENT)
@@ -42,7 +42,7 @@ def check(root: Path, text: str, folder: str, expected: str) -> tuple[Fixture, S
 
 
 def check_map(prompt: Prompt, texts: dict[str, str]) -> None:
-    """Fragments tile the text, and verbatim ones are what their files say, character by character."""
+    """Fragments tile the text; verbatim ones equal their files' text, character by character."""
     position = 0
     for fragment in prompt.fragments:
         assert fragment.span.start == position < fragment.span.end
@@ -59,7 +59,7 @@ def check_map(prompt: Prompt, texts: dict[str, str]) -> None:
 
 
 def source(fixture: Fixture, snapshot: Snapshot, shown: str) -> str:
-    """File and source text of the fragment in which a text of the prompt stands."""
+    """File and source text of the fragment that contains a text of the prompt."""
     fragment = fragment_at(snapshot.prompt, snapshot.prompt.text.index(shown))
     assert fragment is not None
     assert fragment.path is not None
@@ -341,7 +341,7 @@ def test_every_character_has_its_source(files: dict[str, str], readme: bool) -> 
 
 
 def check_characters(snapshot: Snapshot) -> None:
-    """Each character of a verbatim fragment is the one at its source, and is found from there."""
+    """Each character of a verbatim fragment is the one at its source, and maps back."""
     prompt, texts = snapshot.prompt, snapshot.layers.texts
     for fragment in prompt.fragments:
         if not fragment.verbatim or fragment.path not in texts:

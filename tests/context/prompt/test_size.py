@@ -1,4 +1,4 @@
-"""Files that take much of the model's window: told with their share, never cut."""
+"""Files that take much of the model's window: reported with their share, never cut."""
 
 import base64
 import random
@@ -31,7 +31,7 @@ EXACT = TiktokenCounter("o200k_base")
 def check(
     root: Path, lengths: dict[str, int], expected: dict[str, list[str]], *, config: str = CONFIG
 ) -> tuple[Fixture, Snapshot]:
-    """Files of so many lines; what is said of each, as far as it is in the message."""
+    """Files with these numbers of lines, and the expected part of the message about each."""
     text = f"//- {FOLDER}/.nexus3/config.json\n{config}\n"
     text += "".join(f"//- {path}\n{LINE * lines}" for path, lines in lengths.items())
     fixture = write_fixture(text, root)
@@ -111,7 +111,7 @@ def test_an_import_is_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def _any(kind: str) -> str:
-    """A text of a kind that no rule of thumb fits."""
+    """Text that no rule of thumb fits."""
     chance = random.Random(kind)  # noqa: S311 (texts, no secrets)
     digits = [f"{chance.random():.3f}" for _ in range(4_000)]
     return {
@@ -138,7 +138,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_the_text_the_number_is_what_is_counted(tmp_path: Path, kind: str) -> None:
-    """Told with the vocabulary in memory, and no other when it has to be loaded first."""
+    """Reported with the vocabulary in memory; if it has to be loaded first, only then."""
     text = _any(kind)
     fixture = write_fixture(f"//- {FOLDER}/AGENTS.md\n{text}", tmp_path)
     tokens = EXACT.count(

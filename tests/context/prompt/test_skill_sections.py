@@ -1,4 +1,4 @@
-"""Skills in the prompt: the index, the capabilities, and the texts of those that are activated."""
+"""Skills in the prompt: the index, the capabilities, and the texts of the active ones."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,7 +70,7 @@ Use git."""
 
 
 def check(root: Path, options: Options, expected: str) -> tuple[Fixture, Snapshot, AssembledContext]:
-    """The sections of skills in the prompt of a request, and that the fragments tile it."""
+    """The sections of skills in the prompt of a request, whose fragments tile it."""
     fixture = write_fixture(TEXT, root)
     snapshot = load_folder(fixture, FOLDER)
     made = assemble(snapshot, ContextManager(), Request(options=options), now=NOW)

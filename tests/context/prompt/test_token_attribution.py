@@ -1,4 +1,4 @@
-"""What each fragment and each kind of text of a prompt costs: figures by part, and that all sums agree."""
+"""What each fragment and each kind of text of a prompt costs: figures by part, which sum to the whole."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_what_a_request_adds(tmp_path: Path) -> None:
 
 
 class Letters(TokenCounter):
-    """A counter of unknown make, whose counts do not add up."""
+    """An unknown counter, whose counts do not add up."""
 
     name = "letters"
     exact = False
@@ -120,7 +120,7 @@ def test_fragments_and_parts_sum_to_the_prompt(counter: TokenCounter, runs: list
 @pytest.mark.parametrize("counter", COUNTERS[:3], ids=lambda counter: counter.name)
 @given(before=st.text("ab #.", max_size=60), text=st.text("ab #\n.é中", min_size=1, max_size=200))
 def test_a_file_costs_the_same_wherever_it_stands(counter: TokenCounter, before: str, text: str) -> None:
-    """Estimates, too: what rounding leaves of the whole goes to the text of no layer."""
+    """For estimates, too: the rest of rounding goes to the text of no layer."""
 
     def cost(front: str) -> int:
         pieces = [Part("layers", None, "Front", [Piece(f"{front}\n\n")])]
@@ -135,7 +135,7 @@ def test_a_file_costs_the_same_wherever_it_stands(counter: TokenCounter, before:
 
 
 def test_rows_of_one_file_are_rounded_once() -> None:
-    """Three fragments of 1.18 tokens are 3 tokens of one text, and the rest is that of no layer."""
+    """Three fragments of 1.18 tokens are 3 tokens of one text; the rest belongs to no layer."""
     pieces = [Piece("a", "/a/NEXUS.md"), Piece(".", "/a/b.md"), Piece("b", "/a/NEXUS.md")]
     fragments = [Fragment("environment", None, "Environment", Span(0, 2), None, Span(0, 0))]
     for at, piece in enumerate(pieces):

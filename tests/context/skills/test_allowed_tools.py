@@ -1,4 +1,4 @@
-"""`allowed-tools` of a SKILL.md: which tools a text approves, and what of it is left out."""
+"""`allowed-tools` of a SKILL.md: which tools a text approves, and which parts of it are left out."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""SKILL.md: what a text says, and what is wrong with it."""
+"""SKILL.md: its content and its problems."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Tools and examples of skills: what the model is told, what needs no question, what the settings forbid."""
+"""Tools and examples of skills: what the model sees, what needs no confirmation, what the settings forbid."""
 
 import os
 import time
@@ -126,7 +126,7 @@ def test_a_tool_that_the_settings_switch_off_is_told(tmp_path: Path) -> None:
 
 
 def test_thousands_of_skills_and_files_stay_quick(tmp_path: Path) -> None:
-    """Of 5,001 directories the first are read, and it is said; at 5,000 files beside one nobody looks."""
+    """Of 5,001 directories the first are read, which is reported; 5,000 files beside one are not examined."""
     fixture = write_fixture(TEXT, tmp_path)
     many = Path(fixture.path("/home/a/.agents/skills"))
     for number in range(5_001):

@@ -1,4 +1,4 @@
-"""Passages: where a text is cut, and that nothing of it is lost or said twice."""
+"""Passages: where a text is cut; nothing is lost or repeated."""
 
 import re
 import time

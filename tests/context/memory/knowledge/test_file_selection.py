@@ -1,4 +1,4 @@
-"""The patterns of the knowledge base's paths: what they mean, and that no `**` starts over."""
+"""The patterns of the knowledge base's paths: what they match, and that no `**` restarts."""
 
 import time
 
@@ -32,7 +32,7 @@ def test_what_a_pattern_means(path: str, pattern: str, *, fits: bool) -> None:
 
 
 def test_no_path_and_pattern_take_long() -> None:
-    """As a rule 0.1 s; trying each `**` anew would not end."""
+    """Usually 0.1 s; restarting each `**` would not end."""
     started = time.perf_counter()
     check("a/" * 1_000 + "b", "**/a/" * 300 + "c", fits=False)
     assert time.perf_counter() - started < 10

@@ -1,4 +1,4 @@
-"""Which passages belong to a message: rank, budget, what is cut, left out and covered."""
+"""Which passages belong to a message: rank, budget, cuts, omissions and covered secrets."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The knowledge base: which files are meant, that the index follows the disk, and that nothing breaks it."""
+"""The knowledge base: which files it selects, that the index follows the disk, and that nothing breaks it."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ class Base:
         ]
 
     def refresh(self, *changed: str) -> list[str]:
-        """What came of bringing the index up to date: counts, problems, skipped files."""
+        """The result of a refresh: counts, problems, skipped files."""
         paths = {str(self.root / path[1:]) for path in changed} if changed else None
         done = refresh(self.index, self.settings()[0], changed=paths)
         told = [each.message for each in done.problems]
@@ -87,7 +87,7 @@ def config(*paths: str) -> str:
 
 
 def check(base: Base, files: list[str], *problems: str) -> None:
-    """What is indexed of a folder, and what is said of its settings and files."""
+    """The index of a folder, and the problems of its settings and files."""
     _, said = base.settings()
     told = base.refresh()[1:]
     assert (base.files(), [*said, *told]) == (files, list(problems))
@@ -296,7 +296,7 @@ def test_the_index_follows_the_disk(base: Callable[[str], Base]) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
 def test_a_link_to_a_hidden_file_is_not_followed(base: Callable[[str], Base]) -> None:
-    """A repository must not bring its user's `.env` into a conversation, by whatever name."""
+    """A repository must not bring its user's `.env` into a conversation, under any name."""
     made = base(
         f"//- {FOLDER}/.nexus3/config.json\n{config('docs')}\n//- {FOLDER}/.env\nred\n"
         f"//- {FOLDER}/docs/a.md\nred\n//- {FOLDER}/.git/b.md\nred\n"
