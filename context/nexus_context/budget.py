@@ -1,4 +1,4 @@
-"""What a context costs, row by row, against what it may cost."""
+"""What a context costs, row by row, against its limits."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -19,12 +19,12 @@ class ContextConfig(msgspec.Struct, frozen=True):
     """How much a context may hold, and what leaves first. Sizes are in tokens."""
 
     max_tokens: int = 8_000
-    reserve_tokens: int = 2_000  # kept free for the answer
+    reserve_tokens: int = 2_000  # reserved for the answer
     truncation_strategy: Strategy = "oldest_first"
-    truncation_target: float = 0.6  # share of the available tokens that a cut goes down to
+    truncation_target: float = 0.6  # the share of the available tokens that remains after a cut
     keep_recent_turns: int = 3
-    pin_first: bool = True  # keep the user's first message whatever is cut
-    identifier_tokens: int = 600  # the most that names and values of the cut part may take
+    pin_first: bool = True  # never cut the user's first message
+    identifier_tokens: int = 600  # the maximum for names and values of the cut part
 
     def __post_init__(self) -> None:
         if self.truncation_strategy not in STRATEGIES:
@@ -55,9 +55,9 @@ class ContextConfig(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """One thing that tokens are spent on, with the place in a file that it comes from, if any.
+    """One thing that tokens are spent on, with its place in a file, if any.
 
-    `message`: of a row of the history, the index of the first message that it is about.
+    `message`: in a row of the history, the index of its first message.
     """
 
     category: Category
@@ -89,9 +89,9 @@ class CategoryTokens(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
-    """The same figures as a `TokenUsage`, as whoever runs the model needs them. Sizes are in tokens.
+    """The figures of a `TokenUsage`, for the program that runs the model. Sizes are in tokens.
 
-    `model_limit` is the window or the configured maximum; `available` what the context may take of it.
+    `model_limit` is the window or the configured maximum; `available` is what the context may take of it.
     """
 
     model_limit: int
@@ -105,11 +105,11 @@ class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
 class TokenUsage(msgspec.Struct, frozen=True):
     """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
 
-    `limit` is the model's window or the configured maximum, `reserved` is kept free for the answer and
-    for tool results, `max_input` is the most that the model takes as input. `available` is the smaller of
-    limit - reserved and max_input, never below 0. `limit_known`: the limit is the model's or the
-    configuration's, not a guess for a model that nobody knows. `parts` are the system prompt's tokens again,
-    by kind of text; none where the prompt's sources are not known. Σ parts.tokens = Σ tokens of system rows.
+    `limit` is the model's window or the configured maximum; `reserved` is for the answer and tool results;
+    `max_input` is the model's maximum input. `available` is the smaller of limit - reserved and max_input, at
+    least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
+    `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
+    Σ parts.tokens = Σ tokens of system rows.
     """
 
     model: str
@@ -144,7 +144,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
         return self.total > self.available
 
     def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
-        """The budget. `reserve_tools` are the tokens of `reserved` that are kept for tool results."""
+        """The budget. `reserve_tools` are the tokens of `reserved` for tool results."""
         return TokenBudget(
             model_limit=self.limit,
             reserve_response=self.reserved - reserve_tools,
@@ -171,11 +171,11 @@ def usage(
     reserved: int,
     parts: Iterable[UsagePart] = (),
 ) -> TokenUsage:
-    """Rows and limits as one value. `max_tokens` narrows the window of a known model, it never widens it."""
+    """Rows and limits as one value. `max_tokens` can only narrow the window of a known model."""
     limit = limits.context_window
     if max_tokens is not None:
         limit = min(max_tokens, limit) if limits.known else max_tokens
-    max_input = limits.max_input if limits.known else limit  # what is a guess narrows nothing
+    max_input = limits.max_input if limits.known else limit  # a guess does not narrow the input
     return TokenUsage(
         model=limits.given,
         limit=limit,
@@ -190,7 +190,7 @@ def usage(
 
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
-    """What is sent of a conversation: what stands in front of a cut, then the messages."""
+    """The rows of the sent part of a conversation: what precedes a cut, then the messages."""
     rows: list[tuple[str, int, int]] = []
     rest = view.tokens
     count = view.end - view.start + (view.anchor is not None)

@@ -1,7 +1,7 @@
-"""Assembled contexts of one session, kept while nothing that they depend on changed.
+"""Assembled contexts of one session, cached while nothing that they depend on changes.
 
-An entry's key names the revisions of everything that went into it; time alone never makes one valid. After
-`TTL` seconds it is made anew all the same, in case something changed that has no revision.
+An entry's key names the revisions of everything that it depends on. After `TTL` seconds an entry expires all
+the same, in case something changed that has no revision.
 """
 
 from collections import OrderedDict
@@ -11,16 +11,16 @@ from typing import Generic, TypeVar
 import msgspec
 
 TTL = 60.0
-"""Seconds that an entry is used."""
+"""Seconds after which an entry expires."""
 
 ENTRIES = 8
-"""Entries that are kept; the one used longest ago goes first."""
+"""Entries that are kept; the least recently used one goes first."""
 
 T = TypeVar("T")
 
 
 class Statistics(msgspec.Struct, frozen=True, rename="camel"):
-    """What caches were good for since they were made."""
+    """How often caches helped since they were made."""
 
     hits: int = 0
     misses: int = 0
@@ -42,7 +42,7 @@ class AssemblyCache(Generic[T]):
         self._misses = 0
 
     def get(self, key: Hashable) -> T | None:
-        """The value, if it is there and young enough."""
+        """The value, if it exists and is young enough."""
         entry = self._entries.pop(key, None)
         if entry is None or self._clock() - entry[0] >= self._ttl:
             self._misses += 1
@@ -58,7 +58,7 @@ class AssemblyCache(Generic[T]):
             self._entries.popitem(last=False)
 
     def invalidate(self) -> None:
-        """Forget everything that was assembled."""
+        """Drop all entries."""
         self._entries.clear()
 
     def statistics(self) -> Statistics:

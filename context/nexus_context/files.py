@@ -110,7 +110,7 @@ def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> Fil
     `previous`, an earlier result for the same path, is returned as is if the file is unchanged. For files
     that the user or the installation names; `RealFiles` reads those of a workspace.
     """
-    return _read_text(path, None, limit, previous, lambda: os.open(path, _OPEN_FLAGS))
+    return _read_text(path, None, limit, previous, open_file=lambda: os.open(path, _OPEN_FLAGS))
 
 
 class RealFiles:
@@ -146,7 +146,7 @@ class RealFiles:
 
         `moved` in the result says that `real` is no longer a path without links: resolve the path again.
         """
-        return _read_text(path, real, limit, previous, lambda: self._open(real, _OPEN_FLAGS))
+        return _read_text(path, real, limit, previous, open_file=lambda: self._open(real, _OPEN_FLAGS))
 
     def list_directory(self, real: str, most: int | None = None) -> list[tuple[str, "Entry"]] | None:
         """As the function `list_directory`, of the directory at a resolved path."""
@@ -329,7 +329,7 @@ def _read_text(
     path: str, real: str | None, limit: int, previous: FileRead | None, open_file: Callable[[], int]
 ) -> FileRead:
     try:
-        read = _read(path, real, limit, previous, open_file)
+        read = _read(path, real, limit, previous, open_file=open_file)
     except ValueError:  # a NUL or a lone surrogate: no such path can exist
         read = _failed(path, "unreadable", "layer.unreadable", f"Cannot read the file: {_BAD_PATH}.")
     except _MovedError:
@@ -460,13 +460,13 @@ def _not_a_file(path: str, mode: int) -> FileRead:
 
 def _too_large(path: str, size: str, limit: int, stamp: tuple[int, ...]) -> FileRead:
     message = f"The file is too large: {size}, and at most {limit:,} bytes are read. Make it shorter."
-    return _failed(path, "too-large", "layer.too-large", message, stamp)
+    return _failed(path, "too-large", "layer.too-large", message, stamp=stamp)
 
 
 def _failed(
     path: str, status: Status, code: str, message: str, stamp: tuple[int, ...] | None = None
 ) -> FileRead:
-    return FileRead(path, status, None, (_problem(path, code, message),), stamp)
+    return FileRead(path, status, None, (_problem(path, code, message),), stamp=stamp)
 
 
 def _problem(

@@ -1,4 +1,4 @@
-"""What `init` puts into a folder's `.nexus3/` or into the global directory; nothing is written here."""
+"""What `init` puts into a folder's `.nexus3/` or into the global directory; this module writes nothing."""
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
@@ -19,11 +19,11 @@ INSTRUCTIONS = (
     "CLAUDE.md",
     ".claude/CLAUDE.md",
 )
-"""Where a folder may have instructions without `.nexus3`, the one that counts first."""
+"""Where a folder may have instructions without `.nexus3`, the most important first."""
 
 
 class InitPlan(msgspec.Struct, frozen=True):
-    """`create` are absolute paths and texts of files to write, `existing` the paths to leave alone."""
+    """`create` are absolute paths and texts of files to write; `existing` are paths to leave alone."""
 
     directory: str
     create: tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ class InitPlan(msgspec.Struct, frozen=True):
 def plan_init(folder: str) -> InitPlan:
     """The templates for a project: `<folder>/.nexus3/`.
 
-    The new NEXUS.md wins over instructions that the folder has already, so it begins by importing them.
+    The new NEXUS.md wins over the folder's existing instructions, so it begins by importing them.
     """
     plan = _plan(os.path.join(folder, CONFIG_DIRECTORY), os.path.join(DEFAULTS_DIRECTORY, "templates"))
     already = next((name for name in INSTRUCTIONS if exists(os.path.join(folder, name))), None)
@@ -47,7 +47,7 @@ def plan_init(folder: str) -> InitPlan:
 
 
 def plan_global_init(home: str, *, replace: bool = False) -> InitPlan:
-    """The packaged defaults for the global directory `home`, to be changed there."""
+    """The packaged defaults for the global directory `home`, for the user to change there."""
     return _plan(home, DEFAULTS_DIRECTORY, replace=replace)
 
 

@@ -1,7 +1,7 @@
-"""The library's small front: load a folder's context or prompt in one call, and fail fast.
+"""The library's simple interface: load a folder's context or prompt in one call, and fail fast.
 
-`ContextLoader` raises what is wrong with the files as one `ConfigError`; `PromptLoader` is the two-layer
-form, personal and project, on the same reading and the same texts.
+`ContextLoader` raises the errors of all files as one `ConfigError`. `PromptLoader` is the two-layer form,
+personal and project, with the same reading and the same texts.
 """
 
 import os
@@ -38,7 +38,7 @@ class ContextSources(msgspec.Struct, frozen=True):
 
 
 class LoadedContext(msgspec.Struct, frozen=True):
-    """A folder's context. `config` are the merged settings with the defaults filled in."""
+    """A folder's context. `config` are the merged settings with their defaults."""
 
     system_prompt: str
     config: dict[str, Any]
@@ -47,7 +47,7 @@ class LoadedContext(msgspec.Struct, frozen=True):
 
 
 class LoadedPrompt(msgspec.Struct, frozen=True):
-    """A prompt of two layers; a path is None where that layer has no file."""
+    """A prompt of two layers; a path is None if that layer has no file."""
 
     content: str
     personal_path: Path | None
@@ -55,14 +55,14 @@ class LoadedPrompt(msgspec.Struct, frozen=True):
 
 
 class PromptSource(Protocol):
-    """Where a personal prompt can come from."""
+    """A source of a personal prompt."""
 
     def load(self) -> str | None:
-        """The text, or None if there is none here."""
+        """The text, or None without one."""
 
     @property
     def path(self) -> Path | None:
-        """The file, or None if it is no file."""
+        """The file, or None if the source is not a file."""
 
 
 class FilePromptSource:
@@ -72,7 +72,7 @@ class FilePromptSource:
         self._path = path
 
     def load(self) -> str | None:
-        """The file's text; None if it is missing or cannot be used."""
+        """The file's text; None if it is missing or unusable."""
         read = read_text(str(self._path), limit=PROMPT_LIMIT)
         return read.text if read.status == "loaded" else None
 
@@ -83,7 +83,7 @@ class FilePromptSource:
 
 
 class ContextLoader:
-    """Loads folders with the user's own global directory; nothing is kept between two loads."""
+    """Loads folders with the user's own global directory; keeps nothing between loads."""
 
     def __init__(
         self, *, environ: Mapping[str, str] | None = None, environment: Environment | None = None
@@ -92,10 +92,10 @@ class ContextLoader:
         self._environment = environment
 
     def load(self, cwd: Path, *, agent: str | None = None) -> LoadedContext:
-        """The context of a folder, for the agent of a name or for none that has one.
+        """The context of a folder, for a named agent or for none.
 
         Raises ConfigError with the frame of every error in the folder's configuration files, and ValueError
-        where the path is not absolute.
+        if the path is not absolute.
         """
         snapshot = load(
             _absolute(cwd),
@@ -129,8 +129,8 @@ class PromptLoader:
     def load(self, is_repl: bool = True, cwd: Path | None = None) -> LoadedPrompt:
         """The prompt for a folder, by default the process's own directory.
 
-        Personal: the first source that has a text; by default the global instruction file, else the
-        packaged one. Files that cannot be used count as absent. ValueError where `cwd` is not absolute.
+        The personal part is the first source with a text; by default the global instruction file, else the
+        packaged one. Unusable files count as absent. ValueError if `cwd` is not absolute.
         """
         folder = _absolute(Path.cwd() if cwd is None else cwd)
         home = user_home(self._environ)
@@ -174,7 +174,7 @@ def _absolute(folder: Path) -> str:
 
 
 def _without_bootstrap(layers: Layers) -> Layers:
-    """The layers without the files that this front does not know: what they import is not theirs alone."""
+    """The layers without bootstrap files, which this interface does not use, as their imports would count."""
     replace = msgspec.structs.replace
     kept_layers = [
         replace(layer, files=tuple(file for file in layer.files if file.kind not in BOOTSTRAP_KINDS))

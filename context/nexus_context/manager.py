@@ -1,7 +1,7 @@
-"""The conversation of one session, and what of it fits the budget.
+"""The conversation of one session, and the part of it that fits the budget.
 
 A `ContextManager` serves a Python program by itself: a system prompt, tools, messages in, what to send out.
-In the daemon it holds a session's messages, and `assembly` brings the rest from the folder's snapshot.
+In the daemon it holds a session's messages, and `assembly` adds the rest from the folder's snapshot.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from nexus_context.conversation.compaction.receipt import Receipt
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
 
-# What compacts is imported where it is used: most conversations end before they are long enough.
+# Compaction is imported where it is used: most conversations end before they are long enough.
 
 WINDOWS = 8
-"""Cuts that a conversation remembers: one for each model window and way of cutting in use."""
+"""Cuts that a conversation remembers: one for each model window and policy in use."""
 
 
 class _Compaction(NamedTuple):
-    """What a compaction replaced, and the length of the history that it left."""
+    """What a compaction replaced, and the length of the history after it."""
 
     id: str
     history: History
     length: int
-    prompts: tuple[str, str] | None = None  # the system prompt before and after, where it changed
+    prompts: tuple[str, str] | None = None  # the system prompt before and after, if it changed
 
 
 class ContextManager:
     """The messages of one session; with a system prompt and tools, everything that a model is sent.
 
-    Messages are immutable, what they are made of is copied, and each is counted once. `messages` is what the
-    model sees: what is cut off or summarized is not among them. Not safe for several threads at once: the
-    caller keeps the order.
+    Messages are immutable, their inputs are copied, and each is counted once. `messages` is what the model
+    sees, without cut or summarized messages. Not safe for several threads at once: the caller keeps the
+    order.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class ContextManager:
         counter: TokenCounter | None = None,
         started: datetime | None = None,
     ) -> None:
-        """`started`, a local time, opens the session with a message that says when it began.
+        """`started`, a local time, opens the session with a message that tells when it began.
 
-        `counter` counts, else that of `model`, else cl100k_base.
+        `counter` counts tokens; the default is that of `model`, else cl100k_base.
         """
         self._config = config or ContextConfig()
         self._limits = resolve(model)
@@ -81,34 +81,34 @@ class ContextManager:
     # ------------------------------------------------------------ messages
 
     def __len__(self) -> int:
-        """All messages since the last compaction, those that are not loaded among them."""
+        """All messages since the last compaction, including those that are not loaded."""
         return len(self._history) + self._history.gap.messages
 
     @property
     def gap(self) -> tuple[int, int]:
-        """Messages that are not loaded (`restore`), and their tokens."""
+        """The number of messages that are not loaded (`restore`), and their tokens."""
         return self._history.gap[1:]
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Different after every change of the messages."""
+        """Changes with every change of the messages."""
         return self._replaced, len(self._history)
 
     @property
     def history(self) -> History:
-        """All messages since the last compaction that are loaded, sent or not. Not to be changed."""
+        """All loaded messages since the last compaction, sent or not. Do not change it."""
         return self._history
 
     @property
     def messages(self) -> list[Message]:
-        """What the model sees of the conversation, oldest first: a copy."""
+        """The part of the conversation that the model sees, oldest first: a copy."""
         return self._view().messages()
 
     def add(self, messages: Iterable[Message]) -> None:
         self._history.extend(messages)
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
-        """Add what the user says: text, or parts such as `{"type": "text", "text": …}`."""
+        """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
         self._history.append(Message("user", coercion.content_from(content)))
 
     def add_assistant_message(
@@ -116,14 +116,14 @@ class ContextManager:
         content: str | Sequence[Any] | None,
         tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add what the model answered: text, and tools that it calls: `{"id", "name", "arguments"}` each,
-        or as OpenAI has them.
+        """Add the model's answer: text, and its tool calls: `{"id", "name", "arguments"}` each, or OpenAI's
+        form.
         """
         parts = None if content is None else coercion.content_from(content)
         self._history.append(Message("assistant", parts, coercion.tool_calls_from(tool_calls)))
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
-        """Add what a tool returned for the call of that id: text, parts, or a value that is sent as JSON."""
+        """Add a tool's result for the call of that id: text, parts, or a value that is sent as JSON."""
         call = coercion.text_from(tool_call_id, "tool_call_id")
         tool = coercion.text_from(name, "name")
         self._history.append(Message("tool", coercion.result_from(result), tool_call_id=call, name=tool))
@@ -143,11 +143,11 @@ class ContextManager:
         gap_messages: int = 0,
         gap_tokens: int = 0,
     ) -> None:
-        """Hold a history as a ledger gives it back. What was held before is forgotten, compactions included.
+        """Replace the conversation, including its compactions, by a history from a ledger.
 
         `tokens` are those of each message, by the counter of that name: they are not counted again. Behind
-        the first `lead`, `gap_messages` of `gap_tokens` are missing: these are not sent, and what needs them
-        raises RequestError, `history-not-loaded`.
+        the first `lead` messages, `gap_messages` of `gap_tokens` are missing: these are not sent, and
+        whatever needs them raises RequestError, `history-not-loaded`.
         """
         history = History.restored(messages, tokens, counter, Gap(lead, gap_messages, gap_tokens))
         self._compactions.clear()
@@ -164,7 +164,7 @@ class ContextManager:
         self._fixed = self._room = None
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
-        """What tools there are, in the form of any provider. RequestError for one that has no name."""
+        """Set the tools, in the form of any provider. RequestError for a tool without a name."""
         copies = []
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
@@ -173,13 +173,13 @@ class ContextManager:
         self._fixed = self._room = None
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
-        """The tool definitions, in the order in which they were set: copies."""
+        """Copies of the tool definitions, in the order in which they were set."""
         return deepcopy(self._tools)
 
     def build_messages(self) -> list[Message]:
-        """System prompt and messages as they are to be sent: cut to the budget, broken pairs repaired.
+        """System prompt and messages to send: cut to the budget, broken pairs repaired.
 
-        Raises ContextOverflowError when not even the newest message fits.
+        Raises ContextOverflowError if not even the newest message fits.
         """
         view = self._view()
         if view.over:
@@ -194,7 +194,7 @@ class ContextManager:
         return self._usage([*self._fixed_rows(), *history_rows(self._view(), self._counter)])
 
     def is_over_budget(self) -> bool:
-        """Whether all messages together are more than fits, so that `build_messages` leaves some out."""
+        """Whether all messages together exceed the budget, so that `build_messages` leaves some out."""
         budget, tokens = self._budget(), self._history.tokens(self._counter)
         return self._history.gap.messages > 0 or budget.fixed + tokens > budget.available
 
@@ -209,12 +209,12 @@ class ContextManager:
         instructions: str | None = None,
         overflow: bool = False,
     ) -> "Receipt":
-        """Replace old messages by a summary of the embedded summarizer; the receipt says what was lost.
+        """Replace old messages by a summary of the embedded summarizer; the receipt lists what was lost.
 
-        `pins` are texts that must stay word for word, and indexes of `history.messages` that stay whole;
+        `pins` are texts that must stay word for word, and indexes of `history.messages` that stay whole.
         `overflow`: a provider refused the context as too long. `made_at` is a local time.
 
-        Raises CompactionError where there is nothing to replace or nothing to gain; nothing changed then.
+        Raises CompactionError, without a change, if there is nothing to replace or nothing to gain.
         """
         from nexus_context.conversation.compaction.detection import CompactionSettings
         from nexus_context.conversation.compaction.extractive import extract
@@ -247,8 +247,8 @@ class ContextManager:
     ) -> "Plan":
         """What a compaction would replace, for a summary that is written elsewhere (`compaction.run`).
 
-        Messages that are not loaded are replaced without being read. Raises CompactionError where there is
-        nothing to replace, RequestError where a pinned message is not loaded.
+        Messages that are not loaded are replaced without being read. Raises CompactionError if there is
+        nothing to replace, RequestError if a pinned message is not loaded.
         """
         from nexus_context.conversation.compaction.receipt import CompactionError
         from nexus_context.conversation.compaction.run import CompactionRequest, plan
@@ -263,7 +263,7 @@ class ContextManager:
         return planned
 
     def apply(self, result: "CompactionResult", counter: TokenCounter) -> None:
-        """Let a summary stand for the messages that it replaces, until `undo_compaction`."""
+        """Replace messages by their summary, until `undo_compaction`."""
         history = self._history.remade(result.messages, counter)
         self._compactions.append(_Compaction(result.receipt.id, self._history, len(history)))
         self._replace(history)
@@ -274,7 +274,9 @@ class ContextManager:
         preserved_messages: Iterable[Message],
         new_system_prompt: str | None = None,
     ) -> None:
-        """Let the history be a summary and what is kept; a new system prompt may take effect with it."""
+        """Replace the history by a summary and the preserved messages; a new system prompt may take effect,
+        too.
+        """
         from nexus_context.conversation.compaction.run import new_id
 
         history = self._history.remade([summary_message, *preserved_messages], self._counter)
@@ -290,16 +292,16 @@ class ContextManager:
         return [one.id for one in self._compactions]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
-        """Take back the last compaction, or that of an id with all later ones. What came after them stays;
-        a system prompt that came with one is taken back, too, unless another was set since.
+        """Undo the last compaction, or the one of an id with all later ones; later messages stay.
 
-        Raises RequestError where there is no such compaction.
+        A system prompt that came with a compaction is undone, too, unless another was set since. Raises
+        RequestError if there is no such compaction.
         """
         ids = self.compactions
         if not ids or (compaction is not None and compaction not in ids):
             what = f"no compaction {compaction!r}" if compaction is not None else "no compaction"
             listed = f" There are: {', '.join(ids)}." if ids else ""
-            raise RequestError(f"There is {what} to take back.{listed}", code="unknown-compaction")
+            raise RequestError(f"There is {what} to undo.{listed}", code="unknown-compaction")
         while True:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)
@@ -314,24 +316,24 @@ class ContextManager:
     def view(
         self, counter: TokenCounter, policy: Policy, budget: Budget, *, limit: int, looking: bool = False
     ) -> View:
-        """What of the messages fits `budget`. `limit` tells model windows apart: each has its own cut.
+        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut.
 
         `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
         """
         key = (counter.name, policy, limit)
         window = self._windows.pop(key, None) or Window(self._history, counter, policy)
-        self._windows[key] = window  # the one used last is the last
+        self._windows[key] = window  # the last used one is the last
         if len(self._windows) > WINDOWS:
             del self._windows[next(iter(self._windows))]
         return window.look(budget) if looking else window.fit(budget)
 
     def history_tokens(self, counter: TokenCounter) -> int:
-        """Tokens of all messages. Only messages that this counter has not seen yet are counted."""
+        """Tokens of all messages. Only messages that are new to this counter are counted."""
         return self._history.tokens(counter)
 
     @property
     def all_encoded(self) -> bool:
-        """Whether `encoded` has nothing left to do."""
+        """Whether `encoded` has nothing left to encode."""
         return self._history.all_encoded
 
     def encoded(self) -> list[msgspec.Raw]:

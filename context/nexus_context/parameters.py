@@ -1,7 +1,7 @@
 """Model parameters from four layers, each value with its origin.
 
-The request's come before the session's, those before the agent's, those before the system's: what the
-configuration sets, each with the layer that wins there, over the defaults.
+The request's parameters come before the session's, then the agent's, then the configuration's, whose origin
+is the layer that wins there, then the defaults.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ def resolve(
     session: Mapping[str, Any] | None = None,
     request: Mapping[str, Any] | None = None,
 ) -> dict[str, Parameter]:
-    """The parameters to send, by name; those that nobody set are absent. A null leaves a name to the others.
+    """The parameters to send, by name, without those that nothing sets. Null leaves a name to other layers.
 
-    Raises RequestError for one that does not exist or is out of range; it names the parameter and its layer.
+    Raises RequestError for one that is unknown or out of range; it names the parameter and its layer.
     """
     parameters = {
         name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
@@ -45,8 +45,8 @@ def resolve(
 
 
 def check(name: str, value: Any, origin: str) -> None:
-    """Raise RequestError unless the value is one that the parameter may have."""
-    # a name is one step: `thinking/level` is no parameter
+    """Raise RequestError unless the parameter may have this value."""
+    # a name is one step: `thinking/level` is not a parameter
     wrong = check_value(pointer_text(("parameters", name)), value)
     if wrong:
         raise RequestError(f"Parameter {name} of the {origin}: {wrong}", code="bad-parameter")

@@ -1,10 +1,10 @@
-"""What two requests of a conversation have in common at their beginning: what a provider's cache can reuse.
+"""What two requests of a conversation share at their beginning: what a provider's cache can reuse.
 
-1. Providers cache what a request begins with, in this order: tools, system prompt, history. The first token
-   that differs ends what is reused.
+1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
+   ends the reuse.
 2. The current message is never cached: it is new each time.
-3. A break is where something that was sent before changed or went away. It costs what would have been
-   reused, written again: 1.25 of the price of input instead of the price of cached input.
+3. A break is where something that was sent before changed or was removed. The tokens that would have been
+   reused are written again, at 1.25 of the price of input instead of the price of cached input.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ WRITE_FACTOR = 1.25
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """What one request begins with, and the tokens of its parts."""
+    """The beginning of a request, and the tokens of its parts."""
 
     model: ModelLimits
     tools: tuple[bytes, ...]
@@ -34,15 +34,15 @@ class Prefix(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of all that can be cached; what stands in for a missing result will be another text."""
+        """Tokens of everything that can be cached; the replacement of a missing result will change."""
         return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.repair_tokens
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """The first thing that is not as it was: of the tools, the system prompt, the history, or the model.
+    """The first difference: in the tools, the system prompt, the history, or the model.
 
-    `path` and `span` are the place in a file that it came from, if any; `tokens` are those that have to be
-    read again, `cost` the price of that in US dollars, None where the model's prices are not known.
+    `path` and `span` are its place in a file, if any; `tokens` have to be read again. `cost` is the price of
+    that in US dollars; None if the model's prices are unknown.
     """
 
     category: str
@@ -54,7 +54,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class CacheReport(msgspec.Struct, frozen=True):
-    """How many leading tokens of a request are those of the request before, and what broke the rest."""
+    """How many leading tokens of a request equal those of the request before, and what broke the rest."""
 
     reused: int
     total: int
@@ -88,7 +88,7 @@ _Cause = tuple[str, str, Fragment | None]
 
 
 def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _Cause | None]:
-    """Tokens in common, and what ends them; None where nothing of `before` changed."""
+    """Tokens in common, and what ends them; None if nothing of `before` changed."""
     if before.model.given != now.model.given:
         return 0, ("model", f"{before.model.given or 'no model'} → {now.model.given or 'no model'}", None)
     tools = _same(before.tools, now.tools)
@@ -105,7 +105,7 @@ def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _C
 
 
 def _prompt_break(before: Prompt, now: Prompt, tokens: Sequence[int]) -> tuple[int, Fragment]:
-    """Tokens before the first fragment that differs, and that fragment, or the one that is gone."""
+    """Tokens before the first fragment that differs, and that fragment, or the one that was removed."""
     common = _first_difference(before.text, now.text)
     ends = [fragment.span.end <= common for fragment in now.fragments]
     reused = sum(count for count, same in zip(tokens, ends, strict=True) if same)
@@ -120,7 +120,7 @@ def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
 
 
 def _first_difference(one: str, other: str) -> int:
-    """The length of what two texts begin with in common."""
+    """The length of the common beginning of two texts."""
     same, most = 0, min(len(one), len(other))
     while same < most:
         middle = (same + most + 1) // 2
@@ -132,7 +132,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def _history_break(before: View, now: View, counter: TokenCounter) -> tuple[int, str]:
-    """Tokens of the history in common, and what ends them; "" where all of `before` is still there."""
+    """Tokens of the history in common, and what ends them; "" if all of `before` is still there."""
     if before.history is not now.history:
         return 0, "the conversation was cleared, compacted or restored"
     if (before.head, before.start, before.note) != (now.head, now.start, now.note):
@@ -150,7 +150,7 @@ def _history_break(before: View, now: View, counter: TokenCounter) -> tuple[int,
 
 
 def _beginning(view: View) -> int:
-    """How many of the first messages of the history are sent as they are."""
+    """How many of the first messages of the history are sent unchanged."""
     return view.head if view.start else min(view.shortened, default=view.end)
 
 

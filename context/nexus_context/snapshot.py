@@ -1,11 +1,11 @@
-"""What is known of one folder at one moment: layers, settings, prompt and problems, frozen and complete.
+"""A folder at one moment: layers, settings, prompt and problems, frozen and complete.
 
-1. Files are read, unsaved text first; what is unchanged since the previous snapshot is taken from it.
-2. The prompt of the folder is rendered with the configured model, if anything that it is made of is new; a
-   request's own is rendered from the same.
-3. A bug that is met in one file is a problem of that file (`containment`). One that is met in what all files
-   come to is a problem of the folder; what was there before stays, else there is nothing of it.
-4. The revision grows when anything that a reader could see differs.
+1. Unsaved text counts before the disk; whatever is unchanged is reused from the previous snapshot.
+2. The folder's prompt is rendered for the configured model, if any of its inputs changed. A request's prompt
+   is rendered from the same inputs.
+3. A bug in the work on one file becomes a problem of that file (`containment`). A bug in the work on all
+   files becomes a problem of the folder, and the previous result, if any, stays.
+4. The revision grows when a reader could see a difference.
 """
 
 import os
@@ -21,7 +21,7 @@ from nexus_context.containment import contained
 from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.layers.model import Layers, LayerSkill, Skipped
-from nexus_context.layers.read_layers import LayerInputs, open_layers, unread_layers, with_reading
+from nexus_context.layers.read_layers import LayerInputs, finish_layers, open_layers, unread_layers
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
@@ -30,19 +30,19 @@ from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
 from nexus_context.prompt.sections import Facts
-from nexus_context.prompt.skill_sections import activated, bodies
+from nexus_context.prompt.skill_sections import activated_skills, bodies
 from nexus_context.tokens.models import resolve
 
 OVERDUE = "layer.overdue"
-"""The code of the problem that a load was given up."""
+"""The code of the problem that a load took too long."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One folder, as it is for one agent or for none that has a name.
+    """One folder, for one agent or for none.
 
-    `revision` counts from 1; `prompt_for` renders from `environment` and `contents`, unless the prompt is
-    `is_fixed`: then it is the same for every request. `choice` is the picked model that it is counted for;
-    None: that of the settings.
+    `revision` counts from 1. `prompt_for` renders from `environment` and `contents`, unless the prompt
+    `is_fixed`: then every request has the same. `choice` is the picked model that the snapshot is for; None:
+    the settings' model.
     """
 
     folder: str
@@ -65,9 +65,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 class LoadInputs(LayerInputs, frozen=True, kw_only=True):
     """What the snapshot of a folder depends on besides its files; see `LayerInputs` for the rest.
 
-    `grant` is what the agent has from the agents above it. `load_vocabulary`: the first vocabulary may be
-    loaded to count a large file, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` says which one is
-    needed.
+    `grant` is what the agent has from the agents above it. `load_vocabulary`: a large file may cause a first
+    vocabulary to be loaded, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` names the vocabulary.
     """
 
     environment: Environment
@@ -84,7 +83,7 @@ def load(
     now: datetime | None = None,
     deadline: Deadline | None = None,
 ) -> Snapshot:
-    """Load a folder by its absolute path; never raises for anything that its files may be.
+    """Load a folder by its absolute path; never raises for any content of its files.
 
     `changed` are the only paths whose unsaved text or file can have changed since `previous`; None: any may
     have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the load
@@ -109,11 +108,12 @@ def load(
     )
     nothing: tuple[Skipped, ...] = ()
     unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
-    layers = with_reading(msgspec.structs.replace(opened, unread=unread), reading)
+    layers = finish_layers(msgspec.structs.replace(opened, unread=unread), reading)
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
-    prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
+    environment = inputs.environment
+    prompt, contents = _rendered(previous, last, layers, contents, environment=environment, now=now)
     snapshot = Snapshot(
         folder=folder,
         revision=1,
@@ -129,7 +129,7 @@ def load(
 
 
 def _typed(previous: Snapshot, inputs: LoadInputs, changed: Collection[str] | None) -> Snapshot | None:
-    """The next snapshot if all that changed is one unsaved text and `keystroke` can tell what follows."""
+    """The result of `keystroke`, if one unsaved text is all that changed."""
     if changed is None or len(changed) != 1:
         return None
     (path,) = changed
@@ -163,8 +163,8 @@ def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
     if any(problem.code == OVERDUE for problem in snapshot.problems):
         return snapshot
     message = (
-        f"Loading the folder was given up here after {stopped.seconds:g} s; what was read before stays in "
-        "force. Make its files fewer or smaller. It is loaded again when one of them changes."
+        f"Loading the folder was stopped here after {stopped.seconds:g} s; what was read before stays in "
+        "force. Make its files fewer or smaller. The folder is loaded again when one of them changes."
     )
     problem = Problem(stopped.path, Span(0, 0), OVERDUE, Severity.ERROR, message=message)
     return msgspec.structs.replace(
@@ -173,7 +173,7 @@ def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
 
 
 def _unread(reading: Reading, layers: Layers, contents: PromptContents) -> tuple[Skipped, ...]:
-    """The known instruction files that are there and are not in the prompt."""
+    """The known instruction files that exist and are not in the prompt."""
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
         *paths_of(each.block for each in contents.conditional),
@@ -191,7 +191,7 @@ def _rendered(
     environment: Environment,
     now: datetime | None,
 ) -> tuple[Prompt, PromptContents]:
-    """The prompt, rendered if anything of it is new; the last one, and a problem, where that fails."""
+    """The prompt, rendered if any input changed; the last one, and a problem, where rendering fails."""
     if previous is not None and now is None and _as_before(previous, layers, contents, environment):
         return previous.prompt, contents
 
@@ -207,7 +207,7 @@ def _rendered(
 
 
 def _ungathered(last: Snapshot | None, problem: Problem) -> PromptContents:
-    """The last contents, or none, where they could not be gathered."""
+    """The last contents, or empty ones, where they could not be gathered."""
     before = last.contents if last is not None else PromptContents((), (), (), ())
     problems = (*(each for each in before.problems if each != problem), problem)
     return msgspec.structs.replace(before, problems=problems)
@@ -216,7 +216,7 @@ def _ungathered(last: Snapshot | None, problem: Problem) -> PromptContents:
 def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
     """The same folder for another picked model: its settings and its prompt. None: as it is.
 
-    What is wrong in the files is what it was, as is the revision. Reads no file.
+    Problems and revision stay the same. Reads no file.
     """
     if choice is None or choice == snapshot.choice:
         return snapshot
@@ -240,7 +240,7 @@ def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapsho
     layers = contained(
         path,
         lambda: recheck(previous.layers, path, text, global_path=global_path),
-        lambda _: None,  # the load, which follows, meets the same bug and says so
+        lambda _: None,  # the load that follows meets the same bug and reports it
     )
     if layers is None:
         return None
@@ -292,7 +292,7 @@ def activate(
 ) -> Prompt:
     """The texts of skills by name, each under its heading, with the fragments that tile them.
 
-    RequestError for a name that no skill of the folder has, or that is not among `skill_filter`.
+    Raises RequestError for a name that no skill of the folder has, or that `skill_filter` leaves out.
     """
     active = active_skills(snapshot, names, skill_filter=skill_filter)
     return tiled(bodies(snapshot.layers, active))
@@ -305,20 +305,20 @@ def active_skills(
     skip_skills: bool = False,
     skill_filter: Sequence[str] | None = None,
 ) -> tuple[LayerSkill, ...]:
-    """The skills that a request activates, in the order of the prompt; RequestError as for `prompt_for`."""
+    """The active skills of a request, in the order of the prompt; RequestError as for `prompt_for`."""
     only = None if skill_filter is None else tuple(skill_filter)
     facts = Facts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
-    return activated(snapshot.layers, facts)
+    return activated_skills(snapshot.layers, facts)
 
 
 def _granted(layers: Layers, grant: AgentGrant) -> Layers:
-    """The layers with the servers and settings that the agent was granted in place of the folder's."""
+    """The layers with the granted servers and settings in place of the folder's."""
     effective = replaced(layers.effective, "agent", grant.settings)
     return msgspec.structs.replace(layers, servers=grant.servers, effective=effective)
 
 
 def _window(effective: Effective, requested: str | None) -> int | None:
-    """Tokens of the context window; None where the model or its window is not known."""
+    """Tokens of the context window; None where the model or its window is unknown."""
     limit = effective.get("/context/max_tokens")
     name = requested or effective.get("/provider/model")
     if limit is not None or name is None:
@@ -333,7 +333,7 @@ def _is_dated(effective: Effective) -> bool:
 
 
 def _as_before(before: Snapshot, layers: Layers, contents: PromptContents, environment: Environment) -> bool:
-    """Whether all that a prompt without a date is made of is as it was."""
+    """Whether all inputs of a prompt without a date are unchanged."""
     return (
         not _is_dated(layers.effective)
         and before.folder == layers.folder
@@ -347,7 +347,7 @@ def _as_before(before: Snapshot, layers: Layers, contents: PromptContents, envir
 
 
 def _same(before: Layers, now: Layers) -> bool:
-    """Whether two loads of a folder show the same."""
+    """Whether two loads of a folder are the same to a reader."""
     return (
         before.layers == now.layers
         and before.not_read == now.not_read

@@ -1,17 +1,17 @@
-"""Tool definitions: merged by name, filtered, in an order that never changes by itself.
+"""Tool definitions: merged by name, filtered, in a stable order.
 
-1. A later source replaces a tool of the same name. The order is that of the names: providers cache a
-   request's prefix, and tools come first in it.
+1. A later source replaces a tool of the same name. Tools are sorted by name: providers cache a request's
+   prefix, which begins with the tools.
 2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
-   as `fs.read` or `network.*`. A tool needs those that its field `permissions` names, else one of its own
-   name. What is denied is not offered; with `allow`, of the tools that say what they need, by that field or
-   by a name with a dot, only what is allowed, and of all tools where it is `strict`, as for an agent that was
-   given what it may do; with `only`, which a request sets, the same of all tools.
-3. In a sandbox only tools are offered that say of themselves that they change nothing (MCP's
-   `annotations.readOnlyHint`); `inside` leaves out those, too, that say that they reach outside, into the
+   as `fs.read` or `network.*`. A tool needs the permissions that its field `permissions` names, else one of
+   its own name. A denied tool is not offered. `allow` restricts the tools that declare permissions, by that
+   field or by a name with a dot; with `strict`, for an agent whose permissions were set, it restricts all
+   tools. `only`, which a request sets, restricts all tools, too.
+3. In a sandbox, only tools are offered that declare that they change nothing (MCP's
+   `annotations.readOnlyHint`); `inside` also leaves out tools that declare that they reach outside, into the
    network (`annotations.openWorldHint`).
-4. An agent's tools are those that it and each agent above it were given, by name or pattern.
-5. What is not offered is told, with the reason.
+4. An agent's tools are those that it and each agent above it were granted, by name or pattern.
+5. Tools that are not offered are reported with the reason.
 6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
 """
 
@@ -29,13 +29,13 @@ from nexus_context.tokens import TokenCounter, memo
 Tool = dict[str, Any]
 
 NOT_SENT = frozenset({"annotations", "permissions"})
-"""Fields of a definition that filter it, and that no model is sent."""
+"""Fields of a definition that filter it and are not sent to a model."""
 
 
 class Filter(msgspec.Struct, frozen=True):
     """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None.
 
-    `named` are lists of patterns of names: a tool is offered if each list has one for it.
+    `named` are lists of patterns of names: a tool is offered if one pattern of each list matches it.
     """
 
     disabled: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Selection(NamedTuple):
-    """The tools that are offered, and for each that is not, by name, the reason."""
+    """The offered tools, and the reasons for the others, by name."""
 
     tools: list[Tool]
     left_out: dict[str, str]
@@ -58,7 +58,7 @@ class Selection(NamedTuple):
 def name_of(tool: Mapping[str, Any]) -> str:
     """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
 
-    A tool that a provider has built in may have a type alone: then that is its name.
+    A provider's built-in tool may have only a type, which is then its name.
     """
     kind = tool.get("type")
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
@@ -69,17 +69,17 @@ def name_of(tool: Mapping[str, Any]) -> str:
 
 
 def description_of(tool: Mapping[str, Any]) -> str:
-    """What a tool definition says of the tool, in any of the forms of `name_of`; "" where it says nothing."""
+    """The description in a tool definition, in any of the forms of `name_of`; "" without one."""
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
     description = inner.get("description")
     return description if isinstance(description, str) else ""
 
 
 def check_tool(tool: Any, place: str) -> None:
-    """Raise RequestError for what is no tool definition with a name; `place` says where it stands."""
+    """Raise RequestError unless the value is a tool definition with a name; `place` is its location."""
     if not isinstance(tool, Mapping):
         raise RequestError(
-            f"{place} is of the type {type(tool).__name__}; a tool definition is a JSON object.",
+            f"{place} is of type {type(tool).__name__}; a tool definition is a JSON object.",
             code="bad-tool",
         )
     if not name_of(tool):
@@ -87,9 +87,9 @@ def check_tool(tool: Any, place: str) -> None:
 
 
 def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
-    """All tools by name, a later source replacing an earlier one, without those that a rule leaves out.
+    """All tools by name, without those that a rule leaves out; a later source replaces an earlier one.
 
-    Raises RequestError for a definition that has no name, or is no object.
+    Raises RequestError for a definition that has no name, or is not an object.
     """
     by_name: dict[str, Tool] = {}
     for source in sources:
@@ -97,7 +97,7 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
             check_tool(tool, f"Tool {number} of the request")
             by_name[name_of(tool)] = tool
     rules = rules or Filter()
-    patterns = functools.cache(Patterns)  # of this one selection
+    patterns = functools.cache(Patterns)  # of this selection
     offered: list[Tool] = []
     left_out: dict[str, str] = {}
     for name, tool in sorted(by_name.items()):
@@ -110,9 +110,9 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
 
 
 def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
-    """A row for each tool: the tokens of what a model is sent of its definition, as JSON.
+    """A row for each tool: the tokens of the definition that a model is sent, as JSON.
 
-    A definition is counted once.
+    Each definition is counted once.
     """
     return [UsageRow("tools", name_of(tool), _tokens(tool, counter), counter.exact) for tool in tools]
 

@@ -275,7 +275,7 @@ def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
     assert chat.run("list")[1] == "nexus sessions: There are no sessions yet.\n"
     assert (tmp_path / "home/mine/ledger.db").is_file()
     settings(tmp_path, '{"ledger": {"path": "mine/ledger.db"}}')
-    assert "'mine/ledger.db' (ledger.path) is no absolute path" in chat.run("list", code=1)[1]
+    assert "'mine/ledger.db' (ledger.path) is not an absolute path" in chat.run("list", code=1)[1]
 
 
 def settings(root: Path, text: str) -> None:
@@ -409,7 +409,7 @@ def test_a_lost_ledger_is_told_whatever_is_asked(chat: Place, tmp_path: Path) ->
     (tmp_path / "state" / "ledger.db").write_bytes(b"")
     out, err = chat.run("verify", code=1)
     assert "0 sessions verified" in out
-    assert "lacks what was acknowledged (its file is empty or gone)" in err
+    assert "lacks acknowledged writes (its file is empty or gone)" in err
     chat.run("verify")
 
 
@@ -431,7 +431,7 @@ def test_a_backup_of_a_ledger_that_lost_something_does_not_end_well(chat: Place,
     (tmp_path / "state" / "ledger.db").write_bytes(b"")
     out, err = chat.run("backup", str(tmp_path / "backup.db"), code=1)
     assert "0 sessions written" in out
-    assert "lacks what was acknowledged" in err
+    assert "lacks acknowledged writes" in err
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no ledger"])

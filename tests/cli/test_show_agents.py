@@ -73,7 +73,7 @@ def test_an_agent_with_a_definition_of_its_own(tree: Fixture, capsys: pytest.Cap
         (["--folder", "{root}/home/none"], "/home/none, does not exist"),
         (["--folder", "{root}/home/other"], "/home/other, is outside every workspace folder"),
         (["--agent", "api", "--diff", "nobody"], "There is no agent 'nobody'"),
-        (["--agent", "../x"], "'../x' is no name of an agent"),
+        (["--agent", "../x"], "'../x' is not a valid agent name"),
     ],
 )
 def test_what_cannot_be_shown(

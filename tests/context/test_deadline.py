@@ -169,7 +169,7 @@ def test_the_last_snapshot_says_that_there_is_no_newer_one(tmp_path: Path) -> No
     late = overdue(snapshot, stopped)
     (problem,) = (one for one in late.problems if one.code == OVERDUE)
     assert (problem.path, problem.severity) == (stopped.path, Severity.ERROR)
-    assert "given up here after 30 s" in problem.message
+    assert "stopped here after 30 s" in problem.message
     assert (late.revision, late.prompt) == (snapshot.revision + 1, snapshot.prompt)
     assert overdue(late, stopped) is late
     assert json.dumps(late.effective.values) == json.dumps(snapshot.effective.values)

@@ -25,7 +25,7 @@ from nexus_context.files import (
     real_path,
     which,
 )
-from nexus_context.layers.real_paths import RealPaths
+from nexus_context.layers.walk import RealPaths
 from nexus_context.ownership import shared_directory, trusted_directory, trusted_file, trusted_read
 
 LONGEST_S = 0.2

@@ -172,7 +172,7 @@ def test_a_result_belongs_to_a_call_and_a_tool() -> None:
 @pytest.mark.parametrize(
     ("tools", "said"),
     [
-        ([{"name": "a"}, "b"], r"tools\[1\] is of the type str; a tool definition is a JSON object"),
+        ([{"name": "a"}, "b"], r"tools\[1\] is of type str; a tool definition is a JSON object"),
         ([{"description": "a"}], r"tools\[0\] has no name"),
     ],
 )
@@ -364,12 +364,12 @@ def test_the_messages_of_before_and_after_are_not_counted_again() -> None:
 
 def test_only_what_is_there_can_be_taken_back() -> None:
     made = manager(long_talk(1))
-    with pytest.raises(RequestError, match="There is no compaction to take back") as failed:
+    with pytest.raises(RequestError, match="There is no compaction to undo") as failed:
         made.undo_compaction()
     assert failed.value.code == "unknown-compaction"
     one = compacted(made)
     before = made.messages
-    with pytest.raises(RequestError, match=f"no compaction 'x' to take back. There are: {one}"):
+    with pytest.raises(RequestError, match=f"no compaction 'x' to undo. There are: {one}"):
         made.undo_compaction("x")
     assert (made.messages, made.compactions) == (before, [one])
     made.clear_messages()

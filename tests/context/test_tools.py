@@ -153,7 +153,7 @@ def test_the_order_of_the_sources_does_not_matter_to_the_order(names: list[str])
     [
         ([{"name": "a"}, {"description": "b"}], r"Tool 2 of the request has no name\."),
         ([{"type": "function", "function": {}}], "Tool 1 of the request has no name"),
-        (["shell"], "Tool 1 of the request is of the type str"),
+        (["shell"], "Tool 1 of the request is of type str"),
     ],
 )
 def test_a_tool_without_a_name_is_refused(tools: list[Any], said: str) -> None:

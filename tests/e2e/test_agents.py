@@ -44,7 +44,9 @@ def test_agents_outlive_a_daemon_that_is_killed(tmp_path: Path) -> None:
     with Editor(tmp_path / "home") as editor:
         editor.hello(folder)
         api, web = editor.ask("agent/list", folder)["agents"]
-        assert api["notice"].startswith(f"{folder / 'api'} is no directory any more. Dispose of the agent.")
+        assert api["notice"].startswith(
+            f"{folder / 'api'} is not a directory any more. Dispose of the agent."
+        )
         assert editor.ask("agent/get", folder, agentId="api")["permissions"]["allow"] == ["[]"]
         assert (web["parent"], web["task"], "notice" in web) == ("api", "Mend it.", False)
         assert "Never log" in str(editor.ask("context/assemble", folder, agent="web", message="x")["history"])

@@ -245,7 +245,7 @@ def test_where_nothing_can_be_written_it_works_and_says_so(tmp_path: Path) -> No
         assert held(editor, folder)[1:] == ["hi"]
         ledger = editor.request("nexus/status", {})["ledger"]
         assert (ledger["persists"], ledger["sessions"]) == (False, 1)
-        assert "Nothing that is said is kept" in ledger["notice"]
+        assert "Conversations are lost when Nexus ends" in ledger["notice"]
         assert shown(editor) == [f"Nexus: {ledger['notice']}"]
         editor.goodbye()
 
@@ -278,7 +278,7 @@ def test_a_ledger_that_lost_turns_is_set_aside_and_told(tmp_path: Path) -> None:
     with opened(home, folder) as (editor, _):
         assert held(editor, folder)[1:] == []
         (notice,) = shown(editor)
-        assert "lacks what was acknowledged" in notice
+        assert "lacks acknowledged writes" in notice
         assert editor.request("nexus/status", {})["ledger"]["notice"] == notice.removeprefix("Nexus: ")
         say(editor, folder, "again")
         editor.goodbye()

@@ -278,8 +278,7 @@ spawn web in frontend as worker below main: Mend the page.
   Task: Mend the page.
 
 spawn lead in backend as manager below auth: Lead.
-  agent-role: Worker 'auth' may start workers only, no manager. Start 'lead' as a worker or from its
-    manager.
+  agent-role: Worker 'auth' may start only workers. Start 'lead' as a worker, or from its manager.
 
 save backend/auth-service/.nexus3/style.md: Short names, always.
   auth: Rules of the service., Short names, always.
@@ -299,7 +298,7 @@ def test_a_chain_of_the_settings_narrows_from_agent_to_agent(tmp_path: Path) -> 
         tmp_path,
         """
 spawn login
-  unknown-agent: Agent 'login' is to be below 'lead', which is defined in
+  unknown-agent: The parent of agent 'login' is 'lead', which is defined in
     /home/company/.nexus3/config.json and is not started. Start it first.
 
 spawn lead

@@ -172,7 +172,7 @@ def test_a_change_from_its_plan_to_its_review(tmp_path: Path) -> None:
         tmp_path,
         """
 spawn auth
-  Agent 'auth' is to be below 'backend', which is defined in company/.nexus3/config.json and \
+  The parent of agent 'auth' is 'backend', which is defined in company/.nexus3/config.json and \
 is not started. Start it first.
 
 view auth as worker below backend

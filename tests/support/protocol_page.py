@@ -107,7 +107,7 @@ CODES = {
     "session-exists": "there is a conversation of that name already",
     "unknown-agent": "no live agent has that name; the message lists those that there are, or says "
     "which are to be started first",
-    "unknown-compaction": "there is no such compaction to take back; the message lists those that there are",
+    "unknown-compaction": "there is no such compaction to undo; the message lists the existing ones",
     "unknown-encoding": "no such encoding; the message lists them",
     "unknown-folder": "the URI is in no workspace folder; the message lists them",
     "unknown-format": "no such format; the message lists them",

@@ -1,12 +1,11 @@
-"""Agents below a workspace folder: what each reads, what it may do, and who is above whom.
+"""Agents below a workspace folder: what each reads, what it may do, and its parent.
 
-permissions  what an agent may do, which only narrows
-places       the directory that an agent works in
-agent        one agent: its snapshot, its conversation, what it was granted
-making       what a new agent has from its parent and the settings
-parents      whom a new agent is below, and what the settings say of it
-bases        directories as they are for no agent, which agents share
-pool         the live agents of a folder
+permissions          what an agent may do, which only narrows
+agent                one agent: its snapshot, its conversation, what it was granted
+spawn                what a new agent gets from its parent and the settings
+parents              a new agent's parent and default options
+directory_snapshots  the directories that agents work in, as snapshots that they share
+pool                 the live agents of a folder
 """
 
 from nexus_context.agents.agent import ROLES, Agent

@@ -1,4 +1,4 @@
-"""An agent: its folder as it sees it, its conversation, and what it was granted."""
+"""An agent: its snapshot, its conversation and what it was granted."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,10 +19,10 @@ ROLES = (MANAGER, WORKER, UNIFIED)
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """What an agent is asked to be; None leaves it to `agents` of config.json, then to the parent.
+    """What an agent is asked to be; None leaves the value to `agents` of config.json, then to the parent.
 
-    `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns; `permissions`
-    has level, allow and deny; `parameters` are model parameters.
+    `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns. `permissions`
+    has level, allow and deny. `parameters` are model parameters.
     """
 
     id: str
@@ -38,10 +38,10 @@ class AgentSpec(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    """One agent. What it was asked to be stays; `snapshot` and `permissions` follow the files.
+    """One agent. Its `spec` never changes; `snapshot` and `permissions` follow the files.
 
-    `parent` is None for the workspace folder's own agent, whose depth is 0; `children` are the names of
-    those that live. `session` names its conversation in the ledger.
+    `parent` is None for the workspace folder's own agent, whose depth is 0. `children` are the names of its
+    live children. `session` names its conversation in the ledger.
     """
 
     __slots__ = (
@@ -65,17 +65,19 @@ class Agent:
         self.children: list[str] = []
         self.snapshot = snapshot
         self.folder = snapshot.folder
-        """The absolute path that it works in; where it was never there, it reads its parent's."""
+        """The absolute path that it works in. Where that directory never existed, the agent reads its
+        parent's.
+        """
         self.permissions = AgentPermissions()
         self.tools: tuple[tuple[str, ...], ...] = ()
         self.parameters: dict[str, Any] = {}
         self.conversation = ContextManager()
         self.notice: str | None = None
-        """What is wrong with the agent since it was started: its folder is gone, its parent gives less."""
+        """What went wrong since the agent started: its folder is gone, or its parent grants less."""
 
     @property
     def id(self) -> str:
-        """The agent's name, one of its kind in its workspace folder."""
+        """The agent's name, unique in its workspace folder."""
         return self.spec.id
 
     @property
@@ -90,12 +92,12 @@ class Agent:
 
     @property
     def task(self) -> str | None:
-        """What it is to do."""
+        """What the agent is to do."""
         return self.spec.task
 
     @property
     def model(self) -> str | None:
-        """The model that its requests are for, unless they name another."""
+        """The model of its requests, unless they name another."""
         name = self.snapshot.effective.get("/provider/model")
         return name if isinstance(name, str) else None
 
@@ -105,5 +107,5 @@ class Agent:
         return self.snapshot.prompt
 
     def usage(self, *, counter: TokenCounter | None = None, now: datetime | None = None) -> TokenUsage:
-        """What its next request would cost before its own message (`assembly.usage_of`)."""
+        """What its next request costs before its own message (`assembly.usage_of`)."""
         return usage_of(self.snapshot, self.conversation, counter=counter, now=now)

@@ -1,8 +1,9 @@
-"""The directories that agents work in, each as it is for no agent.
+"""The directories that agents work in, each as a snapshot for no agent.
 
-1. Agents in one directory share its texts: all are made from its base, which nobody sees.
-2. A base is read again where something that matters to it can have changed: at once where agents work, else
-   when it is asked for. Of those that nobody works in the last few are kept: people look at one for a while.
+1. Agents in one directory share its texts: their snapshots derive from that directory's.
+2. A snapshot is loaded again where something that it depends on can have changed: at once where agents work,
+   elsewhere when it is next used. The last few directories without an agent stay in memory, since people
+   often look at one several times.
 """
 
 import os
@@ -12,7 +13,7 @@ import msgspec
 
 from nexus_context.deadline import LOAD_S, Deadline, LoadStopped, Turns
 from nexus_context.errors import RequestError
-from nexus_context.files import PROMPT_LIMIT, exists, read_text, real_path
+from nexus_context.files import PROMPT_LIMIT, exists, is_dir, read_text, real_path
 from nexus_context.layers.walk import within
 from nexus_context.snapshot import LoadInputs, Snapshot, load, overdue
 
@@ -20,10 +21,10 @@ UNUSED_AT_MOST = 4
 
 
 class DirectorySnapshots:
-    """The bases of one workspace folder, by directory. The folder's own is `main`.
+    """The directory snapshots of one workspace folder, by path. The folder's own is `main`.
 
-    `roots` are all workspace folders; a directory is read as part of the one that it is in, first of `main`.
-    `turns` are those that long loads take.
+    `roots` are all workspace folders. A directory is read as part of the one that contains it; `main` comes
+    first. Long loads take `turns`.
     """
 
     def __init__(
@@ -33,21 +34,21 @@ class DirectorySnapshots:
         self.inputs = inputs
         self._turns = turns
         self.roots = tuple(roots) or (main.folder,)
-        self._known: dict[str, Snapshot] = {}  # the one that was asked for last is the last
+        self._known: dict[str, Snapshot] = {}  # the last used one is the last
         self._outdated: set[str] = set()
-        self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had until lately
+        self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had some until lately
 
     def follow(self, main: Snapshot, inputs: LoadInputs) -> None:
-        """Take the folder's present snapshot, and what else bases are loaded with."""
+        """Take the folder's present snapshot, and the inputs of later loads."""
         self._texts = self.inputs.overlays.keys() | inputs.overlays.keys()
         self.main, self.inputs = main, inputs
 
     def get(self, path: str) -> Snapshot | None:
-        """What was read last in a directory."""
+        """The last snapshot of a directory."""
         return self.main if path == self.main.folder else self._known.get(path)
 
     def now(self, path: str, *, trusted: bool = False) -> Snapshot:
-        """The directory as its files are now; `trusted`: unless `outdate` has told, that is as they were."""
+        """The directory as its files are now. `trusted`: they are unchanged unless `outdate` was called."""
         if path == self.main.folder:
             return self.main
         base = self._known.pop(path, None)
@@ -58,10 +59,7 @@ class DirectorySnapshots:
         return base
 
     def again(self, paths: Iterable[str], changed: Collection[str] | None) -> dict[str, Snapshot]:
-        """Those of these directories for which something can have changed, as their files are now.
-
-        They are not taken yet.
-        """
+        """Load those of these directories that can have changed. `take` makes the results count."""
         candidates = {path: self._known[path] for path in paths if path in self._known}
         if changed is None:
             return {path: self._loaded(path, base, None) for path, base in candidates.items()}
@@ -70,14 +68,14 @@ class DirectorySnapshots:
         return {path: self._changed(path, base, changed) for path, base in touched.items()}
 
     def take(self, loaded: Mapping[str, Snapshot]) -> set[str]:
-        """From now on these count; the directories that give something else than before."""
+        """Make these snapshots count. Returns the directories whose snapshot differs."""
         moved = {path for path, now in loaded.items() if now.revision != self._known[path].revision}
         self._known.update(loaded)
         self._outdated.difference_update(loaded)
         return moved
 
     def outdate(self, changed: Collection[str] | None) -> None:
-        """What changed is to be read when it is asked for; None: anything may have."""
+        """Load what these paths can change when it is next used; None: anything can have changed."""
         marks = None if changed is None else marks_of(changed)
         for path, base in self._known.items():
             if marks is None or not marks.isdisjoint(base.layers.watch):
@@ -91,12 +89,12 @@ class DirectorySnapshots:
             self._outdated.discard(path)
 
     def watch(self) -> set[str]:
-        """The paths that matter to what was read."""
+        """The paths that the snapshots depend on."""
         return {path for base in self._known.values() for path in base.layers.watch}
 
     def _changed(self, path: str, base: Snapshot, changed: Collection[str]) -> Snapshot:
         touching = [each for each in changed if touches((each,), base)]
-        # of a file on the disk more than its text can be another: where it leads, what is beside it
+        # on the disk, more than a file's text can change: where a link leads, what lies beside the file
         typed = all(each in self._texts for each in touching)
         return self._loaded(path, base, touching if typed else None)
 
@@ -120,10 +118,11 @@ class DirectorySnapshots:
         return load(path, inputs, previous=previous, changed=changed, deadline=deadline)
 
     def _root(self, path: str) -> str:
-        """The workspace folder that a directory is in, as written and really; it itself if it is in none.
+        """The workspace folder that contains a directory, as written and really; the directory itself if none
+        does.
 
-        One that leads out of all of them by now counts as part of the one that it is written in, which
-        nothing in it may be read for.
+        A directory that now leads out of all of them counts as part of the one that its path is in. Nothing
+        in it may be read for that one.
         """
         real = real_path(path)
         inner = sorted(self.roots, key=len, reverse=True)
@@ -135,13 +134,13 @@ class DirectorySnapshots:
         return path if elsewhere or not holding else holding[0]
 
     def _beside(self) -> Snapshot:
-        """The workspace folder, for the files that another directory has in common with it."""
+        """The workspace folder's snapshot, for the files that another directory shares with it."""
         layers = msgspec.structs.replace(self.main.layers, memory=self.main.layers.memory.of_files())
         return msgspec.structs.replace(self.main, layers=layers)
 
 
 def reads_the_same(snapshot: Snapshot, base: Snapshot) -> bool:
-    """Whether the files that an agent reads beside its directory's own are as they were when it was made."""
+    """Whether the files that an agent reads besides its directory's own are unchanged since `snapshot`."""
     reads = snapshot.layers.memory.reads
     for path in set(snapshot.layers.watch).difference(base.layers.watch):
         if (read := reads.get(path)) is None:
@@ -155,14 +154,51 @@ def reads_the_same(snapshot: Snapshot, base: Snapshot) -> bool:
 
 
 def touches(changed: Collection[str], snapshot: Snapshot) -> bool:
-    """Whether some of these files matter to what is seen."""
+    """Whether a snapshot depends on one of these files."""
     return not marks_of(changed).isdisjoint(snapshot.layers.watch)
 
 
 def marks_of(changed: Iterable[str]) -> frozenset[str]:
-    """What `Layers.watch` of those has one of, for whom some of these files matter: it or where it lies."""
+    """The entries of `Layers.watch` that stand for these files: their paths, and directories above."""
     marks: set[str] = set()
     for path in changed:
         above = os.path.dirname(path)
         marks.update((path, above + os.sep, os.path.dirname(above) + os.sep))
     return frozenset(marks)
+
+
+def work_directory(agent: str, cwd: str, *, base: str, roots: Sequence[str]) -> str:
+    """The absolute path of an agent's directory; `cwd` is relative to `base`.
+
+    `roots` are the workspace folders. Raises RequestError, code agent-cwd, that says what to do.
+    """
+    path = os.path.normpath(os.path.join(base, cwd))
+    if "\0" in path:
+        raise _cwd_error(agent, path, "is not a valid path. Remove its NUL characters")
+    if not is_dir(path):
+        raise _cwd_error(agent, path, _cwd_fault(path))
+    real = real_path(path)
+    if not any(within(real, real_path(root)) for root in roots):
+        folders = ", ".join(roots)
+        where = f" (it leads to {real})" if real != path else ""
+        why = f"is outside every workspace folder{where}. Open it as one, or choose one in {folders}"
+        raise _cwd_error(agent, path, why)
+    return path
+
+
+def _cwd_fault(path: str) -> str:
+    read = read_text(path, limit=1)
+    if read.status == "missing":
+        dangling = exists(path)
+        return "is a broken symbolic link. Correct it" if dangling else "does not exist. Create it"
+    cause = read.problems[0].message if read.problems else ""
+    if cause.startswith(_UNREADABLE):
+        return "cannot be opened: " + cause.removeprefix(_UNREADABLE).rstrip(".")
+    return "is not a directory. Name the directory that the agent works in"
+
+
+_UNREADABLE = "Cannot read the file: "
+
+
+def _cwd_error(agent: str, path: str, why: str) -> RequestError:
+    return RequestError(f"The cwd of agent {agent!r}, {path}, {why}.", code="agent-cwd")

@@ -1,10 +1,9 @@
-"""Whom a new agent is below, and what the settings say of it that it was not asked to be.
+"""Resolve a new agent's parent and default options.
 
-1. Its parent is the one that was asked for, else the one that the workspace folder's settings name, else
-   `main`.
-2. What else was not asked is said of its name by the settings of its parent's directory, which hold the
-   folder's, too; where they do not know the name, as in another workspace folder, by the folder's.
-3. A parent that only the settings know is to be started first. A view is shown below it all the same.
+1. Its parent is the requested one, else the one that the workspace folder's settings name, else `main`.
+2. Other options that were not requested come from the settings of its parent's directory, which include the
+   folder's. Where those do not define the agent, as in another workspace folder, the folder's apply.
+3. A parent that only the settings define must be started first. A preview needs no started parent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.agents.agent import Agent, AgentSpec
-from nexus_context.agents.spawn import completed
+from nexus_context.agents.spawn import complete_spec
 from nexus_context.config import fixes
 from nexus_context.errors import RequestError
 from nexus_context.jsontext import pointer_text
@@ -23,36 +22,36 @@ from nexus_context.layers.model import Layers
 from nexus_context.snapshot import Snapshot
 
 
-def configured(layers: Layers) -> Mapping[str, Any]:
+def configured_agents(layers: Layers) -> Mapping[str, Any]:
     """The agents of the settings, by name."""
     return layers.effective.get("/agents") or {}
 
 
-def named(spec: AgentSpec, folder: Snapshot) -> AgentSpec:
-    """What is asked, with the parent that the settings name where none is asked.
+def with_parent(spec: AgentSpec, folder: Snapshot) -> AgentSpec:
+    """The spec, with the parent that the settings name if it has none.
 
-    Raises RequestError, code agent-id, for a name that no agent can have.
+    Raises RequestError, code agent-id, for an invalid name.
     """
     if agent_file(spec.id) is None:
         raise RequestError(
-            f"{spec.id!r} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or `-`, the "
-            "first no `.` or `-`.",
+            f"{spec.id!r} is not a valid agent name. Use 1 to 64 letters, digits, `_`, `.` or `-`; it must "
+            "not start with `.` or `-`.",
             code="agent-id",
         )
     if spec.parent is not None:
         return spec
-    return msgspec.structs.replace(spec, parent=_parent(configured(folder.layers), spec.id))
+    return msgspec.structs.replace(spec, parent=_parent(configured_agents(folder.layers), spec.id))
 
 
-def unstarted(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agent]) -> tuple[AgentSpec, ...]:
-    """The agents of the settings that a named one would be below and that do not live, the topmost first.
+def unstarted_parents(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agent]) -> tuple[AgentSpec, ...]:
+    """The agents of the settings above a named one that are not running, the topmost first.
 
-    Raises RequestError: agent-cycle where it would be below itself or one of those is, agent-depth where
+    Raises RequestError: agent-cycle where the agent or one of those is its own ancestor, agent-depth where
     they are too many.
     """
     if spec.parent == spec.id:
         raise _cycle(spec, [spec.id], folder)
-    agents = configured(folder.layers)
+    agents = configured_agents(folder.layers)
     chain: dict[str, AgentSpec] = {spec.id: spec}
     parent = spec.parent or MAIN
     while parent != MAIN and parent in agents and parent not in live:
@@ -68,47 +67,49 @@ def unstarted(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agent]) -> t
     return tuple(reversed(above))
 
 
-def unknown(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> RequestError:
-    """That no agent of a name lives."""
-    agents = configured(folder.layers)
+def unknown_agent(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> RequestError:
+    """The error for a name that no live agent has."""
+    agents = configured_agents(folder.layers)
     meant = fixes.meant(agent, (*live, *agents))
     hint = f". Did you mean {meant!r}?" if meant else "."
     if agent in agents:
-        hint = f": {defined_in(folder.layers, agent)} defines it, but it is not started."
+        hint = f": {defining_file(folder.layers, agent)} defines it, but it is not started."
     names = ", ".join((MAIN, *live))
     return RequestError(
         f"There is no agent {agent!r} in {folder.folder}{hint} Agents: {names}.", code="unknown-agent"
     )
 
 
-def not_started(spec: AgentSpec, above: Sequence[AgentSpec], folder: Snapshot) -> RequestError:
-    """That an agent cannot be started before these, the topmost first, as `unstarted` gives them."""
+def parents_not_started(spec: AgentSpec, above: Sequence[AgentSpec], folder: Snapshot) -> RequestError:
+    """The error for an agent whose parents, as `unstarted_parents` returns them, have to be started first."""
     parent = above[-1].id
     first, *rest = (repr(one.id) for one in above)
     order = f"Start {', then '.join((f'{first} first', *rest))}." if rest else "Start it first."
     return RequestError(
-        f"Agent {spec.id!r} is to be below {parent!r}, which is defined in "
-        f"{defined_in(folder.layers, parent)} and is not started. {order}",
+        f"The parent of agent {spec.id!r} is {parent!r}, which is defined in "
+        f"{defining_file(folder.layers, parent)} and is not started. {order}",
         code="unknown-agent",
     )
 
 
-def settled(spec: AgentSpec, folder: Snapshot, parent: Agent) -> tuple[AgentSpec, str]:
-    """What an agent below this parent is asked to be, the settings included, and its directory.
+def resolve_spec(spec: AgentSpec, folder: Snapshot, parent: Agent) -> tuple[AgentSpec, str]:
+    """The complete spec of an agent below this parent, and its directory.
 
     The directory is absolute or relative to the workspace folder. Raises RequestError for an unknown role.
     """
     parent_layers = parent.snapshot.layers
-    layers = parent_layers if spec.id in configured(parent_layers) else folder.layers
-    completed_spec = completed(spec, configured(layers).get(spec.id))
+    layers = parent_layers if spec.id in configured_agents(parent_layers) else folder.layers
+    completed_spec = complete_spec(spec, configured_agents(layers).get(spec.id))
     if completed_spec.folder is not None:
         return completed_spec, completed_spec.folder
-    placed = msgspec.structs.replace(layers, folder=folder.folder)  # that the global file's paths start from
+    placed = msgspec.structs.replace(
+        layers, folder=folder.folder
+    )  # paths of the global file are relative to the workspace folder
     return completed_spec, configured_directory(placed, spec.id) or parent.folder
 
 
-def defined_in(layers: Layers, agent: str) -> str:
-    """The file that says something of an agent, the last of several; `config.json` where it says nothing."""
+def defining_file(layers: Layers, agent: str) -> str:
+    """The last file that defines something of an agent; `config.json` if none does."""
     within = pointer_text(("agents", agent)) + "/"
     chains = (chain for pointer, chain in layers.effective.provenance.items() if pointer.startswith(within))
     files = [one.path for chain in chains for one in chain if one.wins and one.document is not None]
@@ -121,16 +122,16 @@ def _parent(agents: Mapping[str, Any], agent: str) -> str | None:
 
 def _cycle(spec: AgentSpec, names: list[str], folder: Snapshot) -> RequestError:
     is_self = names[0] == spec.id
-    why = "would be below itself" if is_self else "cannot be started: these agents are each other's parents"
-    remedy = f"Correct `parent` in {defined_in(folder.layers, names[0])}."
-    if is_self and spec.parent != _parent(configured(folder.layers), spec.id):
+    why = "would be below itself" if is_self else "cannot be started: these agents form a circle of parents"
+    remedy = f"Correct `parent` in {defining_file(folder.layers, names[0])}."
+    if is_self and spec.parent != _parent(configured_agents(folder.layers), spec.id):
         remedy = "Give another parent, or none."
     path = " → ".join((*names, names[0]))
     return RequestError(f"Agent {spec.id!r} {why}: {path}. {remedy}", code="agent-cycle")
 
 
 def _too_deep(spec: AgentSpec, names: list[str], top: Agent | None) -> RequestError:
-    """`names` are the agent's and those above it that do not live, the topmost first; `top` is above them."""
+    """`names`: the agent and those above it that are not running, topmost first; `top` is above them."""
     depth = len(names) + (top.depth if top else 0)
     path = [*([top.id] if top else []), *names]
     more = "… → " if len(path) > MAX_DEPTH + 1 else ""

@@ -1,11 +1,12 @@
-"""What an agent may do: never more than the agent above it, and never more than its own folder says.
+"""What an agent may do: never more than its parent, and never more than its own folder allows.
 
 1. Levels, widest first: yolo, trusted, sandboxed, worker. The narrowest of parent, folder and request counts.
-2. What one of them denies is denied.
-3. An empty `allow` allows everything. Of two lists what both allow stays; a pattern of which that cannot be
-   told is left out. The lists of an opened folder's own layers are one; each directory in it narrows that.
-4. A request that asks for more than the parent has is refused; a folder that says more is not heeded. Where
-   the parent has less than when the agent was started, the agent has less, too.
+2. Whatever one of them denies is denied.
+3. An empty `allow` allows everything. Of two lists, the patterns remain that both allow; a pattern is dropped
+   if that cannot be determined. The lists of an opened folder's layers count as one; each directory in the
+   folder narrows it.
+4. A request for more than the parent has is refused; a folder that allows more has no effect. If the parent's
+   permissions narrow later, the agent's narrow, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,19 +32,19 @@ class AgentPermissions(msgspec.Struct, frozen=True):
 
 
 NONE = AgentPermissions(LEVELS[0], NOTHING)
-"""Of who may do nothing."""
+"""Nothing is allowed."""
 
 
 def of(effective: Effective) -> AgentPermissions:
-    """The permissions that a folder's settings give."""
+    """The permissions that a folder's settings grant."""
     get = effective.get
     return AgentPermissions(
         get("/permissions/level"), tuple(get("/permissions/allow")), tuple(get("/permissions/deny"))
     )
 
 
-def of_directory(layers: Layers) -> AgentPermissions:
-    """The permissions that the settings of a directory in an opened folder give to who works there."""
+def directory_permissions(layers: Layers) -> AgentPermissions:
+    """The permissions that the settings of a directory in an opened folder grant."""
     permissions = of(layers.effective)
     inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
     chain = layers.effective.provenance.get("/permissions/allow", ())
@@ -55,17 +56,17 @@ def of_directory(layers: Layers) -> AgentPermissions:
     return msgspec.structs.replace(permissions, allow=allow)
 
 
-def narrowed(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
+def narrow(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
     """What both allow."""
     level = min(parent.level, other.level, key=LEVELS.index)
     deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
     return AgentPermissions(level, _both(parent.allow, other.allow), deny)
 
 
-def requested(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
-    """What a request asks for, the parent's where it is silent.
+def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
+    """The requested permissions; the parent's where the request sets none.
 
-    Raises RequestError for what is no permission, and for more than the parent has.
+    Raises RequestError for an unknown permission, and for more than the parent has.
     """
     unknown = set(spec) - {"level", "allow", "deny"}
     for key in sorted(unknown):
@@ -98,10 +99,10 @@ def requested(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> 
 
 
 def left(parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
-    """What of an earlier request the parent can still give."""
+    """What the parent can still grant of an earlier request."""
     level = spec.get("level")
     known_level = level if level in LEVELS else parent.level
-    return narrowed(
+    return narrow(
         parent, AgentPermissions(known_level, tuple(spec.get("allow") or ()), tuple(spec.get("deny") or ()))
     )
 

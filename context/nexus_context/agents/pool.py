@@ -1,8 +1,8 @@
 """The live agents of one workspace folder.
 
-1. Each agent has a snapshot of its own directory, made from what its parent's has: the parent's come first.
-2. A name is one agent's as long as that lives. What is disposed takes its children along.
-3. What cannot be is refused before anything is changed, with what to do instead.
+1. Each agent has a snapshot of its own directory below its parent's prompt, which comes first.
+2. A name belongs to one live agent. Disposing of an agent disposes of its children.
+3. An impossible request is refused before anything changes; the error says what to do instead.
 """
 
 import os
@@ -14,9 +14,14 @@ import msgspec
 
 from nexus_context.agents import parents, permissions
 from nexus_context.agents.agent import Agent, AgentSpec
-from nexus_context.agents.directory_snapshots import DirectorySnapshots, marks_of, reads_the_same, touches
-from nexus_context.agents.spawn import check_below, granted, remaining_grant
-from nexus_context.agents.work_directory import directory
+from nexus_context.agents.directory_snapshots import (
+    DirectorySnapshots,
+    marks_of,
+    reads_the_same,
+    touches,
+    work_directory,
+)
+from nexus_context.agents.spawn import check_child, grant_of, remaining_grant
 from nexus_context.deadline import Turns
 from nexus_context.errors import RequestError
 from nexus_context.files import is_dir
@@ -26,15 +31,15 @@ from nexus_context.prompt.blocks import UNIFIED, WORKER
 from nexus_context.snapshot import LoadInputs, Snapshot, load
 
 MAX_AGENTS = 64
-"""How many agents of a workspace folder live at a time."""
+"""How many agents of a workspace folder may live at a time."""
 VIEWED_AT_MOST = 16
-"""How many agents that are only looked at are remembered."""
+"""How many previewed agents stay in memory."""
 UNNAMED = "agent"
-"""The name of an agent that is looked at without one."""
+"""The name of a previewed agent that has none."""
 
 
 class SpawnOptions(TypedDict, total=False):
-    """What an agent may be asked to be, besides name, directory, role and task: see `AgentSpec`."""
+    """Options of a new agent, besides name, directory, role and task: see `AgentSpec`."""
 
     parent: str | None
     system_prompt: str | None
@@ -45,7 +50,7 @@ class SpawnOptions(TypedDict, total=False):
 
 
 class _View(NamedTuple):
-    """An agent that was looked at, and what it depends on; None: that is not any more as it was."""
+    """A previewed agent and the key of what it depends on; None: outdated."""
 
     key: tuple[Any, ...] | None
     agent: Agent
@@ -54,7 +59,7 @@ class _View(NamedTuple):
 class AgentPool:
     """The agents of one workspace folder. Safe for several threads: one change at a time.
 
-    `main` is the folder's own agent, the parent of those that name none. It is not in the list.
+    `main` is the folder's own agent, the parent of agents that name none. It is not in the list.
     """
 
     def __init__(
@@ -66,23 +71,25 @@ class AgentPool:
         followed: bool = False,
         turns: Turns | None = None,
     ) -> None:
-        """`folder` is the folder's snapshot for no agent; `roots` all workspace folders, it among them.
+        """`folder` is the folder's snapshot for no agent; `roots` are all workspace folders, including it.
 
-        `followed`: somebody has a look at `watch`, and `refresh` is told whatever changes there.
-        `inputs` are what snapshots are loaded with; `turns` those that long loads take.
+        `followed`: the caller watches `watch` and reports every change to `refresh`. Snapshots are loaded
+        with `inputs`; long loads take `turns`.
         """
         self.main = Agent(AgentSpec(MAIN, folder.folder, UNIFIED), parent=None, snapshot=folder)
         self.main.permissions = permissions.of(folder.effective)
         self._agents: dict[str, Agent] = {}
         self._directories = DirectorySnapshots(folder, inputs, roots, turns=turns)
         self._followed = followed
-        self._last: dict[str, int] = {}  # revisions of agents that were disposed of
-        self._views: dict[str, _View] = {}  # those looked at, and those made above them, the last at the end
+        self._last: dict[str, int] = {}  # revisions of disposed agents
+        self._views: dict[
+            str, _View
+        ] = {}  # previewed agents and the parents made for them, the last used at the end
         self._lock = threading.RLock()
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """All workspace folders. Others count from the next `refresh` on."""
+        """All workspace folders. New ones count from the next `refresh` on."""
         return self._directories.roots
 
     @roots.setter
@@ -106,10 +113,10 @@ class AgentPool:
             return tuple(self._agents.values())
 
     def get(self, agent_id: str) -> Agent:
-        """The live agent of a name, or `main`. RequestError unknown-agent names those that there are."""
+        """The live agent of a name, or `main`. RequestError unknown-agent lists the live ones."""
         agent = self.main if agent_id == MAIN else self._agents.get(agent_id)
         if agent is None:
-            raise parents.unknown(agent_id, self.main.snapshot, self._agents)
+            raise parents.unknown_agent(agent_id, self.main.snapshot, self._agents)
         return agent
 
     def spawn(
@@ -122,10 +129,10 @@ class AgentPool:
     ) -> Agent:
         """Start an agent in a directory, absolute or relative to the workspace folder.
 
-        What is not given comes from `agents.<agent_id>` of the settings, then from the parent; without
-        either an agent is a worker in its parent's directory. Raises RequestError for what cannot be:
-        agent-id, agent-exists, unknown-agent, agent-cycle, agent-cwd, agent-role, agent-depth, agent-count,
-        agent-permissions, agent-tools, bad-parameter.
+        Missing options come from `agents.<agent_id>` of the settings, then from the parent; the default is a
+        worker in its parent's directory. Raises RequestError: agent-id, agent-exists, unknown-agent,
+        agent-cycle, agent-cwd, agent-role, agent-depth, agent-count, agent-permissions, agent-tools,
+        bad-parameter.
         """
         with self._lock:
             self._check_free(agent_id)
@@ -136,19 +143,19 @@ class AgentPool:
                     code="agent-count",
                 )
             spec = AgentSpec(agent_id, cwd, role, task, **_listed(options))
-            spec = parents.named(spec, self.main.snapshot)
-            above = parents.unstarted(spec, self.main.snapshot, self._agents)
+            spec = parents.with_parent(spec, self.main.snapshot)
+            above = parents.unstarted_parents(spec, self.main.snapshot, self._agents)
             if above:
-                raise parents.not_started(spec, above, self.main.snapshot)
+                raise parents.parents_not_started(spec, above, self.main.snapshot)
             agent = self._placed(spec, self.get(spec.parent or MAIN))
             return self._joined(self._begun(agent, self._snapshot_for(agent)))
 
     def restore(self, spec: AgentSpec) -> Agent:
-        """Bring back an agent as `Agent.spec` was in another process; `folder` as in `spawn`.
+        """Restore an agent from the `Agent.spec` of another process; `folder` as in `spawn`.
 
-        What it was asked to be is taken as it is: the settings complete nothing. A directory that is not
-        there, and a parent that gives less than then, are said in its `notice`. Raises RequestError for a
-        name that is taken and for a parent that does not live.
+        The settings complete nothing: the spec counts as it is. The agent's `notice` reports a missing
+        directory, and a parent that grants less than before. Raises RequestError for a name that is taken and
+        for a parent that is not running.
         """
         with self._lock:
             self._check_free(spec.id)
@@ -166,18 +173,17 @@ class AgentPool:
         task: str | None = None,
         **options: Unpack[SpawnOptions],
     ) -> Agent:
-        """The agent that `spawn` would start, which is not started. Its name may be another's, or none.
+        """The agent that `spawn` would start, without starting it. Its name may be taken or missing.
 
-        Nor are the parents that the settings give it: those that do not live are as they would be. Raises
-        RequestError as `spawn` does.
+        Parents that only the settings define are previewed, too. Raises RequestError as `spawn` does.
         """
         with self._lock:
             name = agent_id or (UNNAMED if options.get("parent") != UNNAMED else f"{UNNAMED}-2")
             spec = AgentSpec(name, cwd, role, task, **_listed(options))
-            spec = parents.named(spec, self.main.snapshot)
+            spec = parents.with_parent(spec, self.main.snapshot)
             if spec.id == MAIN:
                 self._check_free(MAIN)
-            chain = (*parents.unstarted(spec, self.main.snapshot, self._agents), spec)
+            chain = (*parents.unstarted_parents(spec, self.main.snapshot, self._agents), spec)
             agent = self.get(chain[0].parent or MAIN)
             for one in chain:
                 agent = self._viewed(one, agent)
@@ -186,7 +192,7 @@ class AgentPool:
             return agent
 
     def watch(self) -> frozenset[str]:
-        """The paths, existing or not, that matter to agents, and to those that were looked at lately."""
+        """The paths, existing or not, that live and recently previewed agents depend on."""
         with self._lock:
             paths = self._directories.watch()
             for agent in self._in_use():
@@ -195,7 +201,7 @@ class AgentPool:
             return frozenset(paths)
 
     def dispose(self, agent_id: str) -> tuple[str, ...]:
-        """End an agent and all below it; their names, children before their parents."""
+        """End an agent and all below it. Returns their names, children before their parents."""
         with self._lock:
             agent = self.get(agent_id)
             if agent is self.main:
@@ -212,11 +218,11 @@ class AgentPool:
     def refresh(
         self, folder: Snapshot, *, inputs: LoadInputs | None = None, changed: Collection[str] | None = None
     ) -> tuple[Agent, ...]:
-        """Load all agents again, as files are now; those that see something else.
+        """Load all agents again as files are now. Returns those whose snapshot differs.
 
         `folder` is the workspace folder's present snapshot. `changed` are the only paths that can have
-        changed; None: any may have. An agent whose directory is gone keeps what was read there, and one
-        whose parent has less than before has less, too: its `notice` says so.
+        changed; None: any may have. An agent whose directory is gone keeps its last snapshot, and one whose
+        parent has less than before is granted less: its `notice` says so.
         """
         with self._lock:
             self._directories.follow(folder, inputs or self.inputs)
@@ -226,7 +232,7 @@ class AgentPool:
             self._directories.outdate(changed)
             lost, read = self._all_lost(), {agent.snapshot.folder for agent in self._agents.values()}
             loaded = self._directories.again(read - lost, changed)
-            lost |= self._all_lost()  # what came to lead elsewhere meanwhile was read there
+            lost |= self._all_lost()  # a directory that meanwhile leads elsewhere was read there
             moved |= self._directories.take({path: now for path, now in loaded.items() if path not in lost})
             news = self._renewed(changed, lost, moved)
             views = (view.agent.snapshot for view in self._views.values())
@@ -237,9 +243,9 @@ class AgentPool:
     def _renewed(
         self, changed: Collection[str] | None, lost: Collection[str], moved: Collection[str]
     ) -> tuple[Agent, ...]:
-        """Load the agents again that can see something else, parents first; those that do.
+        """Load the agents again that can be affected, parents first. Returns those whose snapshot differs.
 
-        `moved` are the directories that gave something else than before.
+        `moved` are the directories whose snapshot differs.
         """
         reviewed: set[str] = {MAIN} if self.main.folder in moved else set()
         marks = None if changed is None else marks_of(changed)
@@ -257,7 +263,7 @@ class AgentPool:
     def check_message(self, sender: str, target: str) -> None:
         """Raise RequestError, code agent-message, unless one agent may send the other a message.
 
-        A worker reports to its parent, and speaks to its own children; others speak to everyone.
+        A worker may write to its parent and its own children; other agents may write to everyone.
         """
         one, other = self.get(sender), self.get(target)
         if one is other:
@@ -274,7 +280,7 @@ class AgentPool:
         if agent_id in self._agents or agent_id == MAIN:
             remedy = "Choose another name" + (", or dispose of that one." if agent_id != MAIN else ".")
             raise RequestError(
-                f"There is an agent {agent_id!r} in {self.main.folder} already. {remedy}",
+                f"Agent {agent_id!r} already exists in {self.main.folder}. {remedy}",
                 code="agent-exists",
             )
 
@@ -285,7 +291,9 @@ class AgentPool:
         return agent
 
     def _viewed(self, spec: AgentSpec, parent: Agent) -> Agent:
-        """The agent as it would be below this parent; the one made before where nothing of it changed."""
+        """The agent as it would be below this parent; the previous preview if nothing that it depends on
+        changed.
+        """
         agent = self._placed(spec, parent, trusted=self._followed)
         base = agent.snapshot
         key = agent.spec, parent, base.folder, base.revision
@@ -301,38 +309,38 @@ class AgentPool:
         return view.agent
 
     def _age_views(self) -> None:
-        """What is looked at next is made anew. Who follows changes has to follow the same files till then."""
+        """Outdate all previews. They stay in memory, so that the caller goes on watching their files."""
         self._views = {name: _View(None, view.agent) for name, view in self._views.items()}
 
     def _placed(self, spec: AgentSpec, parent: Agent, *, trusted: bool = False) -> Agent:
-        """The agent with all that it was asked to be, and its directory as that is for no agent.
+        """The agent with its complete spec, and its directory as a snapshot for no agent.
 
-        `trusted`: as it was read last, unless `refresh` told otherwise.
+        `trusted`: its files are unchanged unless `refresh` reported a change.
         """
-        spec, cwd = parents.settled(spec, self.main.snapshot, parent)
-        check_below(spec, parent)
-        path = directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
+        spec, cwd = parents.resolve_spec(spec, self.main.snapshot, parent)
+        check_child(spec, parent)
+        path = work_directory(spec.id, cwd, base=self.main.folder, roots=self.roots)
         return Agent(spec, parent=parent, snapshot=self._base(path, trusted=trusted))
 
     def _begun(self, agent: Agent, snapshot: Snapshot) -> Agent:
-        """The agent with what it sees first; revisions of one of the same name before do not come again."""
+        """The agent with its first snapshot. Revisions follow those of an earlier agent of its name."""
         agent.snapshot = msgspec.structs.replace(snapshot, revision=self._last.get(agent.id, 0) + 1)
         return agent
 
     def _snapshot_for(self, agent: Agent, *, insist: bool = True) -> Snapshot:
-        """The agent's directory as it is for the agent; `insist`: with all that it was asked to have."""
+        """The agent's snapshot. `insist`: refuse a spec that its parent cannot grant in full."""
         base = self._base_of(agent)
         inputs = msgspec.structs.replace(
             self.inputs,
             agent=agent.id,
-            grant=(granted if insist else remaining_grant)(agent, base),
+            grant=(grant_of if insist else remaining_grant)(agent, base),
             root=base.layers.root,
             choice=self.main.snapshot.choice,
         )
         return load(base.folder, inputs, previous=base, changed=())
 
     def _renew(self, agent: Agent) -> bool:
-        """Whether the agent sees something else than before, which it does from now on."""
+        """Load the agent again; whether its snapshot differs."""
         before = agent.snapshot
         now = self._snapshot_since_start(agent)
         same = now.prompt == before.prompt and now.problems == before.problems
@@ -341,28 +349,30 @@ class AgentPool:
         return not same
 
     def _snapshot_since_start(self, agent: Agent) -> Snapshot:
-        """What an agent that was started earlier sees now; its `notice` says what has gone wrong since."""
+        """The present snapshot of an agent that was started earlier. Its `notice` reports what went wrong
+        since.
+        """
         agent.notice = self._lost(agent)
-        if agent.snapshot.folder != agent.folder:  # it was not there when the agent was brought back
+        if agent.snapshot.folder != agent.folder:  # its directory did not exist when the agent was restored
             if agent.notice is None:
                 agent.snapshot = self._base(agent.folder)
             else:
-                agent.notice += " Until then it has no tools: nobody knows what its settings allow."
+                agent.notice += " Until then it has no tools, since its settings are unknown."
         try:
             return self._snapshot_for(agent)
         except RequestError as error:
-            agent.notice = agent.notice or f"{error} Until then it has what its parent can give."
+            agent.notice = agent.notice or f"{error} Until then it has what its parent can grant."
             return self._snapshot_for(agent, insist=False)
 
     def _all_lost(self) -> set[str]:
         return {agent.folder for agent in self._agents.values() if self._lost(agent) is not None}
 
     def _lost(self, agent: Agent) -> str | None:
-        """Why the agent's directory cannot be read any more; None where it can."""
+        """Why the agent's directory can no longer be read; None where it can."""
         if not is_dir(agent.folder):
-            return f"{agent.folder} is no directory any more. Dispose of the agent."
+            return f"{agent.folder} is not a directory any more. Dispose of the agent."
         try:
-            directory(agent.id, agent.folder, base=self.main.folder, roots=self.roots)
+            work_directory(agent.id, agent.folder, base=self.main.folder, roots=self.roots)
         except RequestError as error:
             return str(error)
         return None
@@ -371,13 +381,13 @@ class AgentPool:
         return self._directories.get(agent.snapshot.folder) or agent.snapshot
 
     def _base(self, path: str, *, trusted: bool = False) -> Snapshot:
-        """The directory for no agent, as its files are now."""
+        """The directory's snapshot for no agent, as its files are now."""
         base = self._directories.now(path, trusted=trusted)
         self._directories.keep(self._read())
         return base
 
     def _read(self) -> set[str]:
-        """The directories that are read for agents, and for those that are looked at."""
+        """The directories of live and previewed agents."""
         return {agent.snapshot.folder for agent in self._in_use()}
 
     def _in_use(self) -> tuple[Agent, ...]:
@@ -390,7 +400,7 @@ def _listed(options: SpawnOptions) -> dict[str, Any]:
 
 
 def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:
-    """Whether agents below a folder have the same of it as before, but for what is wrong in its files."""
+    """Whether agents below a folder inherit the same as before; its problems do not matter."""
     if before.revision == now.revision:
         return True
     one, two = before.layers, now.layers

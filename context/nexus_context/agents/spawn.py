@@ -1,12 +1,12 @@
-"""What a new agent has: from what is asked, what config.json says of its name, its parent and its folder.
+"""What a new agent is granted, from the request, the settings of its name, its parent and its folder.
 
-1. What is asked counts before `agents.<name>` of the settings, that before what the parent has.
-2. Its model is the one that it was asked to have, else the one that its parent was, else that of its own
+1. The request comes before `agents.<name>` of the settings, those before the parent.
+2. Its model is the requested one, else the one requested for the nearest agent above it, else that of its own
    folder's settings, else its parent's.
-3. Permissions and tools only narrow (`permissions`). Where its directory cannot be read, and was not
-   before, nobody knows what it may do: nothing.
-4. It has no MCP server but those of its parent that a pattern of its `tools` names: `github.*`,
-   `mcp__github__*` or `*`. Its own folder's servers are not started for it.
+3. Permissions and tools only narrow (`permissions`). If its directory cannot be read and never could, its
+   settings are unknown: the agent may do nothing.
+4. Its MCP servers are those of its parent that a pattern of its `tools` names: `github.*`, `mcp__github__*`
+   or `*`. Its own folder's servers are not started for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ from nexus_context.prompt.gather import PromptContents
 from nexus_context.snapshot import Snapshot
 
 
-def completed(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
-    """What is asked, with what the settings say of this name where it is silent.
+def complete_spec(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
+    """The spec, completed by what the settings define for this name.
 
     Raises RequestError for an unknown role.
     """
@@ -56,7 +56,7 @@ def completed(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpe
     return completed_spec
 
 
-def check_below(spec: AgentSpec, parent: Agent) -> None:
+def check_child(spec: AgentSpec, parent: Agent) -> None:
     """Raise RequestError unless an agent may have such a child."""
     if parent.depth >= MAX_DEPTH:
         raise RequestError(
@@ -66,27 +66,28 @@ def check_below(spec: AgentSpec, parent: Agent) -> None:
         )
     if parent.role == WORKER and spec.role != WORKER:
         raise RequestError(
-            f"Worker {parent.id!r} may start workers only, no {spec.role}. Start {spec.id!r} as a worker "
-            "or from its manager.",
+            f"Worker {parent.id!r} may start only workers. Start {spec.id!r} as a worker, or from "
+            "its manager.",
             code="agent-role",
         )
 
 
-def granted(agent: Agent, base: Snapshot) -> AgentGrant:
-    """What the agent has from those above it and by its folder's settings, which is noted in it, too.
+def grant_of(agent: Agent, base: Snapshot) -> AgentGrant:
+    """What the agent gets from the agents above it and its folder's settings; sets the agent's attributes,
+    too.
 
-    Raises RequestError for what its parent could not give.
+    Raises RequestError for what its parent cannot grant.
     """
     spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
-    narrow = permissions.requested(agent.id, parent.permissions, spec.permissions or {})
+    narrow = permissions.requested_permissions(agent.id, parent.permissions, spec.permissions or {})
     tools, parameters = _tools(spec, parent), _parameters(spec)
     return _grant(agent, parent, base, narrow, tools=tools, parameters={**parent.parameters, **parameters})
 
 
 def remaining_grant(agent: Agent, base: Snapshot) -> AgentGrant:
-    """What of it the agent's parent can still give, where it was started when that had more."""
+    """As `grant_of`, for an agent whose parent can now grant less than it requested: what is left."""
     spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
@@ -106,12 +107,12 @@ def _grant(
 ) -> AgentGrant:
     spec = agent.spec
     folder_permissions = (
-        permissions.of_directory(base.layers) if agent.folder == base.folder else permissions.NONE
+        permissions.directory_permissions(base.layers) if agent.folder == base.folder else permissions.NONE
     )
-    agent.permissions = permissions.narrowed(narrow, folder_permissions)
+    agent.permissions = permissions.narrow(narrow, folder_permissions)
     agent.tools = tools
     agent.parameters = parameters
-    above = () if spec.system_prompt is not None else generations(parent.snapshot.contents)
+    above = () if spec.system_prompt is not None else prompt_generations(parent.snapshot.contents)
     sections = () if spec.system_prompt is not None else parent.snapshot.contents.sections
     texts = parent.snapshot.layers.texts
     paths = {*paths_of(blocks_of(above)), *paths_of(sections)}
@@ -131,8 +132,8 @@ def _grant(
     )
 
 
-def generations(contents: PromptContents) -> tuple[Generation, ...]:
-    """The files of a prompt, by the agents that they came with, the nearest first: what a child has of it."""
+def prompt_generations(contents: PromptContents) -> tuple[Generation, ...]:
+    """The files of a prompt by the agent that brought them, nearest first: what a child inherits of it."""
     grant = contents.grant
     if grant is None:
         return (Generation(None, contents.bootstrap, contents.blocks),)
@@ -142,7 +143,7 @@ def generations(contents: PromptContents) -> tuple[Generation, ...]:
 
 
 def requested_model(agent: Agent) -> str | None:
-    """The model that the agent, or the nearest agent above it, was asked to have."""
+    """The model requested for the agent, or for the nearest agent above it."""
     above: Agent | None = agent
     while above is not None:
         if above.spec.model:
@@ -152,7 +153,7 @@ def requested_model(agent: Agent) -> str | None:
 
 
 def _is_strict(agent: Agent) -> bool:
-    """Whether the agent, or one above it, was given what it may do, or has nothing left of it."""
+    """Whether a request set the permissions of the agent or one above it, or nothing is allowed."""
     above: Agent | None = agent
     while above is not None:
         if (above.spec.permissions or {}).get("allow"):
@@ -172,7 +173,7 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
     model_name = requested_model(agent)
     if (
         model_name is not None
-    ):  # a model that was picked for the folder is not this agent's, nor is its window
+    ):  # a model that was picked for the folder is not this agent's; neither is its window
         limit = without_choice(base.effective).get(MAX_TOKENS)
         return {**settings, MAX_TOKENS: limit, "/provider/model": model_name}
     model = base.effective.get("/provider/model") or parent.model
@@ -204,7 +205,7 @@ def _tools(spec: AgentSpec, parent: Agent) -> tuple[tuple[str, ...], ...]:
 
 
 def _parameters(spec: AgentSpec, *, insist: bool = True) -> dict[str, Any]:
-    """The model parameters that were asked for. RequestError for a wrong one; left out if not `insist`."""
+    """The requested model parameters. An invalid one raises RequestError, or is dropped if not `insist`."""
     parameters: dict[str, Any] = {}
     for name, value in (spec.parameters or {}).items():
         try:

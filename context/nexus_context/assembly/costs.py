@@ -1,4 +1,4 @@
-"""What everything of a request but its conversation costs, and what is left for that."""
+"""What a request costs without its conversation, and what is left for the conversation."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,11 +25,11 @@ from nexus_context.tokens import ModelLimits, TokenCounter, count_message, count
 from nexus_context.tokens.estimates import is_image
 
 SANDBOXED, WORKER = "sandboxed", "worker"
-"""Levels of permissions that are a sandbox, whatever the request says; the second is the narrower one."""
+"""Permission levels that imply a sandbox; the second is narrower."""
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """Everything of a request but its conversation. `before` and `after` are the rows around the history."""
+    """A request without its conversation. `before` and `after` are the rows around the history."""
 
     model: ModelLimits
     counter: TokenCounter
@@ -88,7 +88,7 @@ def fitted(
     *,
     looking: bool = False,
 ) -> tuple[View, TokenUsage]:
-    """What of the conversation fits, and what all of it costs. `looking`: nothing is sent."""
+    """The part of the conversation that fits, and the cost of everything. `looking`: nothing is sent."""
     get = snapshot.effective.get
     empty = _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
     policy = Policy(
@@ -109,7 +109,7 @@ def fitted(
 
 
 def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) -> TokenUsage:
-    """What all of it costs."""
+    """The cost of everything."""
     rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
     return _usage(snapshot, fixed, rows, options)
 
@@ -122,7 +122,7 @@ def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, To
 
 
 def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
-    """A row for each file of each layer and for each further section, in the order of the prompt."""
+    """A row for each file of each layer and for each other section, in the order of the prompt."""
     return _prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
 
 
@@ -140,10 +140,10 @@ def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str
 
 
 def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> list[str]:
-    """The tools of active skills that may run without asking, as the skills write them.
+    """The tools of active skills that may run without confirmation, as the skills write them.
 
-    Only of the user's own skills: a workspace may narrow what is allowed, not widen it. None in a sandbox,
-    none that is switched off.
+    Only the user's own skills count: a workspace may narrow permissions, not widen them. Empty in a sandbox;
+    disabled tools are left out.
     """
     rules = _tool_rules(snapshot, options)
     if rules.sandbox or rules.only is not None:
@@ -160,7 +160,7 @@ def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str])
 def _memory_tools(options: Options) -> list[dict[str, Any]]:
     if not options.memory_tools:
         return []
-    from nexus_context.memory.queries import definitions  # rarely asked for
+    from nexus_context.memory.queries import definitions  # rarely needed
 
     return definitions()
 
@@ -196,7 +196,7 @@ def _system_row(key: RowKey, tokens: int, counter: TokenCounter, fragments: Sequ
 
 
 def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
-    """The file that the first of the fragments with a text of their own came from, and the range in it."""
+    """The file of the first fragment with a source text, and the range of that file's fragments in it."""
     first = next((one for one in fragments if one.source.start < one.source.end), fragments[0])
     if first.path is None:
         return None, None
@@ -213,9 +213,9 @@ def event_rows(
     now: datetime | None,
     memory: int = 0,
 ) -> tuple[UsageRow, ...]:
-    """The rows of the last message: of git's state in it, and of the rest without the tokens of `memory`.
+    """The rows of the last message: git's state, and the rest without the tokens of `memory`.
 
-    Those have rows of their own.
+    Memory has its own rows.
     """
     if current is None:
         return ()
@@ -232,7 +232,7 @@ def event_rows(
 def _git_tokens(
     snapshot: Snapshot, request: Request, content: Any, counter: TokenCounter, *, now: datetime
 ) -> int:
-    """Tokens of git's state where it stands in the message: at the end of its head."""
+    """Tokens of git's state, which ends the head of the message."""
     text_of_git = git_text(snapshot, request) if takes_memory(request) else ""
     if not text_of_git:
         return 0

@@ -1,4 +1,4 @@
-"""The last user message: what is true now, what is remembered, then what the user says. Never cached."""
+"""The last user message: present facts, memory, then the user's text. Never cached."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,16 +13,16 @@ from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
 
 GAP = "\n\n"
-"""What stands between the parts of the message."""
+"""Separates the parts of the message."""
 
 
 def current_message(
     snapshot: Snapshot, request: Request, *, now: datetime, memory: str = ""
 ) -> Message | None:
-    """The last user message: what is true now, `memory`, then what the user says. None when there is neither
-    a message nor an event.
+    """The last user message: present facts, `memory`, then the user's text. None without a message and an
+    event.
 
-    A message that is not the user's (a tool's result, the beginning of an answer) stays as it is.
+    A message of another role (a tool's result, the beginning of an answer) stays as it is.
     """
     message = request.message
     if not takes_memory(request):
@@ -48,7 +48,7 @@ def takes_memory(request: Request) -> bool:
 
 
 def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
-    """What is true now: the time, the event's facts (platform, actions, hook data), then the state of git."""
+    """Present facts: the time, the event's facts (platform, actions, hook data), then the state of git."""
     lines_of_head = [
         *_time_lines(snapshot, now),
         *_event_lines(request.event or {}),
@@ -58,7 +58,7 @@ def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
 
 
 def git_text(snapshot: Snapshot, request: Request) -> str:
-    """What is told of git, the end of `head`; nothing with `context.git` false, or if the event tells it."""
+    """The state of git, the end of `head`; empty with `context.git` false, or if the event has it."""
     state = request.git
     if state is None or not snapshot.effective.get("/context/git") or "git" in (request.event or {}):
         return ""

@@ -1,15 +1,15 @@
-"""What is remembered, put into the last user message, as far as there is room.
+"""Memory in the last user message, as far as there is room.
 
-1. Order (SPEC §6, §9): the system prompt; the history, which is L1 as far as it goes; in the last user
-   message time, platform and git state, then between <memory> and </memory> messages of other agents, what
-   the levels remember (L1 last), events, and knowledge; then what the user says. Tools are beside them.
-2. Memory gives way first. It takes only what the history leaves: the history is fitted as if there were no
-   memory, so that no message is cut for it and what providers cache stays the same with any memory.
-3. Where there is not room for all, the items of the lowest priority are left out, of equal ones the later.
-   The first that does not fit is shortened, with a mark, if LEAST tokens of it fit.
-4. Each item has its row; what frames the items counts with the item behind it, the end with the last. The
-   rows of memory and message sum to the tokens of the message that is sent.
-5. Memory asks for no compaction: that would not make it smaller.
+1. Order (SPEC §6, §9): the system prompt; the history, which covers L1 as far as it reaches; in the last user
+   message time, platform and git state, then between <memory> and </memory> messages of other agents, the
+   levels (L1 last), events, and knowledge; then the user's text. Tools are separate.
+2. Memory gives way first. It takes only the room that the history leaves: the history is fitted as if there
+   were no memory, so that memory cuts no message and the cached prefix stays the same.
+3. If there is not enough room, the items of the lowest priority are left out; of equal ones, the later. The
+   first that does not fit is shortened, with a mark, if LEAST tokens of it fit.
+4. Each item has its row. Text between items counts with the next item, the end with the last one. The rows of
+   memory and message sum to the tokens of the sent message.
+5. Memory never triggers a compaction, which would not make it smaller.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_spans
 
 LEAST = 48
-"""Tokens of an item that are worth sending."""
+"""The minimum number of tokens of an item that is sent."""
 JOINED = 2
-"""Tokens that an item takes less, at most, where it stands in a text, than counted alone."""
+"""The maximum number of tokens that an item saves within a text, compared with counting it alone."""
 _START, _END = "<memory>", "</memory>"
 _ATTEMPTS = 5
 _FEW = 3  # characters; `shorten_text` keeps a third of them for the end
@@ -40,18 +40,18 @@ _AIM = 0.94  # of the room: tokens of a text are nearly proportional to its leng
 
 
 Chosen = dict[int, MemoryItem]
-"""Items by their place among those that were given, the most important first."""
+"""Items by their index among the given ones, the most important first."""
 
 
 class PlacedMemory(NamedTuple):
-    """The fixed part with memory in its last message, and what became of the items; None without any."""
+    """The fixed part with memory in its last message, and a report on the items; None without items."""
 
     fixed: FixedPart
     report: dict[str, Any] | None
 
 
 class _Block(NamedTuple):
-    """The text of memory; its items in the order of the text, and where each one's part of it ends."""
+    """The text of memory; its items in the order of the text, and where each one's part ends."""
 
     text: str
     items: tuple[MemoryItem, ...]
@@ -67,7 +67,7 @@ def place(
     room: int,
     now: datetime,
 ) -> PlacedMemory:
-    """Put the items, as far as they take `room` tokens, before what the user says."""
+    """Put the items that fit into `room` tokens before the user's text."""
     if not items:
         return PlacedMemory(fixed, None)
     bare = sum(row.tokens for row in fixed.after)
@@ -82,7 +82,7 @@ def place(
 
 
 def _report(items: Sequence[MemoryItem], chosen: Chosen, fixed: FixedPart) -> dict[str, Any]:
-    """What is sent of the items and what is not, by their labels; the ids of messages that are delivered."""
+    """Labels of the items that are sent and of those that are not; ids of the delivered messages."""
     report: dict[str, Any] = {
         "included": [item.label for place, item in enumerate(items) if place in chosen],
         "dropped": [item.label for place, item in enumerate(items) if place not in chosen],
@@ -94,7 +94,7 @@ def _report(items: Sequence[MemoryItem], chosen: Chosen, fixed: FixedPart) -> di
 
 
 def _chosen(items: Sequence[MemoryItem], counter: TokenCounter, room: int) -> Chosen:
-    """The items that about fit, by priority; the first that does not, shortened."""
+    """The items that fit approximately, by priority; the first that does not, shortened."""
     room += JOINED * len(items) - counter.count(_block({}).text)
     chosen: Chosen = {}
     headed: set[str] = set()
@@ -121,7 +121,7 @@ def _less(items: Sequence[MemoryItem], chosen: Chosen, counter: TokenCounter, ov
 
 
 def _short(item: MemoryItem, counter: TokenCounter, room: int) -> MemoryItem | None:
-    """The item in at most `room` tokens; None where that is too little to say anything."""
+    """The item in at most `room` tokens; None if that is too little to be useful."""
     if room < LEAST:
         return None
     size = max(counter.count(item.text), 1)
@@ -140,7 +140,7 @@ def _mark() -> int:
 
 
 def _block(chosen: Chosen) -> _Block:
-    """The items by source, each source under its heading, within it as they were given."""
+    """The items by source, each source under its heading, in their given order."""
     text = f"{_START}\n{texts.text('memory_head')}"
     ordered = sorted(chosen.items(), key=lambda one: (ORDER.index(one[1].source), one[0]))
     ends: list[int] = []
@@ -157,7 +157,7 @@ def _title(item: MemoryItem) -> str:
 
 
 def _safe(text: str) -> str:
-    """The text with what would end the memory taken apart: files and other agents may say anything."""
+    """The text with the tags of memory broken up: files and other agents may contain anything."""
     return text.strip().replace(_END, "</ memory>").replace(_START, "< memory>")
 
 

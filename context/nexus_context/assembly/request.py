@@ -1,4 +1,4 @@
-"""What is asked for, and what comes of it: `Options`, `Request`, `AssembledContext`."""
+"""The input and the result of an assembly: `Options`, `Request`, `AssembledContext`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -21,12 +21,12 @@ FORMATS: tuple[Format, ...] = ("neutral", "openai", "anthropic")
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What one request changes; None keeps what the configuration says. Token limits are in tokens.
+    """What one request changes; None keeps the configuration's value. Token limits are in tokens.
 
-    `permissions` are patterns that narrow what is allowed; `sandbox` leaves out tools that change something.
-    `memory_tools` offers the queries of memory, which the caller then has to run (`memory/queries`).
-    `skip_skills` leaves out all skills, `skill_filter` all but those of these names or patterns; `skills`
-    names those whose text is put into the system prompt.
+    `permissions` are patterns that narrow what is allowed. `sandbox` leaves out tools that change something.
+    `memory_tools` offers the memory queries, which the caller then has to run (`memory/queries`).
+    `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
+    match. The system prompt contains the texts of `skills`.
     """
 
     model: str | None = None
@@ -46,10 +46,10 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One turn to assemble. `event` may hold platform, actions and hook data; `format` one of FORMATS.
+    """One turn to assemble. `event` may hold platform, actions and hook data; `format` is one of FORMATS.
 
-    `git` is the state of the folder's working tree (`git.look`, `git.read`), told with the message.
-    `session` names the conversation; `session_parameters` and `agent_parameters` are model parameters below
+    `git` is the state of the folder's working tree (`git.look`, `git.read`), which is sent with the message.
+    `session` names the conversation. `session_parameters` and `agent_parameters` are model parameters below
     the request's own.
     """
 
@@ -66,8 +66,8 @@ class Request(msgspec.Struct, frozen=True):
 class AssembledContext(msgspec.Struct, frozen=True):
     """What a model is sent. `request` is the provider's body for the formats openai and anthropic.
 
-    `view` is what of the conversation fits; `metadata` says what was left out and why (docs/protocol.md).
-    `prefix` is what the next request can have in common with this one (`prefix.compare`).
+    `view` is the part of the conversation that fits; `metadata` tells what was left out and why
+    (docs/protocol.md). `prefix` is what the next request can share with this one (`prefix.compare`).
     """
 
     prompt: Prompt
@@ -98,7 +98,7 @@ class AssembledContext(msgspec.Struct, frozen=True):
 
 
 def check(request: Request, model: ModelLimits) -> None:
-    """Raise RequestError for what no context can be assembled from."""
+    """Raise RequestError if no context can be assembled from the request."""
     if request.format not in FORMATS:
         raise RequestError(
             f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"

@@ -1,4 +1,4 @@
-"""The body of a provider's request, what of the context it cannot hold, and what was repaired for it."""
+"""The body of a provider's request, what it cannot hold, and its repairs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from nexus_context.conversation.view import View
 from nexus_context.parameters import Parameter
 
 MOST_REPAIRS = 100
-DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is not known
+DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
 
 Body = dict[str, Any]
 
@@ -23,7 +23,7 @@ Body = dict[str, Any]
 def body_of(
     request: Request, fixed: FixedPart, view: View, parameters: Mapping[str, Parameter], *, folder: str
 ) -> tuple[Body | None, list[str], list[Repair]]:
-    """The provider's body; in words what it cannot hold; and what is sent otherwise than it was given."""
+    """The provider's body, descriptions of what it cannot hold, and repairs of the messages."""
     if request.format == "neutral":
         return None, [], _first_repairs(view.sound_messages().repairs)
     model = fixed.model
@@ -37,7 +37,7 @@ def body_of(
         )
         key = hashlib.sha256(f"{folder}\0{request.session}".encode()).hexdigest()[:32]
         body, format_repairs = formats.openai(
-            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache_key=key
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache_key=key
         )
     else:
         most = model.max_output or DEFAULT_MAX_OUTPUT
@@ -46,14 +46,14 @@ def body_of(
         )
         cache = _cache(fixed, view, len(history))
         body, format_repairs = formats.anthropic(
-            model.given, fixed.prompt.text, messages, fixed.tools, fields, cache=cache
+            model.given, fixed.prompt.text, messages, fixed.tools, settings=fields, cache=cache
         )
     placed = (_with_index(repair, origins) for repair in format_repairs)
     return body, [f"parameter {one}" for one in unsent], _first_repairs([*repairs, *placed])
 
 
 def _first_repairs(repairs: list[Repair]) -> list[Repair]:
-    """The first MOST_REPAIRS, and how many more there are: a broken history can have thousands."""
+    """The first MOST_REPAIRS, and the number of the others: a broken history can have thousands."""
     more = len(repairs) - MOST_REPAIRS
     if more <= 0:
         return repairs
@@ -61,7 +61,7 @@ def _first_repairs(repairs: list[Repair]) -> list[Repair]:
 
 
 def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
-    """The repair with the place that its message had among history and current message as they were given."""
+    """The repair with the index that its message had among history and current message before repairs."""
     index = repair.index
     if index is None:
         return repair
@@ -71,7 +71,7 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
 
 
 def _cache(fixed: FixedPart, view: View, history: int) -> Cache:
-    """What caching has to know. Repairs make other messages of some: then sizes are left to be estimated."""
+    """The input of caching. If repairs changed the number of messages, their sizes are estimated."""
     sizes = view.sizes(fixed.counter)
     after = [sum(row.tokens for row in fixed.after)] if fixed.current else []
     return Cache(

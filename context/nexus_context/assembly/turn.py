@@ -1,13 +1,12 @@
 """One chat turn: a folder's snapshot, a conversation and a request → what a model is sent, and its cost.
 
-1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the
-   session is the history, memory and event are the last user message. What changes per turn is only
-   there, so that the prefix that providers cache stays the same (`memory` has the rules of what it holds).
+1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the session
+   is the history, memory and event are the last user message. Only that message changes per turn, so that
+   providers can cache the rest (`memory_text` has the rules of its content).
 2. Equal inputs give equal bytes; the clock is an argument.
 3. Every token has a row, and the rows sum to the total.
-4. What is too long is cut from memory first, then from the history (`conversation/window`), never from the
-   system prompt, the tools or the current message. A body for a provider that would be too long all the same
-   is refused.
+4. Excess is cut from memory first, then from the history (`conversation/window`), never from the system
+   prompt, the tools or the current message. A provider's body that is still too long is refused.
 """
 
 import hashlib
@@ -29,6 +28,7 @@ from nexus_context.conversation.compaction.detection import settings_of, should_
 from nexus_context.conversation.view import View, overflow
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem
+from nexus_context.parameters import Parameter
 from nexus_context.prefix import Prefix
 from nexus_context.snapshot import Snapshot, active_skills
 from nexus_context.tokens import TokenCounter
@@ -42,21 +42,16 @@ def assemble(
     now: datetime,
     memory: Sequence[MemoryItem] = (),
 ) -> AssembledContext:
-    """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's message.
+    """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's text.
 
-    Raises RequestError for an unknown format or strategy, a format of a provider without a model, a limit
-    that is too small and a parameter that does not exist or is out of range; ContextOverflowError for a body
-    of a provider that does not fit the model.
+    Raises RequestError for an unknown format or strategy, a provider's format without a model, a limit that
+    is too small, and a parameter that is unknown or out of range; ContextOverflowError for a provider's body
+    that does not fit the model.
     """
     options = request.options
     model, _ = costs.model_of(snapshot, options.model)
     check(request, model)
-    parameters = parameter_layers.resolve(
-        snapshot.effective,
-        agent=request.agent_parameters,
-        session=request.session_parameters,
-        request=options.parameters,
-    )
+    parameters = _parameters(snapshot, request)
     bare = costs.fixed_part(snapshot, request, now=now)
     view, spent = costs.fitted(snapshot, conversation, bare, options)
     fixed, memory_report = place(snapshot, request, bare, memory, room=spent.remaining, now=now)
@@ -90,11 +85,20 @@ def assemble(
     )
 
 
-class Measure(NamedTuple):
-    """What the next request would cost, and what becomes of the conversation.
+def _parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
+    return parameter_layers.resolve(
+        snapshot.effective,
+        agent=request.agent_parameters,
+        session=request.session_parameters,
+        request=request.options.parameters,
+    )
 
-    `wanted_percent` is how full the context would be had nothing been cut, in percent of what is available;
-    `removed_messages` are not sent; `compaction_reason` says why it is time to compact, None: it is not.
+
+class Measure(NamedTuple):
+    """What the next request would cost, and its effect on the conversation.
+
+    `wanted_percent` is how full the context would be without a cut, in percent of what is available;
+    `removed_messages` are not sent; `compaction_reason` tells why it is time to compact; None: it is not.
     """
 
     usage: TokenUsage
@@ -126,10 +130,10 @@ def measure(
     now: datetime | None = None,
     memory: Sequence[MemoryItem] = (),
 ) -> Measure:
-    """`usage_of`, and what becomes of the conversation.
+    """As `usage_of`, with the effect on the conversation.
 
-    `request` is what is known of the next one; `memory` is what would be put before its message, as by
-    `assemble`, and needs `now`.
+    `request` is what is known of the next request; `memory` would be put before its message as by `assemble`,
+    and needs `now`.
     """
     request = request or Request()
     bare = fixed = costs.fixed_part(snapshot, request, counter=counter, now=now)
@@ -144,7 +148,7 @@ def measure(
 def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> Prefix:
     """What a request with these options would begin with. Nothing is sent: a cut stays where it is.
 
-    Raises RequestError for a skill that is to be activated and cannot be.
+    Raises RequestError for an active skill that does not exist or is left out.
     """
     fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
     view, _ = costs.fitted(snapshot, conversation, fixed, options, looking=True)
@@ -152,7 +156,7 @@ def prefix_of(snapshot: Snapshot, conversation: ContextManager, options: Options
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
-    """What of the conversation a request with these options would send. Nothing is sent or cut."""
+    """The part of the conversation that a request with these options would send. Nothing is sent or cut."""
     fixed = costs.fixed_part(snapshot, Request(options=options), now=now)
     return costs.fitted(snapshot, conversation, fixed, options, looking=True)[0]
 
@@ -190,7 +194,7 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, 
             "identifierTokens": view.note_tokens,
             "shortened": sorted(view.shortened),
         }
-        if view.history.gap.messages:  # not read for this request: their tokens are as they were counted once
+        if view.history.gap.messages:  # not read for this request; their tokens were counted once
             metadata["truncation"]["unreadMessages"] = view.history.gap.messages
     if fixed.left_out:
         metadata["toolsLeftOut"] = fixed.left_out
@@ -200,7 +204,7 @@ def _metadata(prefix: Prefix, spent: TokenUsage, fixed: FixedPart) -> dict[str, 
 def _advice(
     snapshot: Snapshot, conversation: ContextManager, spent: TokenUsage, view: View
 ) -> dict[str, Any]:
-    """Whether the conversation should be compacted, and why. The share is of what there was to send."""
+    """Whether the conversation should be compacted, and why."""
     percent = _demand_percent(spent, view)
     reason = _compaction_reason(snapshot, conversation, percent)
     advice = {"wantedPercent": percent, "shouldCompact": reason is not None}
@@ -225,9 +229,9 @@ def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:
 
 
 def _demand_percent(spent: TokenUsage, view: View) -> float:
-    """What there was to send before anything was cut for this request, in percent of what is available.
+    """What there was to send before any cut for this request, in percent of what is available.
 
-    Memory is not in it: what gives way by itself is no reason to compact.
+    Memory does not count: it gives way by itself, so it is no reason to compact.
     """
     demand = spent.total - view.tokens + view.uncut_tokens - spent.by_category().get("memory", 0)
     return round(100 * demand / spent.available, 1) if spent.available else 100.0

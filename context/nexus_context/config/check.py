@@ -99,7 +99,7 @@ def check_value(pointer: str, value: Any) -> str | None:
     if node is None:
         return f"There is no setting {'.'.join(map(str, path))}"
     findings: list[Finding] = []
-    _walk(value, node, path, findings, {})
+    _walk(value, node, path, findings, notes={})
     return findings[0].message if findings else None
 
 
@@ -151,7 +151,7 @@ def conform(
     for step in pointer:
         value = value[step]
     findings: list[Finding] = []
-    _walk(value, node, pointer, findings, document.notes)
+    _walk(value, node, pointer, findings, notes=document.notes)
     return [_problem(document, finding, family, unknown) for finding in findings]
 
 
@@ -161,11 +161,11 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], not
     kind = _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
     expected = node.get("type")
     if expected is not None and not _is_kind(kind, expected):
-        findings.append(_wrong_type(value, kind, expected, node, pointer))
+        findings.append(_wrong_type(value, kind, expected, node, pointer=pointer))
     elif "enum" in node and value not in node["enum"]:
         findings.append(_wrong_choice(value, node["enum"], pointer))
     elif kind == "object":
-        _walk_object(value, node, pointer, findings, notes)
+        _walk_object(value, node, pointer, findings, notes=notes)
     elif kind == "array":
         items = node.get("items", ANYTHING)
         fits = acceptor(items)
@@ -173,7 +173,7 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], not
             if len(findings) >= MOST_FINDINGS:
                 break
             if not fits(item):
-                _walk(item, items, (*pointer, index), findings, notes)
+                _walk(item, items, (*pointer, index), findings, notes=notes)
     elif kind == "string":
         _walk_text(value, node, pointer, findings)
     elif kind in {"integer", "number"}:
@@ -193,13 +193,13 @@ def _walk_object(
         child_node = properties.get(key)
         if child_node is not None:
             if not _few(child) or not acceptor(child_node)(child):
-                _walk(child, child_node, (*pointer, key), findings, notes)
+                _walk(child, child_node, (*pointer, key), findings, notes=notes)
         elif key.startswith(COMMENT_PREFIX):
             continue
         elif others is False:
             findings.append(_unknown_key(key, value, properties, pointer))
         elif not acceptor(others)(child):
-            _walk(child, others, (*pointer, key), findings, notes)
+            _walk(child, others, (*pointer, key), findings, notes=notes)
     findings += [
         Finding("required", pointer, f"{_name(pointer)} needs {fixes.quoted(key)}.")
         for key in node.get("required", ())
@@ -281,7 +281,7 @@ def _converted(value: Any, kind: str) -> tuple[Any] | None:
 
 def _fits(value: Any, node: Node) -> bool:
     findings: list[Finding] = []
-    _walk(value, node, (), findings, {})
+    _walk(value, node, (), findings, notes={})
     return not findings
 
 

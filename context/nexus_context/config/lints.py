@@ -80,7 +80,9 @@ def _time_zone(document: JsonDocument) -> list[Problem]:
     )
     fix = fixes.replace(document, pointer, fixes.quoted(meant)) if meant else None
     return [
-        _warning(document, pointer, "config.timezone", f"Unknown time zone {fixes.quoted(name)}{hint}", fix)
+        _warning(
+            document, pointer, "config.timezone", f"Unknown time zone {fixes.quoted(name)}{hint}", fix=fix
+        )
     ]
 
 
@@ -113,7 +115,11 @@ def _ledger(document: JsonDocument) -> list[Problem]:
     message = '"url" is used and "path" is not: set one of them.'
     return [
         _warning(
-            document, ("ledger", "path"), "config.ledger", message, fixes.remove(document, ("ledger", "path"))
+            document,
+            ("ledger", "path"),
+            "config.ledger",
+            message,
+            fix=fixes.remove(document, ("ledger", "path")),
         )
     ]
 

@@ -109,14 +109,7 @@ def read_servers(
     entries, more = _entries(document, form)
     problems += more
     if len(entries) > MOST_SERVERS:
-        message = (
-            f"There are more than {MOST_SERVERS:,} servers in this file: this one and those after it do not"
-        )
-        span = entries[MOST_SERVERS].name_span
-        code = "mcp.too-many"
-        problems.append(
-            Problem(document.path, span, code, Severity.WARNING, f"{message} count. Remove some.")
-        )
+        problems.append(_too_many(document, entries[MOST_SERVERS].name_span))
         del entries[MOST_SERVERS:]
     around = FileFacts(folder, environ, which, _inputs(document.value), form=form, is_foreign=is_foreign)
     node = load_schema(MCP_SCHEMA)["definitions"][_NODES[form]]
@@ -135,6 +128,14 @@ def read_servers(
             servers.append(server)
     problems = beside_syntax(document, problems)
     return tuple(servers), tuple(sorted(problems, key=lambda problem: problem.span))
+
+
+def _too_many(document: JsonDocument, span: Span) -> Problem:
+    message = (
+        f"There are more than {MOST_SERVERS:,} servers in this file: this one and those after it do not "
+        "count. Remove some."
+    )
+    return Problem(document.path, span, "mcp.too-many", Severity.WARNING, message)
 
 
 def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
@@ -305,7 +306,7 @@ def _server(
 ) -> tuple[McpServer | None, list[Problem]]:
     value = entry.value
     problems = list(_transport_problems(document, entry))
-    problems += check_server(document, entry.pointer, value, entry.name or "MCP", around)
+    problems += check_server(document, entry.pointer, value, entry.name or "MCP", around=around)
     if not entry.name or any(problem.code in _UNUSABLE for problem in problems):
         return None, problems
     command = value.get("command") or ()  # an empty text is not a program

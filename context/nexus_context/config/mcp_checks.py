@@ -48,7 +48,7 @@ def check_server(
     """Everything beyond the schema that is wrong with the server called `name` at `pointer`."""
     problems: list[Problem] = []
     if isinstance(entry.get("url"), str):
-        problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around)
+        problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around=around)
     problems += _command_problems(document, pointer, entry, around)
     for value in _values(pointer, entry):
         problems += [
@@ -88,7 +88,7 @@ def _url_problems(
         if around.form == "vscode" and _LOCAL_URL.match(url):
             return []
         message = '"url" is not a valid address: it must begin with http:// or https:// and a host.'
-        return [_problem(document, pointer, "mcp.bad-url", Severity.ERROR, message)]
+        return [_problem(document, pointer, "mcp.bad-url", Severity.ERROR, message=message)]
     if parsed[1] == "https" or _LOOPBACK.match(parsed[2]) or _host_is_reference(url):
         return []
     message = (
@@ -98,7 +98,7 @@ def _url_problems(
     fix = None
     if document.text.startswith("http://", start):
         fix = Fix("Use https://", (Edit(Span(start, start + len("http")), "https"),))
-    return [_problem(document, pointer, "mcp.plain-http", Severity.WARNING, message, fix)]
+    return [_problem(document, pointer, "mcp.plain-http", Severity.WARNING, message=message, fix=fix)]
 
 
 def _host_is_reference(url: str) -> bool:
@@ -129,7 +129,7 @@ def _command_problems(
         message = f'There is no program "{command}": install it, or give its full path.'
     else:  # the text may contain arguments, which may be secrets
         message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
-    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, _covered(message))]
+    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, message=_covered(message))]
 
 
 def _search_name(command: str, cwd: Any, folder: str) -> str:
@@ -188,7 +188,7 @@ def _secret_problems(
     message = (
         f"This looks like a secret: set it as the environment variable {name} and write {reference} here."
     )
-    yield _problem(document, value.pointer, "mcp.secret", Severity.WARNING, message, fix)
+    yield _problem(document, value.pointer, "mcp.secret", Severity.WARNING, message=message, fix=fix)
 
 
 def _variable_name(value: ServerText, server: str) -> str:

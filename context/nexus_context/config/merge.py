@@ -247,7 +247,7 @@ def _merge_lists(parts: list[_Part], place: str, provenance: dict[str, list[Prov
             else:
                 position = positions[identity]
             positions.setdefault(identity, position)
-            entry = Provenance(part.layer.name, part.layer.document, (*part.pointer, index), item, wins)
+            entry = Provenance(part.layer.name, part.layer.document, (*part.pointer, index), item, wins=wins)
             provenance.setdefault(f"{place}/{position}", []).append(entry)
     return merged
 
@@ -314,14 +314,14 @@ def _escaped(key: str) -> str:
 
 def _fill_defaults(values: dict[str, Any], provenance: dict[str, list[Provenance]]) -> None:
     for pointer, place, default, entry in _defaults():
-        _fill(values, pointer, place, default, entry, provenance)
+        _fill(values, pointer, place, default, entry=entry, provenance=provenance)
     for section in ("agents", "models"):
         named = values.get(section)
         for name, value in named.items() if isinstance(named, dict) else ():
             if isinstance(value, dict):
                 prefix = f"/{section}/{_escaped(name)}"
                 for pointer, place, default, entry in _named_defaults(section):
-                    _fill(value, pointer, prefix + place, default, entry, provenance)
+                    _fill(value, pointer, prefix + place, default, entry=entry, provenance=provenance)
 
 
 def _fill(

@@ -60,7 +60,7 @@ class SettingsSection(BaseModel):
 
 
 class ProviderSection(SettingsSection):
-    """Who answers and who writes summaries. The address, the key and the headers have no effect yet."""
+    """The provider that answers and writes summaries. Address, key and headers have no effect yet."""
 
     name: ProviderName = Field(
         default="editor",
@@ -85,7 +85,7 @@ class ProviderSection(SettingsSection):
 
 
 class DatetimeSection(SettingsSection):
-    """Where and how the model is told the time."""
+    """Where and how the model gets the time."""
 
     placement: Literal["event", "system", "off"] = Field(
         default="event",
@@ -101,7 +101,7 @@ class DatetimeSection(SettingsSection):
 
 
 class CustomSection(SettingsSection):
-    """A section of one's own in the system prompt: a name and either `content` or `file`."""
+    """A custom section of the system prompt: a name and either `content` or `file`."""
 
     name: Text = Field(description="The section's heading.")
     content: Text | None = Field(default=None, description="The section's text; either this or `file`.")
@@ -169,14 +169,14 @@ class ContextSection(SettingsSection):
         description="The most tokens of a note with names and values from what was cut; 0 for none.",
     )
     datetime: DatetimeSection = Field(
-        default_factory=DatetimeSection, description="Where and how the model is told the time."
+        default_factory=DatetimeSection, description="Where and how the model gets the time."
     )
     section_separator: str = Field(
         default="\n\n---\n\n", description="The text between two sections of the system prompt."
     )
     sections: list[CustomSection] = Field(
         default=[],
-        description="Sections of your own in the system prompt: a name, a content or a file, a priority.",
+        description="Custom sections of the system prompt: a name, a content or a file, a priority.",
     )
     git: bool = Field(
         default=True,
@@ -278,8 +278,8 @@ class PermissionSection(SettingsSection):
     deny: list[Pattern] = Field(
         default=[],
         description=(
-            "Actions that are refused, as patterns; a refusal beats a permission, and no other file takes it "
-            "back."
+            "Actions that are refused, as patterns; a refusal overrides a permission, and no other file can "
+            "revoke it."
         ),
     )
 
@@ -297,7 +297,7 @@ class ToolSection(SettingsSection):
 
 
 class SkillSection(SettingsSection):
-    """Skills (SKILL.md) that the model is told of."""
+    """Skills (SKILL.md) that the model can use."""
 
     enabled: bool = Field(default=True, description="Look for skills and list them in the system prompt.")
     include: list[Pattern] = Field(
@@ -325,7 +325,7 @@ class KnowledgeSection(SettingsSection):
 
 
 class MemorySection(SettingsSection):
-    """What is remembered beyond the history."""
+    """What a request includes beyond the history."""
 
     l1_messages: Count | None = Field(
         default=None, description="How many of the session's newest messages are always included."
@@ -384,7 +384,7 @@ class AgentSection(SettingsSection):
 
 
 class ModelSection(SettingsSection):
-    """Limits of one model, where the registry has none or wrong ones."""
+    """Limits of one model that the registry lacks or has wrong."""
 
     context_window: Tokens | None = Field(default=None, description="Tokens of input and output together.")
     max_output: Tokens | None = Field(default=None, description="The most tokens of one answer.")
@@ -392,7 +392,7 @@ class ModelSection(SettingsSection):
 
 
 class McpSection(SettingsSection):
-    """Other tools' MCP files that are read along with `.nexus3/mcp.json`."""
+    """Other tools' MCP files that are read in addition to `.nexus3/mcp.json`."""
 
     read_mcp_json: bool = Field(
         default=True,
@@ -414,7 +414,7 @@ class LedgerSection(SettingsSection):
 
 
 class Config(SettingsSection):
-    """Settings of Nexus; every one is optional, and the files of all layers extend each other."""
+    """Settings of Nexus; all are optional, and the files of all layers are merged."""
 
     schema_uri: str | None = Field(
         default=None,
@@ -422,7 +422,7 @@ class Config(SettingsSection):
         description="The JSON Schema of this file, for editors; it is not a setting.",
     )
     provider: ProviderSection = Field(
-        default_factory=ProviderSection, description="Who answers and who writes summaries."
+        default_factory=ProviderSection, description="The provider that answers and writes summaries."
     )
     context: ContextSection = Field(
         default_factory=ContextSection,
@@ -440,21 +440,21 @@ class Config(SettingsSection):
     )
     tools: ToolSection = Field(default_factory=ToolSection, description="Tools that the model is offered.")
     skills: SkillSection = Field(
-        default_factory=SkillSection, description="Skills (SKILL.md) that the model is told of."
+        default_factory=SkillSection, description="Skills (SKILL.md) that the model can use."
     )
     memory: MemorySection = Field(
-        default_factory=MemorySection, description="What is remembered beyond the history."
+        default_factory=MemorySection, description="What a request includes beyond the history."
     )
     agents: Annotated[dict[str, AgentSection], BeforeValidator(without_comments)] = Field(
         default={}, description="Named subagents, which are started by name."
     )
     models: Annotated[dict[str, ModelSection], BeforeValidator(without_comments)] = Field(
         default={},
-        description="Limits of models, where the registry has none or wrong ones, by model name.",
+        description="Limits of models that the registry lacks or has wrong, by model name.",
     )
     mcp: McpSection = Field(
         default_factory=McpSection,
-        description="Other tools' MCP files that are read along with `.nexus3/mcp.json`.",
+        description="Other tools' MCP files that are read in addition to `.nexus3/mcp.json`.",
     )
     ledger: LedgerSection = Field(
         default_factory=LedgerSection,

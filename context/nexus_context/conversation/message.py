@@ -27,7 +27,7 @@ class Message(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, g
     client's own format; `tokens` is set by whoever counted.
     """
 
-    role: Role
+    role: Role  # who speaks
     # text, a list of parts, or null or absent beside tool calls
     content: str | list[Any] | msgspec.UnsetType | None = msgspec.UNSET
     tool_calls: tuple[ToolCall, ...] = ()  # calls of an assistant

@@ -118,7 +118,7 @@ def anthropic(
             unsent.append(f"thinking.level: {model} always thinks")
         else:
             settings["thinking"] = {"type": "disabled"}
-    _sample(parameters, settings, version, model, unsent)
+    _sample(parameters, settings, unsent, model=model, version=version)
     return settings, unsent
 
 
@@ -142,9 +142,10 @@ def claude_version(model: str) -> tuple[int, int] | None:
 def _sample(
     parameters: Mapping[str, Any],
     settings: Settings,
-    version: tuple[int, int],
-    model: str,
     unsent: list[str],
+    *,
+    model: str,
+    version: tuple[int, int],
 ) -> None:
     """Add the sampling parameters that Anthropic accepts to `settings`."""
     thinking = settings.get("thinking", {}).get("type") in ("enabled", "adaptive")

@@ -144,7 +144,7 @@ def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocum
             "Split it, or remove what is not needed."
         )
         problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message)
-        return JsonDocument(path, text, None, (problem,), Scan(None, [], {}, ()))
+        return JsonDocument(path, text, None, (problem,), scanned=Scan(None, [], {}, ()))
     reusable = None if before is None else _reusable_runs(before, text)
     if not reusable:
         try:
@@ -152,7 +152,7 @@ def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocum
         except (ValueError, RecursionError):  # the scanner reports what is wrong
             pass
     scanned = scan(path, text, RunReader(text, reusable))
-    document = JsonDocument(path, text, scanned.value, scanned.problems, scanned)
+    document = JsonDocument(path, text, scanned.value, scanned.problems, scanned=scanned)
     if reusable and before is not None:
         document.notes = before.notes.copy()
     return document

@@ -75,7 +75,7 @@ def read_comment(text: str, start: int, gap: int, last_end: int) -> TokenProblem
     if end == start:
         return None
     message = 'Comments are not JSON: remove it, or keep it as a "_comment" key.'
-    return TokenProblem(start, end, "comment", message, _remove_comment(text, gap, start, end))
+    return TokenProblem(start, end, "comment", message, fix=_remove_comment(text, gap, start, end))
 
 
 def read_space(text: str, start: int) -> TokenProblem | None:
@@ -92,7 +92,7 @@ def read_space(text: str, start: int) -> TokenProblem | None:
     control = text[start] < " "
     code, what = ("control-character", "control character") if control else ("whitespace", "character")
     message = f"Invalid {what} {character_name(text[start])} between values: write a space, or remove it."
-    return TokenProblem(start, end, code, message, replace("Write a space", start, end, " "))
+    return TokenProblem(start, end, code, message, fix=replace("Write a space", start, end, " "))
 
 
 def read_key(text: str, start: int) -> BareKey | None:
@@ -105,11 +105,11 @@ def read_key(text: str, start: int) -> BareKey | None:
     message = f"{NAME_EXPECTED}: write {_name_in_message(match)}."
     if match[2] and "\\" not in name:
         problem = TokenProblem(
-            start, end, "missing-quote", message, replace("Open the string", start, start, '"')
+            start, end, "missing-quote", message, fix=replace("Open the string", start, start, '"')
         )
     else:
         problem = TokenProblem(
-            start, end, "unquoted-key", message, requote("Quote the key", text, start, end)
+            start, end, "unquoted-key", message, fix=requote("Quote the key", text, start, end)
         )
     return BareKey(Token(start, end, name, (problem,)), match.start(3), match.end(3))
 
@@ -122,7 +122,7 @@ def read_value(text: str, start: int) -> Token:
         message = "Expecting value: the opening double quote is missing."
         fix = replace("Open the string", start, start, '"')
         return Token(
-            start, end, text[start : end - 1], (TokenProblem(start, end, "missing-quote", message, fix),)
+            start, end, text[start : end - 1], (TokenProblem(start, end, "missing-quote", message, fix=fix),)
         )
     end = _run_end(text, start)
     source = text[start:end].rstrip() or text[start]
@@ -131,18 +131,18 @@ def read_value(text: str, start: int) -> Token:
     if word in _LITERAL_WORDS:
         literal, value = _LITERAL_WORDS[word]
         fix = replace(f"Write {literal}", start, end, literal)
-        return _instead(start, end, value, "literal", f"Expecting value: write {literal}.", fix)
+        return _instead(start, end, value, "literal", message=f"Expecting value: write {literal}.", fix=fix)
     if word in "+-." or word.lstrip("+-") in _NOT_FINITE:
         message = f"Expecting value: JSON has no {printable(source)}; write a number or null."
-        return Token(start, end, None, (TokenProblem(start, end, "number", message, None),))
+        return Token(start, end, None, (TokenProblem(start, end, "number", message, fix=None),))
     number = _number(source)
     if number is not None:
         message = "Expecting value: write a decimal number without `+`, `_` and leading zeros."
         rewritten = _rewrite(source, start, number)
-        return _instead(start, end, read_number(number), "number", message, rewritten)
+        return _instead(start, end, read_number(number), "number", message=message, fix=rewritten)
     message = "Expecting value: write text in double quotes."
     requoted = requote("Quote the text", text, start, end)
-    return _instead(start, end, source, "unquoted-string", message, requoted)
+    return _instead(start, end, source, "unquoted-string", message=message, fix=requoted)
 
 
 def read_number(source: str) -> int | float | None:
@@ -211,7 +211,7 @@ def _is_padding(source: str, place: int) -> bool:
 
 
 def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix | None) -> Token:
-    return Token(start, end, value, (TokenProblem(start, end, code, message, fix),))
+    return Token(start, end, value, (TokenProblem(start, end, code, message, fix=fix),))
 
 
 def _name_in_message(key: re.Match[str]) -> str:

@@ -90,7 +90,7 @@ class Run:
         if path[:1] not in waypoints:
             waypoints[path[:1]] = pick(self._each(), path[0])
         key, at = waypoints[path[:1]]
-        return follow(self.text, at, key, path, waypoints, taken=1)
+        return follow(self.text, at, key, path, waypoints=waypoints, taken=1)
 
     def path_at(self, offset: int) -> list[str | int]:
         """Path of the innermost key or value that contains or touches an offset; indices as for `find`."""

@@ -32,7 +32,7 @@ def find(text: str, path: Pointer, waypoints: Waypoints) -> Location:
 
     `waypoints` collects what is passed: the neighbours of a value are usually requested next.
     """
-    return follow(text, skip_space(text, 0), None, path, waypoints)
+    return follow(text, skip_space(text, 0), None, path, waypoints=waypoints)
 
 
 def find_at(text: str, offset: int) -> Pointer:

@@ -126,7 +126,7 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Token:
     what = NAME_EXPECTED if is_key else "Expecting value"
     message = f'{what}: write "…" instead of {text[start]}…{closing}.'
     fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
-    return Token(start, end, _guess(content), (TokenProblem(start, end, "quotes", message, fix),))
+    return Token(start, end, _guess(content), (TokenProblem(start, end, "quotes", message, fix=fix),))
 
 
 @functools.cache
@@ -150,7 +150,7 @@ def _unterminated(
     message = "Unterminated string: write the closing double quote."
     fix = replace("Close the string", end, end, '"')
     inside = tuple(each for each in problems if each.end <= end)
-    whole = TokenProblem(start, end, "unterminated-string", message, fix)
+    whole = TokenProblem(start, end, "unterminated-string", message, fix=fix)
     content = text[start + 1 : end]
     return Token(start, end, _guess(content), (whole, *inside))
 
@@ -198,14 +198,14 @@ def _bad_escape(text: str, at: int) -> TokenProblem:
     else:
         end, fixed = at + 2, "\\" + escape
     message = f'Invalid \\escape "{printable(text[at:end])}": write "{printable(fixed)}".'
-    return TokenProblem(at, end, "escape", message, replace("Fix the escape", at, end, fixed))
+    return TokenProblem(at, end, "escape", message, fix=replace("Fix the escape", at, end, fixed))
 
 
 def _control_character(text: str, at: int) -> TokenProblem:
     end = at + (2 if text.startswith("\r\n", at) else 1)
     fixed = json.dumps("\n" if end == at + 2 else text[at])[1:-1]
     message = f'Invalid control character {character_name(text[at])} in a string: write "{fixed}".'
-    return TokenProblem(at, end, "control-character", message, replace(f"Write {fixed}", at, end, fixed))
+    return TokenProblem(at, end, "control-character", message, fix=replace(f"Write {fixed}", at, end, fixed))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """The layers of a folder: defaults, global, ancestors, local.
 
-Reading order: model, walk, real_paths, reading, unknown_model, instructions, bootstrap, servers, skills,
-read, unread.
+Reading order: model, walk, text_reader, unknown_model, instructions, bootstrap, servers, skills,
+agent_definitions, read_layers, unread.
 """
 
 from nexus_context.layers.model import Layer, LayerFile, Layers, Skipped

@@ -1,31 +1,33 @@
-"""The agents that config.json names: where they work, and what of their definitions cannot be.
+"""The agents that config.json defines: their directories, and mistakes in their definitions.
 
-What could not be started is an error, what would be started and has nothing of it a warning.
+An agent that could not start is an error; one that would start without what it asks for is a warning.
 
-1. `cwd` is relative to the directory of the layer that says it, in the global file to the folder.
-2. A directory that is not there is an error of a workspace file; the global one speaks for many folders. One
-   that is outside, or that a link leads out to, is a warning: another workspace folder may have it.
-3. An agent's parent is the folder itself, or another agent of the settings; a parent that nobody defines is
-   an error, as are agents that are each other's parents, or more of them below each other than may be.
-4. Permissions and tools only narrow from the folder down: a level that is wider than the parent's, patterns
-   that it does not allow, or tools that it cannot have would be refused. So would anything but a worker
-   below a worker, and a name that no agent can have.
-5. A pattern of tools that the settings switch off, or that is nearly the name of an MCP server, is a warning;
-   so is one that names a server which an agent above was not granted, for then there is nothing to hand down.
-   `mcp__` names a server for sure: one that is not there is a warning, too.
-6. A stale file's value may be gone from its text: nothing is said of it.
-7. Where a directory in the opened folder is read, for an agent there, only what its own file says is looked
-   at: what others say holds elsewhere, too, where more may be allowed.
-8. Only the directories are looked at on every load: what the settings themselves come to is remembered.
+1. `cwd` is relative to the directory of the layer that sets it; in the global file, to the folder.
+2. A missing directory is an error in a workspace file only: the global file serves many folders. A directory
+   outside the folder, or a link that leads out, is a warning, since another workspace folder may contain it.
+3. An agent's parent is the folder itself or another agent of the settings. An undefined parent is an error,
+   as are circles of parents and chains that are too deep.
+4. Permissions and tools only narrow from the folder down. Errors are a level above the parent's, patterns
+   that the parent does not allow, tools that it cannot have, anything but a worker below a worker, and an
+   invalid name.
+5. A pattern of tools is a warning if the settings switch those tools off, if it is nearly the name of an MCP
+   server, or if it names a server that an ancestor was not granted. `mcp__` always names a server: one that
+   does not exist is a warning, too.
+6. A stale file gets no problems: its value may be gone from its text.
+7. For an agent in a directory of the opened folder, only that directory's own file is checked: other files
+   apply elsewhere, too, where more may be allowed.
+8. Only the directories are checked on every load; the other results are reused for the same settings.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from nexus_context.config import fixes
 from nexus_context.config.limits import MOST_AGENTS
@@ -36,31 +38,24 @@ from nexus_context.config.scope import LEVELS
 from nexus_context.errors import Problem, Related, Severity
 from nexus_context.files import exists, is_dir
 from nexus_context.jsontext import pointer_text
-from nexus_context.layers.agent_ancestry import (
-    MAIN,
-    MAX_DEPTH,
-    WORKER,
-    AgentLimits,
-    cycles,
-    granted,
-    listed_in,
-    parent_of,
-)
 from nexus_context.layers.bootstrap import agent_file
 from nexus_context.layers.model import GLOBAL, LOCAL, AgentRemarks, Layers
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.walk import LayerPlace, within
 
-__all__ = ["MAIN", "MAX_DEPTH", "agent_problems", "configured_directory"]
-
-MOST_REMARKS = 100  # of one folder's agents; what is past that is not looked for
-MAX_LOOKED_AT = 64  # agents whose directories are looked for
+MAX_DEPTH = 5
+"""How deep agents may nest below a workspace folder."""
+MAIN = "main"
+"""The name of a workspace folder's own agent."""
+UNIFIED, WORKER = "unified", "worker"
+MOST_REMARKS = 100  # reported for one folder's agents
+MAX_EXAMINED = 64  # agents whose directories are checked
 _MCP = "mcp__"
-_SHOWN = 8  # names that a message lists
+_MOST_NAMES = 8  # names that a message lists
 
 
 def configured_directory(layers: Layers, agent: str) -> str | None:
-    """The absolute path that the settings give an agent; None where they do not."""
+    """The absolute path that the settings define for an agent; None where they do not."""
     origin = _origin(layers.effective, agent, "cwd")
     if origin is None:
         return None
@@ -84,14 +79,14 @@ def agent_problems(
     layers = by_name.keys() if local_place is None or local_place.tree == local_place.directory else {LOCAL}
     names = tuple(dict.fromkeys(server.name for server in servers))
     checker = AgentChecker(reading, effective, agents, names, layers=frozenset(layers))
-    for name in list(agents)[:MAX_LOOKED_AT]:
+    for name in list(agents)[:MAX_EXAMINED]:
         if name != MAIN:
             yield from checker.directory(name, by_name)
     yield from checker.remarks()
 
 
 class AgentChecker:
-    """The agents of one folder's settings while they are looked at; `told` are the layers to speak of."""
+    """Checks the agents of one folder's settings; only values of these `layers` are reported."""
 
     def __init__(
         self,
@@ -106,14 +101,14 @@ class AgentChecker:
         self.agents = agents
         self.servers = servers
         self.layers = layers
-        self._tools = functools.cache(lambda agent: Patterns(listed_in(agents[agent], "tools")))
+        self._tools = functools.cache(lambda agent: Patterns(_strings_in(agents[agent], "tools")))
         self._allowed = functools.cache(Patterns)
         self._servers, self._names = Patterns(map(literally, servers)), frozenset(servers)
         self._named = functools.cache(self._is_named)
         self._granted = functools.cache(self._granted_to)
 
     def remarks(self) -> tuple[Problem, ...]:
-        """What is wrong whatever is on the disk; worked out once for the same settings and servers."""
+        """The problems that do not depend on the disk; reused for the same settings and servers."""
         merged, documents = self.reading.merged, self.reading.documents
         layers = merged.layers if merged else ()
         present = tuple(documents.get(one.document.path) is one.document for one in layers)
@@ -142,15 +137,12 @@ class AgentChecker:
 
     def name(self, name: str) -> Iterator[Problem]:
         if name == MAIN:
-            message = (
-                f"{fixes.quoted(name)} is the folder's own agent, and no other can have its name. Choose"
-            )
-            message += " another name."
+            message = f"{fixes.quoted(name)} is the name of the folder's own agent. Choose another name."
         elif agent_file(name) is None:
             message = (
-                f"{fixes.quoted(name)} is no name of an agent. Take 1 to 64 letters, digits, `_`, `.` or"
+                f"{fixes.quoted(name)} is not a valid agent name. Use 1 to 64 letters, digits, `_`, `.` or "
+                "`-`; it must not start with `.` or `-`."
             )
-            message += " `-`, the first no `.` or `-`."
         else:
             return
         pointer = ("agents", name)
@@ -178,8 +170,8 @@ class AgentChecker:
         if not within(real, self.reading.real_path(place.tree)):
             leads = "" if not within(path, place.tree) else f" leads to {real}, which"
             message = (
-                f"{path}{leads} is outside {place.tree}: agent {fixes.quoted(name)} could work there only "
-                f"while a workspace folder has it, too. Open it as one, or choose one in {place.tree}."
+                f"{path}{leads} is outside {place.tree}: agent {fixes.quoted(name)} could work there only if "
+                f"another workspace folder contains it. Open it as one, or choose one in {place.tree}."
             )
             yield _problem(origin, "config.agent-cwd", message, Severity.WARNING)
 
@@ -203,21 +195,21 @@ class AgentChecker:
             yield _problem(origin, "config.agent-depth", message)
 
     def role(self, name: str) -> Iterator[Problem]:
-        above, origin = parent_of(self.agents[name]), self._origin(name, "role")
+        above, origin = _parent_of(self.agents[name]), self._origin(name, "role")
         has = self.has.get(above)
         if has is None or origin is None or has.role != WORKER or origin.value == WORKER:
             return
         message = (
-            f"{fixes.quoted(name)} is below the worker {fixes.quoted(above)}, which may start workers only, "
-            f"no {origin.value}. Make it a worker, or {fixes.quoted(above)} a manager."
+            f"{fixes.quoted(name)} is below the worker {fixes.quoted(above)}, which may start only workers. "
+            f"Make it a worker, or make {fixes.quoted(above)} a manager."
         )
         yield _problem(origin, "config.agent-role", message, instead=WORKER)
 
     def permissions(self, name: str) -> Iterator[Problem]:
-        above = parent_of(self.agents[name])
+        above = _parent_of(self.agents[name])
         has_parent = above != MAIN and above in self.has
         whose = f"its parent {fixes.quoted(above)}" if has_parent else "the folder"
-        has = self.has[above if has_parent else MAIN]  # nobody has more than the folder
+        has = self.has[above if has_parent else MAIN]  # no agent has more than the folder
         origin = self._origin(name, "permissions", "level")
         if origin is not None and LEVELS.index(origin.value) > LEVELS.index(has.level):
             message = (
@@ -225,7 +217,7 @@ class AgentChecker:
                 f'than its parent. Write "{has.level}" or less.'
             )
             yield _problem(origin, "config.agent-permissions", message, instead=has.level)
-        for number, pattern in enumerate(listed_in(self.agents[name], "permissions", "allow")):
+        for number, pattern in enumerate(_strings_in(self.agents[name], "permissions", "allow")):
             origin = self._origin(name, "permissions", "allow", str(number))
             if origin is not None and has.allow and not self._allowed(has.allow).cover(pattern):
                 message = (
@@ -235,7 +227,7 @@ class AgentChecker:
                 yield _problem(origin, "config.agent-permissions", message)
 
     def tools(self, name: str) -> Iterator[Problem]:
-        for number, pattern in enumerate(listed_in(self.agents[name], "tools")):
+        for number, pattern in enumerate(_strings_in(self.agents[name], "tools")):
             origin = self._origin(name, "tools", str(number))
             if origin is None:
                 continue
@@ -255,8 +247,8 @@ class AgentChecker:
                 yield _problem(origin, "config.agent-tool", reason, severity)
 
     def _lacking(self, name: str, pattern: str) -> str | None:
-        """Why the agent could not be given a tool: one above it has none that the pattern could mean."""
-        has = self.has.get(parent_of(self.agents[name]))
+        """Why the agent could not be granted a tool: an ancestor has no tool that the pattern can match."""
+        has = self.has.get(_parent_of(self.agents[name]))
         for above, tools in reversed(has.tools if has is not None else ()):
             if not self._tools(above).meet(pattern):
                 remedy = f"{_listed(tools)}. Choose among those" if tools else "none. Remove it"
@@ -267,11 +259,13 @@ class AgentChecker:
         return None
 
     def _nothing(self, name: str, pattern: str, unknown: str | None) -> str | None:
-        """Why the agent has nothing of a pattern that it could be given; `unknown` is a server of no name."""
+        """Why a pattern that could be granted matches nothing; `unknown` is a server that does not exist."""
         off = self.disabled.naming(pattern)
         if off is not None:
             quoted = fixes.quoted(pattern)
-            return f"{quoted} names no tool: tools.disabled has {fixes.quoted(off)}. Remove one of them."
+            return (
+                f"{quoted} matches no tool: tools.disabled contains {fixes.quoted(off)}. Remove one of them."
+            )
         if unknown is not None and pattern.startswith(_MCP):
             quoted = fixes.quoted(pattern)
             there = f"There are {_listed(self.servers)}" if self.servers else "None is configured"
@@ -290,35 +284,35 @@ class AgentChecker:
         )
 
     def _unknown(self, pattern: str) -> str | None:
-        """What a pattern names as an MCP server, if there is none that it could mean."""
+        """The MCP server that a pattern names, if none exists that it can match."""
         return next((one for one in servers_named(pattern) if not self._named(one)), None)
 
     def _is_named(self, server: str) -> bool:
-        """Whether a pattern of servers stands for one that there is."""
+        """Whether a pattern of servers matches an existing one."""
         return self._servers.meet(server)
 
     def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
-        """The nearest agent above that was not granted a server, and the server that the pattern names."""
+        """The nearest ancestor that was not granted a server, and the server that the pattern names."""
         named = [one for one in servers_named(pattern) if one in self._names]
-        above = parent_of(self.agents[name])
+        above = _parent_of(self.agents[name])
         while named and above != MAIN and above in self.has and self.has[above].depth < MAX_DEPTH:
             granted = self._granted(above)
             lacking = next((server for server in named if not granted.matches(server)), None)
             if lacking is not None:
                 return above, lacking
-            above = parent_of(self.agents[above])
+            above = _parent_of(self.agents[above])
         return None
 
     @functools.cached_property
-    def has(self) -> dict[str, AgentLimits]:
-        """What each agent has that is below the folder."""
+    def has(self) -> "dict[str, AgentLimits]":
+        """The limits of each agent below the folder."""
         level, allow = self.effective.get("/permissions/level"), self.effective.get("/permissions/allow")
-        return granted(self.agents, str(level), tuple(allow or ()))
+        return agent_limits(self.agents, str(level), tuple(allow or ()))
 
     @functools.cached_property
     def cycles(self) -> dict[str, list[str]]:
-        """The agents that are each other's parents."""
-        return cycles(self.agents, self.has)
+        """The agents in circles of parents."""
+        return parent_circles(self.agents, self.has)
 
     @functools.cached_property
     def disabled(self) -> Patterns:
@@ -327,15 +321,15 @@ class AgentChecker:
 
     def _granted_to(self, name: str) -> Patterns:
         """The MCP servers that an agent of the settings was granted by name."""
-        tools = listed_in(self.agents[name], "tools")
+        tools = _strings_in(self.agents[name], "tools")
         return Patterns(server for tool in tools for server in servers_named(tool))
 
     def _cycle(self, name: str, origin: Provenance) -> Problem:
         cycle = self.cycles[name]
         at = cycle.index(name)
         line = [*cycle[at:], *cycle[:at], name]
-        names = " → ".join(line if len(line) <= _SHOWN else [*line[: _SHOWN - 2], "…", name])
-        message = f"These agents are each other's parents: {names}. Remove one of the parents."
+        names = " → ".join(line if len(line) <= _MOST_NAMES else [*line[: _MOST_NAMES - 2], "…", name])
+        message = f"These agents form a circle of parents: {names}. Remove one of the parents."
         other = self._origin(line[1], "parent") if len(cycle) > 1 else None
         related = () if other is None else (Related(other.path, other.span, "The next one is here."),)
         return Problem(
@@ -349,13 +343,87 @@ class AgentChecker:
         )
 
     def _origin(self, name: str, *steps: str) -> Provenance | None:
-        """Where a value that counts stands in a text that is there now."""
+        """Where a value in force stands in a file's present text."""
         origin = _origin(self.effective, name, *steps)
         if origin is None or origin.layer not in self.layers:
             return None
         if self.reading.documents.get(origin.path) is not origin.document:
             return None
         return origin
+
+
+class AgentLimits(msgspec.Struct, frozen=True):
+    """What an agent's ancestors leave it; `tools` holds the list of each ancestor that has one."""
+
+    depth: int
+    role: str
+    level: str
+    allow: tuple[str, ...]
+    tools: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def agent_limits(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) -> dict[str, AgentLimits]:
+    """The limits of the folder, `level` and `allow`, and of each agent below it, parents first."""
+    below: dict[str, list[str]] = {}
+    for name, agent in agents.items():
+        if name != MAIN:
+            below.setdefault(_parent_of(agent), []).append(name)
+    has = {MAIN: AgentLimits(0, UNIFIED, level, allow)}
+    line = [MAIN]
+    for above in line:  # grows while it is walked
+        for name in below.get(above, ()):
+            has[name] = _narrowed(has[above], name, agents[name])
+            line.append(name)
+    return has
+
+
+def parent_circles(agents: Mapping[str, Any], below: Collection[str]) -> dict[str, list[str]]:
+    """The agents in a circle of parents, each with the whole circle, from child to parent.
+
+    `below` are the agents that are known to be below the folder.
+    """
+    cycle_of: dict[str, list[str]] = {}
+    visited = set(below)
+    for first in agents:
+        line: dict[str, int] = {}
+        name = first
+        while name in agents and name not in visited:
+            visited.add(name)
+            line[name] = len(line)
+            name = _parent_of(agents[name])
+        if name in line:
+            cycle = list(line)[line[name] :]
+            cycle_of.update(dict.fromkeys(cycle, cycle))
+    return cycle_of
+
+
+def _parent_of(agent: Any) -> str:
+    """The name of the parent that the settings define for an agent."""
+    return str(agent.get("parent") or MAIN)
+
+
+def _strings_in(agent: Any, *steps: str) -> list[str]:
+    """The strings of a list in an agent's settings; empty where there is no such list."""
+    value = agent
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _narrowed(above: AgentLimits, name: str, agent: Any) -> AgentLimits:
+    """The limits of an agent below another."""
+    permissions, tools = agent.get("permissions") or {}, agent.get("tools")
+    level = permissions.get("level")
+    lists = above.tools
+    if isinstance(tools, list) and above.depth < MAX_DEPTH:  # deeper agents do not start
+        lists = (*lists, (name, tuple(_strings_in(agent, "tools"))))
+    return AgentLimits(
+        above.depth + 1,
+        agent.get("role") or WORKER,
+        min(level or above.level, above.level, key=LEVELS.index),
+        tuple(_strings_in(agent, "permissions", "allow")) or above.allow,
+        tools=lists,
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -371,8 +439,10 @@ def _origin(effective: Effective, name: str, *steps: str) -> Provenance | None:
 
 @functools.lru_cache(maxsize=64)
 def _listed(names: tuple[str, ...]) -> str:
-    quoted = [fixes.quoted(one) for one in names[:_SHOWN]]
-    return fixes.listed(quoted if len(names) <= _SHOWN else [*quoted, f"{len(names) - _SHOWN} more"])
+    quoted = [fixes.quoted(one) for one in names[:_MOST_NAMES]]
+    return fixes.listed(
+        quoted if len(names) <= _MOST_NAMES else [*quoted, f"{len(names) - _MOST_NAMES} more"]
+    )
 
 
 def _problem(
@@ -383,7 +453,7 @@ def _problem(
     *,
     instead: str | None = None,
 ) -> Problem:
-    """A problem of a value; `instead` is what it is surely meant to be."""
+    """A problem of a value; `instead` is what it surely should be."""
     fix = None
     if instead is not None and origin.document is not None:
         fix = fixes.replace(origin.document, origin.pointer, fixes.as_json(instead))

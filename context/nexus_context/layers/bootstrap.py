@@ -1,12 +1,12 @@
-"""Which files of the layers say who the agent is and what it works by: bootstrap files.
+"""Which files of the layers define the agent: bootstrap files.
 
-1. They are looked up in `.nexus3/` of each layer, each file name by itself; the nearest layer that has the
-   name wins. A file that is there and cannot be used wins, too, and says why. One without text is as if it
-   were not there, and says so where another counts in its place.
-2. An agent with a name has its own definition, `AGENT.<agent>.md` of the nearest layer that has one; only
-   where none has is `AGENT.md` its definition.
-3. A file that does not win is listed as shadowed. It is not in the prompt, and nothing is said about it.
-4. `IDENTITY.md` of the global layer says who the user is; those of a workspace say who the agent is.
+1. They are looked up in `.nexus3/` of each layer. For each file name, the nearest layer that has the file
+   wins. An unusable file wins, too, and is reported. An empty file does not win; this is reported if another
+   file counts in its place.
+2. A named agent has its own definition, `AGENT.<agent>.md` of the nearest layer that has one. `AGENT.md` is
+   its definition only if no layer has one.
+3. A file that does not win is listed as shadowed, without a problem. It is not in the prompt.
+4. `IDENTITY.md` of the global layer describes the user; in a workspace it describes the agent.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -37,14 +37,14 @@ _AGENT_NAME = re.compile(r"\w[\w.-]{0,63}\Z")
 
 
 def agent_file(agent: str | None) -> str | None:
-    """The name of an agent's own definition file; None where the agent has no name that a file could bear."""
+    """The name of an agent's own definition file; None if the agent's name is not valid in a file name."""
     return f"AGENT.{agent}.md" if agent is not None and _AGENT_NAME.match(agent) else None
 
 
 def variant_of(file_name: str) -> tuple[str, str] | None:
-    """The bootstrap file that a file of this name is one agent's variant of, and the agent; None: of none.
+    """The bootstrap file that a file of this name is a variant of, and its agent; None for other names.
 
-    Only those of AGENT_FILE are read.
+    Only variants of AGENT_FILE are read.
     """
     kind, _, rest = file_name.partition(".")
     agent = rest.removesuffix(".md")
@@ -55,7 +55,7 @@ def variant_of(file_name: str) -> tuple[str, str] | None:
 def find_bootstrap(
     reading: Reading, places: Sequence[LayerPlace], agent: str | None
 ) -> list[list[LayerFile]]:
-    """The bootstrap files of each place, shadowed ones too; those that are missing are left out."""
+    """The bootstrap files of each place that exist, including shadowed ones."""
     agent_name = agent_file(agent)
     names = (
         BOOTSTRAP_FILES
@@ -90,11 +90,11 @@ def is_blank(file: LayerFile) -> bool:
 def _file(
     reading: Reading, place: LayerPlace, name: str, kind: Bootstrap, taken: Mapping[Kind, str]
 ) -> LayerFile | None:
-    """A place's file of a name; shadowed where its kind is taken, None where there is none to be read."""
+    """A place's file of a name; shadowed if its kind is taken, None if no such file may be read."""
     if place.config_directory is None or place.name == DEFAULTS:
         return None
     path = os.path.join(place.config_directory, name)
-    if place.optional:  # it has no `.nexus3` by now
+    if place.optional:  # it has no `.nexus3` yet
         reading.watch.add(path)
         return None
     if not reading.is_there(place, path):
@@ -109,7 +109,7 @@ def _file(
 
 def _empty(file: LayerFile, other: str) -> Problem:
     message = (
-        f"The file is empty: {other} counts in its place. Write what is to replace that, or remove this."
+        f"The file is empty: {other} counts instead. Write a text that replaces it, or remove this file."
     )
     related = (Related(other, Span(0, 0), "This one counts."),)
     return Problem(

@@ -1,13 +1,14 @@
-"""GitHub Copilot's instruction files, where `context.instruction_files` lists them: which, and for what.
+"""GitHub Copilot's instruction files that `context.instruction_files` lists, and when each applies.
 
-1. `.github/copilot-instructions.md` is for every turn.
-2. `.github/instructions/*.instructions.md`, DEEPEST directories deep, say in their front matter what they are
-   for: `applyTo`, a comma-separated list of globs. As in VS Code, `**`, `**/*` and `*` are for every turn,
-   others for turns about a file that fits; a file without `applyTo` is sent only where somebody attaches it.
-3. A name without `*` stands for that one file.
-4. The front matter is no part of what is sent. A `*` may begin its value without quotes, which YAML does not
-   allow and Copilot does.
-5. Of the files of one directory at most MOST_FILES are read, the first by name.
+1. `.github/copilot-instructions.md` applies to every turn.
+2. `.github/instructions/*.instructions.md`, up to DEEPEST directories deep, name their files in their front
+   matter: `applyTo`, a comma-separated list of globs. As in VS Code, `**`, `**/*` and `*` apply to every
+   turn, other globs to turns about a matching file. A file without `applyTo` is sent only if the user
+   attaches it.
+3. A name without `*` means that one file.
+4. The front matter is not sent. Its value may begin with an unquoted `*`, which Copilot allows and YAML does
+   not.
+5. At most MOST_FILES files of one directory are read, the first by name.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -35,7 +36,7 @@ ALL_FOR_SOME = f"{DIRECTORY}/*{SUFFIX}"
 DEEPEST = 5
 MOST_FILES = 200
 MOST_ENTRIES = 2_000
-"""Names of a directory that are looked at."""
+"""Names that are read of one directory."""
 CODE = "layer.front-matter"
 FIELD = "applyTo"
 
@@ -53,9 +54,9 @@ _CLOSED = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a file's front matter says. `applies_to` None: nothing; `body` is what is sent.
+    """The front matter of a file. `applies_to` None: it has none; `body` is what is sent.
 
-    `valid` false: it cannot be read.
+    `valid` is false if it cannot be read.
     """
 
     applies_to: str | None
@@ -65,7 +66,9 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class _Directory(Listing, frozen=True):
-    """Names of the instruction files in a directory; `directories` are those below that are looked into."""
+    """Names of the instruction files in a directory; `directories` are its subdirectories that are
+    searched.
+    """
 
     directories: tuple[str, ...] = ()
 
@@ -76,7 +79,7 @@ def is_source(name: str) -> bool:
 
 
 def find_sources(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> list[LayerFile]:
-    """Copilot's files in a place, as far as the settings list them."""
+    """Copilot's files in a place that the settings list."""
     if not place.in_workspace or not sources:
         return []
     files: list[LayerFile] = []
@@ -90,7 +93,7 @@ def find_sources(reading: Reading, place: LayerPlace, sources: Sequence[str]) ->
 
 
 def read_header(path: str, text: str) -> Header:
-    """What the front matter of a file of Copilot says."""
+    """The front matter of one of Copilot's files."""
     if not text.startswith("---"):
         return Header(None, Span(0, len(text)))
     matter = front_matter(path, _LEADING_STAR.sub(rf"\1{_STAR}", text))
@@ -140,7 +143,7 @@ def _for_some(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> It
 
 
 def instruction_files(reading: Reading, directory: str) -> list[str]:
-    """Paths of the instruction files below a directory, in an order that never changes by itself."""
+    """Paths of the instruction files below a directory, in a stable order."""
     unsaved = {
         path
         for path in reading.overlays
@@ -153,7 +156,7 @@ def instruction_files(reading: Reading, directory: str) -> list[str]:
 
 
 def _depth(directory: str) -> int:
-    """How many separators the path of the deepest file below a directory has, at most."""
+    """The maximum number of separators in the path of a file below a directory."""
     return directory.count(os.sep) + DEEPEST + 1
 
 
@@ -204,7 +207,7 @@ def _quoting(text: str, inside: Span) -> Fix | None:
 
 
 def _ending(text: str) -> Fix | None:
-    """Ends a front matter that does not end, behind its last field."""
+    """Ends an unclosed front matter after its last field."""
     fields = _FIELDS.match(text)
     if fields is None or _CLOSED.search(text, 3):
         return None

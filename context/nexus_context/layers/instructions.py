@@ -2,9 +2,9 @@
 
 1. For each name in order, the first file that exists: in `.nexus3/`, in the directory, in the directory that
    the name's own tool uses (`.claude/`, `.agents/`). The global layer has one directory only.
-2. `AGENTS.override.md` stands before the `AGENTS.md` of the same directory.
-3. Files of GitHub Copilot that the settings list stand beside it (`copilot`).
-4. README.md follows if `include_readme`, or in its place if there is none and `readme_as_fallback`.
+2. `AGENTS.override.md` precedes the `AGENTS.md` of the same directory.
+3. GitHub Copilot's files that the settings list are read, too (`copilot`).
+4. README.md follows with `include_readme`. With `readme_as_fallback` it replaces a missing instruction file.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -23,13 +23,13 @@ TOOL_DIRECTORIES = {"CLAUDE.md": ".claude", "AGENTS.md": ".agents"}
 
 
 def instruction_names(reading: Reading, effective: Effective) -> list[str]:
-    """The file names to look for; a name that leads elsewhere is reported and left out."""
+    """The file names to look for, in order; a name that leads elsewhere is reported and dropped."""
     names = []
     for index, name in enumerate(effective.get("/context/instruction_files")):
         if is_instruction_name(name) or is_source(name):
             names.append(name)
             continue
-        message = f"{name!r} is no instruction file. Write the name of a file in the layer's directory."
+        message = f"{name!r} is not a valid instruction file. Name a file in the layer's directory."
         if name.startswith(".") and name not in (".", ".."):
             message = (
                 f"{name!r} is not read: files that begin with a dot often hold secrets. Name another file."
@@ -51,7 +51,7 @@ def is_instruction_name(name: str) -> bool:
 def find_instructions(
     reading: Reading, place: LayerPlace, names: list[str], effective: Effective
 ) -> list[LayerFile]:
-    """The instruction file and the README of a place; nothing if only a file could make it a layer."""
+    """The instruction file and the README of a place; nothing if only such a file would make it a layer."""
     plain_names = [name for name in names if not is_source(name)]
     chosen = next((path for path in candidates(place, plain_names) if reading.is_there(place, path)), None)
     sources = find_sources(reading, place, [name for name in names if is_source(name)])

@@ -36,11 +36,10 @@ Status = Literal[
 class LayerFile(msgspec.Struct, frozen=True):
     """A file that a layer has or could have.
 
-    `text` is the present text where it can be read; only that of a `loaded` file counts. A `stale` JSON
-    file is broken and its last good value counts; an `invalid` one counts as absent. A `shadowed` file has no
-    effect: a nearer layer has one in its place; an `excluded` one has none by the settings. A `conditional`
-    one is sent with turns about files that the globs `applies_to` stand for. `body` is the part of the text
-    that is sent; None: all of it.
+    `text` is the present text if it can be read; it counts only if the file is `loaded`. A `stale` JSON file
+    is broken, and its last good value counts; an `invalid` one counts as absent. A nearer layer replaces a
+    `shadowed` file; the settings leave out an `excluded` one. A `conditional` file is sent with turns about
+    files that match the globs `applies_to`. `body` is the part of the text that is sent; None: all of it.
     """
 
     kind: Kind
@@ -52,9 +51,9 @@ class LayerFile(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One layer. `directory` is what it speaks for, `config_directory` its `.nexus3`.
+    """One layer. `directory` is the directory it belongs to, `config_directory` its `.nexus3`.
 
-    `opened` is the opened folder that the directory is, or is in; None: it is in none. `strict`: each file
+    `opened` is the opened folder that is or contains the directory; None: there is none. `strict`: each file
     must belong to this user or root.
     """
 
@@ -67,7 +66,7 @@ class Layer(msgspec.Struct, frozen=True):
 
     @property
     def tree(self) -> str:
-        """The directory that what the files of a workspace's layer name must be in."""
+        """The directory that must contain all files that a file of this layer names."""
         return self.opened or self.directory
 
     @property
@@ -77,10 +76,10 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """What makes Nexus read an instruction file, together.
+    """The edits that together make Nexus read an instruction file.
 
-    `entry` is to be added to `context.instruction_files`; `@name` is to be written in the file `importer`;
-    `depth` is the `context.ancestor_depth` that it takes.
+    Add `entry` to `context.instruction_files`; write `@name` in the file `importer`; set
+    `context.ancestor_depth` to `depth`.
     """
 
     entry: str | None = None
@@ -90,9 +89,9 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A directory or file that is not read although it is where a layer could be.
+    """A directory or file that could belong to a layer and is not read.
 
-    `remedy` is what would change that, where an edit can.
+    `remedy` is the edit that would change that, if there is one.
     """
 
     path: str
@@ -104,7 +103,8 @@ class Reach(msgspec.Struct, frozen=True):
     """Where instruction files are looked for.
 
     `directories` are those of the opened folder, then those above it up to its repository's root, each with
-    how many directories it lies above the folder. `depth` of those above are read, but none from `stop` on.
+    its height above the folder. Instruction files are read up to the height `depth`, but not from `stop`
+    upwards.
     """
 
     directories: tuple[tuple[str, int], ...] = ()
@@ -113,17 +113,18 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class CheckedDocument(msgspec.Struct, frozen=True):
-    """A JSON document of a settings file and everything that is wrong with it."""
+    """A settings file's JSON document with all its problems."""
 
     document: JsonDocument
     problems: tuple[Problem, ...]
 
 
 class MergedSettings(msgspec.Struct, frozen=True):
-    """Settings merged from these layers, what exceeded a limit, and what the present texts may not set.
+    """The merged settings of these layers, exceeded limits, and the settings that the present texts may not
+    set.
 
     `unmerged` are the problems of layers that had to be left out (`containment`). `choice` is the picked
-    model that is in force.
+    model in force.
     """
 
     layers: tuple[ConfigLayer, ...]
@@ -136,9 +137,9 @@ class MergedSettings(msgspec.Struct, frozen=True):
 
 
 class DocumentServers(msgspec.Struct, frozen=True):
-    """The servers of a document and what is wrong with them, in these surroundings.
+    """The servers of a document and its problems, for this environment.
 
-    `commands` are the commands that were looked for, each with what was found.
+    `commands` maps each command that was looked up to its path.
     """
 
     document: JsonDocument
@@ -149,14 +150,14 @@ class DocumentServers(msgspec.Struct, frozen=True):
 
 
 class LayerSkill(msgspec.Struct, frozen=True):
-    """A skill that counts, and the name of its layer."""
+    """A skill in force, and the name of its layer."""
 
     layer: str
     skill: Skill
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Names of the directories in a directory, sorted; `more`: there are more than are looked at."""
+    """The subdirectories of a directory, sorted; `more`: there are more than are read."""
 
     names: tuple[str, ...] = ()
     more: bool = False
@@ -165,8 +166,8 @@ class Listing(msgspec.Struct, frozen=True):
 class Presence(msgspec.Struct, frozen=True):
     """Which files of some `names`, and of other programs, a directory has.
 
-    `candidates` are the paths that were looked for, each with its name below the directory; `present` are
-    names and paths of what is on the disk; `watch` are the paths that matter to it.
+    `candidates` maps the paths that were looked up to their names below the directory; `present` are names
+    and paths of existing files; `watch` are the paths that the result depends on.
     """
 
     names: tuple[str, ...]
@@ -176,17 +177,17 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 class Remarks(msgspec.Struct, frozen=True):
-    """What is to be said of a text."""
+    """The problems of a text."""
 
     text: str
     problems: tuple[Problem, ...]
 
 
 class AgentRemarks(msgspec.Struct, frozen=True):
-    """What is to be said of the agents of these settings, but for their directories.
+    """The problems of the agents of these settings, except those of their directories.
 
-    `present` says of each merged document whether it is what is in its file now; `servers` are the names of
-    the MCP servers; `layers` are the layers that are spoken of.
+    `present` tells for each merged document whether it is the file's present text; `servers` are the names of
+    the MCP servers; `layers` are the reported layers.
     """
 
     effective: Effective
@@ -197,7 +198,7 @@ class AgentRemarks(msgspec.Struct, frozen=True):
 
 
 class LoadMemory(msgspec.Struct, frozen=True):
-    """What a load leaves for the next one: by path, and the merged settings. Nobody changes it later."""
+    """What a load leaves for the next one, by path, and the merged settings. Immutable once built."""
 
     reads: dict[str, FileRead] = {}
     documents: dict[str, JsonDocument] = {}
@@ -215,7 +216,7 @@ class LoadMemory(msgspec.Struct, frozen=True):
     presences: dict[str, Presence] = {}
 
     def of_files(self) -> "LoadMemory":
-        """What holds for a file whichever folder it is read for: its text, and what is made of that alone."""
+        """The parts that hold for a file in any folder: its text, and what derives from that alone."""
         return LoadMemory(
             self.reads,
             self.documents,
@@ -228,15 +229,15 @@ class LoadMemory(msgspec.Struct, frozen=True):
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a folder's files say, and what is wrong with them.
+    """Everything that a folder's files say, and their problems.
 
     `layers` are in order, the most important last. `documents` are the JSON files' present texts, parsed as
-    far as possible; `good` their last values without an error; `texts` all texts by path. `watch` are all
-    paths whose change matters, of files and directories that exist or not; one that ends with a separator
-    stands for whatever is in that directory. `memory` saves work of the next load and means nothing else.
-    `skills` are those that count, in the order of the prompt. `root` is the opened folder: `folder`, or one
-    that it is in. `links` are the paths of files by the real path that a symbolic link leads to. `reach` says
-    where instruction files are looked for, and `unread` are those that are there and are not read.
+    far as possible; `good` are their last values without an error; `texts` are all texts by path. `watch` are
+    all paths whose change matters, of existing and missing files and directories; a path that ends with a
+    separator stands for everything in that directory. `memory` only saves work of the next load. `skills` are
+    those in force, in the order of the prompt. `root` is the opened folder: `folder`, or one that contains
+    it. `links` maps the real path that a symbolic link leads to, to the path of the link. `reach` tells where
+    instruction files are looked for; `unread` are existing ones that are not read.
     """
 
     folder: str
@@ -258,5 +259,5 @@ class Layers(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def not_read(self) -> tuple[Skipped, ...]:
-        """Everything that could have been read and is not, each with the reason."""
+        """Everything that could be read and is not, with the reasons."""
         return (*self.skipped, *self.unread)

@@ -1,12 +1,13 @@
 """Read a folder's layers.
 
-1. `context.ancestor_depth` comes from the local file, else the global one. Where neither sets it, ancestors
-   are read up to the root of the folder's repository, and up to DEFAULT_DEPTH where that is farther.
-2. The settings of all layers are merged; they say which instruction files, READMEs and MCP files are read.
-3. A packaged default counts only where the global layer has no such file.
-4. The folder is read for one agent, or for none: an agent with a name may have a definition of its own. Where
-   it has none and nothing can have changed, the layers are the ones that were read before.
-5. A directory in an opened folder is read with all that the folder is read with: as deep as its settings say.
+1. `context.ancestor_depth` comes from the local file, else the global one. If neither sets it, ancestors are
+   read up to the root of the folder's repository, and at least up to DEFAULT_DEPTH.
+2. The settings of all layers are merged; they define which instruction files, READMEs and MCP files are read.
+3. A packaged default counts only if the global layer has no such file.
+4. The folder is read for one agent, or for none; a named agent may have its own definition. If it has none
+   and nothing can have changed, the previous layers are returned.
+5. A directory in an opened folder is read with everything that the folder is read with, as deep as the
+   folder's settings say.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -55,8 +56,8 @@ MAX_DEPTH = 10
 class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What the layers of a folder depend on besides its files.
 
-    `home` is the global directory (`~/.nexus3`); the walk upwards ends at `user_home`. `environ` and `which`
-    (a command to its absolute path) are what MCP servers would be started with. `overlays` maps absolute
+    `home` is the global directory (`~/.nexus3`); the walk upwards ends at `user_home`. MCP servers would
+    start with `environ`, and `which` resolves their commands to absolute paths. `overlays` maps absolute
     paths to unsaved text, which wins over the disk. `agent` names the agent that the folder is read for:
     `AGENT.<agent>.md` is its definition where a layer has one. `root` is the opened folder that contains the
     folder; None if they are the same. `choice` is the model that the user picked in the editor.
@@ -73,13 +74,13 @@ class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_layers(folder: str, inputs: LayerInputs, *, previous: Layers | None = None) -> Layers:
-    """Everything that the files of an absolute folder say; never raises for anything that they may be.
+    """Everything that the files of an absolute folder say; never raises for any content of the files.
 
-    `previous` is an earlier result: what is unchanged is taken from it, and of a JSON file that broke since,
-    its last good value.
+    `previous` is an earlier result: whatever is unchanged is reused, as is the last good value of a JSON file
+    that broke since.
     """
     layers, reading = open_layers(folder, inputs, previous)
-    return with_reading(layers, reading)
+    return finish_layers(layers, reading)
 
 
 def open_layers(
@@ -90,7 +91,7 @@ def open_layers(
     changed: Collection[str] | None = None,
     deadline: Deadline | None = None,
 ) -> tuple[Layers, Reading]:
-    """The layers, and the reading that goes on with what their instruction files import.
+    """The layers, and the reading, which goes on with the files that they import.
 
     `changed` are the only paths that can have changed since `previous`; None: any may have. `deadline` may
     end the reading with LoadStopped.
@@ -162,13 +163,13 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
         skills=skills,
         reach=reach,
     )
-    return with_reading(layers, reading)
+    return finish_layers(layers, reading)
 
 
 def unread_layers(
     folder: str, inputs: LayerInputs, previous: Layers | None, problem: Problem
 ) -> tuple[Layers, Reading]:
-    """The layers of a folder that could not be read at all: those of before, or none.
+    """The layers of a folder that could not be read at all: the previous ones, or none.
 
     The next load reads everything again.
     """
@@ -193,7 +194,7 @@ def unread_layers(
 
 
 def _is_as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | None) -> bool:
-    """Whether the layers are those of a folder as its files say, and not with what an agent was granted."""
+    """Whether the layers are what the folder's files say, without what an agent was granted."""
     merged = layers.memory.merged
     if merged is None or merged.choice != choice:
         return False
@@ -201,7 +202,7 @@ def _is_as_read(layers: Layers, folder: str, root: str, choice: ModelChoice | No
 
 
 def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
-    """Where an agent's own definition could be; None where the layers have one already."""
+    """Where an agent's own definition could be; None if the layers already have one."""
     files = (file.path for layer in layers.layers for file in layer.files if file.kind == "agent")
     if any(os.path.basename(path) != AGENT_FILE for path in files):
         return None
@@ -209,13 +210,13 @@ def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
     return [] if name is None else [os.path.join(layer.config_directory, name) for layer in layers.layers]
 
 
-def with_reading(layers: Layers, reading: Reading) -> Layers:
-    """The layers with all that has been read for them so far."""
+def finish_layers(layers: Layers, reading: Reading) -> Layers:
+    """The layers with everything that the reading has gathered so far."""
     reading.real_files.close()
     texts = {
         path: read.text
         for path, read in reading.reads.items()
-        if read.text is not None and reading.refusals.get(path) is None  # nobody is to see those
+        if read.text is not None and reading.refusals.get(path) is None  # refused texts are shown to nobody
     }
     return msgspec.structs.replace(
         layers,
@@ -267,7 +268,7 @@ def _places(
     configs = [packaged_config, user_config, *above_configs, *opened_configs]
     for place in places[1:]:
         _watch_directories(reading, place)
-    # what is refused today may be readable after a chmod
+    # a refused file may be readable after a chmod
     reading.watch.update(each.path for each in reading.skipped)
     return places, configs, reach
 
@@ -297,7 +298,7 @@ def _config_file(file: JsonFile) -> LayerFile:
 
 
 def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:
-    """The directories above the opened folder up to its repository's root; none where it is in none."""
+    """The directories above the opened folder up to its repository's root; empty without a repository."""
     directories = walk.up_to_repository(root, MAX_DEPTH)
     reading.watch.update(os.path.join(directory, GIT) for directory in directories)
     in_repository = directories and reading.is_anywhere(os.path.join(directories[-1], GIT))
@@ -305,12 +306,12 @@ def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:
 
 
 def _height(root: str, directory: str) -> int:
-    """How many directories a directory lies above another."""
+    """The number of levels from one directory down to another."""
     return len(os.path.relpath(root, directory).split(os.sep))
 
 
 def _configured_depth(configs: list[JsonFile | None]) -> int | None:
-    """The ancestor depth of the first of these files that sets one; None where none does."""
+    """The ancestor depth of the first of these files that sets one; None if none does."""
     for config in configs:
         value = config.in_force.value if config is not None and config.in_force is not None else None
         context = value.get("context") if isinstance(value, dict) else None
@@ -346,7 +347,7 @@ def _depth_of(place: LayerPlace, root: str) -> Literal["sets", "inside", "above"
 def _instructions(
     reading: Reading, places: list[LayerPlace], names: list[str], effective: Effective
 ) -> list[list[LayerFile]]:
-    """The instruction files of each place; the packaged one only where the global layer has none."""
+    """The instruction files of each place; the packaged one only if the global layer has none."""
     nothing: list[LayerFile] = []
     files = [
         reading.contain(
@@ -362,7 +363,7 @@ def _instructions(
 
 
 def _watch_directories(reading: Reading, place: LayerPlace) -> None:
-    """Watch the directories in which a file of the layer can appear, or which can appear themselves."""
+    """Watch the directories where a file of the layer can appear, and those that can appear themselves."""
     if place.config_directory is not None:
         reading.watch.add(place.config_directory)
     if place.in_workspace:

@@ -1,7 +1,7 @@
-"""The MCP servers of a folder's layers, and of other tools' files in it.
+"""The MCP servers of a folder's layers, and of other tools' files in the folder.
 
-Other tools' files are less important than the folder's own `mcp.json`: of one name, its server wins. They are
-read in the folder itself, and `.mcp.json` also at the root of its repository, where that is an ancestor.
+The folder's own `mcp.json` wins over other tools' files if both define a name. Those files are read in the
+folder itself; `.mcp.json` is also read at the root of its repository if that is an ancestor.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -35,7 +35,7 @@ def find_servers(
 ) -> tuple[tuple[McpServer, ...], list[list[LayerFile]]]:
     """All servers in layer order, the shadowed ones marked, and the MCP files of each place.
 
-    The packaged file, of the first place, is read only where the global one, of the second, does not count.
+    The packaged file, of the first place, is read only if the global one, of the second, does not count.
     """
     servers: list[McpServer] = []
     files: list[list[LayerFile]] = [[] for _ in places]
@@ -102,7 +102,7 @@ def _serve(
     environ: Mapping[str, str],
     which: Which,
 ) -> DocumentServers:
-    """The servers of a document; the previous ones if what they depend on is as it was."""
+    """The servers of a document; the previous ones if everything that they depend on is unchanged."""
     if (
         previous is not None
         and previous.document is document

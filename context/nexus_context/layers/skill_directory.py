@@ -1,10 +1,10 @@
-"""What is in a skill directory, and what in it looks like a skill that nobody reads.
+"""The contents of a skill directory, and what in it looks like a skill but is not read.
 
-1. Its directories are its skills, the first MAX_SKILLS by name. Which ones these are must not be chance: of
-   more than MAX_ENTRIES names, too many to look at all, none is taken.
-2. A SKILL.md in the wrong place is said: in another spelling, directly in the skill directory, or one level
-   too deep. So is a Markdown file directly in it that begins as a skill does, with a name and a description.
-3. In doubt nothing is said. A directory without SKILL.md is looked into if it is among the first
+1. Its subdirectories are its skills, the first MAX_SKILLS by name. The choice must not depend on chance: a
+   directory with more than MAX_ENTRIES names, too many to list, has no skills.
+2. A misplaced SKILL.md is reported: misspelt, directly in the skill directory, or one level too deep. So is a
+   Markdown file directly in it that begins like a skill, with a name and a description.
+3. Uncertain cases are not reported. A directory without SKILL.md is examined if it is among the first
    MAX_EXAMINED of them and has at most MAX_INSIDE names; symbolic links are not followed.
 """
 
@@ -24,15 +24,15 @@ MAX_ENTRIES = 20_000  # listed and sorted in 40 ms
 MAX_EXAMINED = 50
 MAX_INSIDE = 200
 MAX_FLAT = 20
-"""Of more Markdown files directly in a skill directory the first are looked at."""
+"""The number of Markdown files directly in a skill directory that are examined."""
 FLAT_LIMIT = 65_536  # bytes
 
 
 class SkillDirectory(Listing, frozen=True):
-    """A skill directory; `names` are those that are looked at.
+    """A skill directory; `names` are the ones that are read.
 
-    `total` counts all its directories. `links` are the names that are symbolic links, `flat` files directly
-    in it that look like skills.
+    `total` counts all subdirectories. `links` are the names that are symbolic links. `flat` are files
+    directly in it that look like skills.
     """
 
     total: int = 0
@@ -42,7 +42,7 @@ class SkillDirectory(Listing, frozen=True):
 
 
 class MisplacedSkills(NamedTuple):
-    """Files that look like skills and are not read, for one `reason`, which continues `it …`."""
+    """Files that look like skills and are not read. `reason` continues the sentence "it …"."""
 
     paths: tuple[str, ...]
     severity: Severity
@@ -53,7 +53,7 @@ class MisplacedSkills(NamedTuple):
 def look(
     directory: str, real_path: RealPath, files: RealFiles, may_read: Callable[[], bool]
 ) -> SkillDirectory:
-    """What is in a skill directory; files in it are opened only if they may be read."""
+    """The contents of a skill directory; files in it are opened only if they may be read."""
     if not is_dir(directory):
         return SkillDirectory(kind="other" if exists(directory) else "missing")
     real = real_path(directory)
@@ -75,7 +75,7 @@ def look(
 
 
 def inside(directory: str, real: str, files: RealFiles) -> Listing:
-    """What looks like a skill in a directory without SKILL.md: paths relative to it.
+    """What looks like a skill in a directory without SKILL.md, as paths relative to it.
 
     `real` is its path with links resolved.
     """
@@ -107,7 +107,9 @@ def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
 
 
 def astray_below(directory: str, name: str, names: Sequence[str], setting: str) -> MisplacedSkills:
-    """What was found in the directory `name` without SKILL.md, which `skills.paths` would name as `shown`."""
+    """Misplaced files in the directory `name`, which has no SKILL.md; `skills.paths` would call it
+    `setting`.
+    """
     paths = tuple(os.path.join(directory, name, each) for each in names)
     if os.path.dirname(names[0]):
         reason = f"is one level too deep in {directory}"

@@ -1,17 +1,17 @@
 """Which skills a folder has: SKILL.md in the directories of the layers' skill directories.
 
 1. A layer's skill directories are `skills` in its `.nexus3/`, `.agents/skills` and `.claude/skills` (of the
-   global layer those in the home directory), then those of `skills.paths`, relative to the layer that names
-   them; one that a workspace names must be beneath that layer's directory.
-2. Of skills of one name the nearest layer's counts, in one layer the first by rule 1. One that is there and
-   cannot be used counts, too, and says why. The others are listed as shadowed, with a hint.
-3. `skills.include` and `skills.exclude` decide by name; what they leave out is listed, no more.
-4. Of a skill directory the names are read, of each directory in it the SKILL.md. Names that begin with a dot
-   are left out. A directory that has a SKILL.md is never listed.
-5. One real directory is looked at once, for the nearest layer that has it.
-6. What looks like a skill and is not read is said where it lies (`skill_directory`), save what is read from
-   somewhere else. A configured directory that is not there is said, too, and a pattern in the folder's own
-   settings that fits no skill: those of other layers may be meant for other folders.
+   global layer, those in the home directory), then those of `skills.paths`, relative to the layer that names
+   them. A directory that a workspace names must be beneath that layer's directory.
+2. If skills share a name, the nearest layer's counts, and within a layer the first by rule 1. An unusable
+   skill counts, too, and is reported. The others are listed as shadowed, with a hint.
+3. `skills.include` and `skills.exclude` select by name; excluded skills are listed without a problem.
+4. In a skill directory, each subdirectory's SKILL.md is read. Names that begin with a dot are ignored. A
+   directory that has a SKILL.md is never listed.
+5. A real directory is searched once, for the nearest layer that has it.
+6. A misplaced skill is reported where it lies (`skill_directory`), unless it is read from elsewhere. A
+   missing configured directory is reported, and so is a pattern in the folder's own settings that matches no
+   skill; patterns of other layers may be meant for other folders.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -46,7 +46,7 @@ _NOTHING: Configured = {}
 
 
 class _Search:
-    """What has been found so far, the nearest layer first."""
+    """The state of the search, which begins with the nearest layer."""
 
     def __init__(self, reading: Reading, effective: Effective) -> None:
         self.reading = reading
@@ -57,9 +57,9 @@ class _Search:
             setting: Patterns(effective.get(f"/{setting.replace('.', '/')}") or ()) for setting in SWITCHES
         }
         self.seen: set[str] = set()  # real directories
-        self.taken: dict[str, tuple[str, Span]] = {}  # file and place of the name, by name
+        self.taken: dict[str, tuple[str, Span]] = {}  # path and place of the name, by name
         self.skills: list[LayerSkill] = []
-        self.names: set[str] = set()  # of all skills, those that do not count, too
+        self.names: set[str] = set()  # of all skills, including those that do not count
         self.all_seen = True
         self.astray: list[MisplacedSkills] = []
         self.unsaved: dict[str, list[str]] = {}
@@ -77,10 +77,10 @@ class _Search:
 def find_skills(
     reading: Reading, places: Sequence[LayerPlace | None], effective: Effective, user_home: str
 ) -> tuple[list[list[LayerFile]], tuple[LayerSkill, ...]]:
-    """The SKILL.md files of each place, those of no effect too, and the skills that count.
+    """The SKILL.md files of each place, including ineffective ones, and the skills in force.
 
-    The skills are in the order of the prompt: a higher priority first, then by name. None for a place that is
-    no layer.
+    The skills are in the order of the prompt: a higher priority first, then by name. A place is None if it is
+    not a layer.
     """
     files: list[list[LayerFile]] = [[] for _ in places]
     if not effective.get("/skills/enabled"):
@@ -133,7 +133,7 @@ def _configured(
 
 
 def _path(reading: Reading, place: LayerPlace, value: str, user_home: str) -> str | None:
-    """Absolute path of a configured directory; None where the layer must not name it."""
+    """Absolute path of a configured directory; None if the layer must not name it."""
     if "\0" in value:
         return None
     if not place.in_workspace:
@@ -215,7 +215,7 @@ def _astray_below(
     reading: Reading, place: LayerPlace, directory: str, name: str
 ) -> Iterator[MisplacedSkills]:
     path = os.path.join(directory, name)
-    # the name it is remembered by is no skill directory's
+    # this key never equals that of a skill directory
     names = reading.listing(
         path + os.sep, lambda at: skill_directory.inside(at, reading.real_path(path), reading.real_files)
     ).names
@@ -247,7 +247,7 @@ def _absent(place: LayerPlace, directory: str, origin: Provenance, listing: Skil
     why = "is not a directory. Name the one that the directories of skills are in"
     if listing.kind == "missing":
         why = "does not exist. Create it, or correct the path"
-        if not place.in_workspace:  # settings that people take along to other machines
+        if not place.in_workspace:  # users copy these settings between machines
             severity = Severity.HINT
     return Problem(origin.path, origin.span, "skill.path", severity, message=f"{directory} {why}.")
 
@@ -261,7 +261,7 @@ def _unreadable(directory: str) -> Problem:
 
 
 def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
-    """The patterns in the folder's own settings that fit no skill."""
+    """The patterns in the folder's own settings that match no skill."""
     if not search.all_seen:
         return
     for setting, patterns in (("include", search.include), ("exclude", search.exclude)):
@@ -278,9 +278,9 @@ def _unmatched(search: _Search, effective: Effective) -> Iterator[Problem]:
 
 def _fits_nothing(search: _Search, pattern: str, origin: Provenance, severity: Severity) -> Problem:
     near = fixes.meant(pattern, sorted(search.names))
-    meant = f"Did you mean {fixes.quoted(near)}? Else correct" if near else "Correct"
+    meant = f"Did you mean {fixes.quoted(near)}? Otherwise correct" if near else "Correct"
     lost = ", and all skills are left out" if severity is Severity.WARNING else ""
-    message = f"{fixes.quoted(pattern)} fits no skill of this folder{lost}. {meant} it, or remove it."
+    message = f"{fixes.quoted(pattern)} matches no skill of this folder{lost}. {meant} it or remove it."
     document = origin.document
     fix = fixes.replace(document, origin.pointer, fixes.quoted(near)) if document and near else None
     return Problem(origin.path, origin.span, "skill.pattern", severity, message=message, fix=fix)
@@ -301,7 +301,7 @@ def _too_many(directory: str, listing: SkillDirectory) -> Problem:
 
 
 def _file(search: _Search, place: LayerPlace, path: str) -> LayerFile | None:
-    """One SKILL.md, its name noted as taken; None where there is none to be read."""
+    """One SKILL.md, whose name is then taken; None if there is none that may be read."""
     reading = search.reading
     if not reading.is_there(place, path):
         return None
@@ -338,8 +338,8 @@ def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
             if not patterns.matches(tool.partition("(")[0]):
                 continue
             message = (
-                f"`{setting}` switches {fixes.quoted(tool)} off: the skill has to do without. Remove it "
-                "here, or the pattern there."
+                f"`{setting}` switches {fixes.quoted(tool)} off, so the skill cannot use it. Remove it here, "
+                "or remove the pattern there."
             )
             yield Problem(
                 skill.path, skill.tools_span, "skill.allowed-tools", Severity.WARNING, message=message

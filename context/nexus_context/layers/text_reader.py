@@ -1,13 +1,13 @@
-"""Texts of one load: unsaved text before the disk, unchanged files not read or parsed again.
+"""The texts of one load: unsaved text before the disk, unchanged files reused.
 
-1. A file is read at most once a load; every path that is asked for is watched from then on.
-2. A JSON file with an error is not used: its last good document is, if there was one.
-3. A file of a workspace is refused if a symbolic link leads out of the opened folder, or of the layer's
-   directory above it, or to a hidden file, and, in a directory where others could have put it, if it is not
-   this user's or root's.
-4. What a symbolic link leads to counts as the file itself: it is watched, and so does its unsaved text.
-5. What is read is the file that rule 3 was decided about, whatever others do to the folder meanwhile.
-6. A bug that is met in one file is contained in it (`containment`): the file counts as unreadable, or as one
+1. A file is read at most once per load. Every requested path is watched from then on.
+2. A JSON file with an error is not used; its last good document is, if there was one.
+3. A workspace file is refused if a symbolic link leads out of the opened folder (above it: out of the layer's
+   directory) or to a hidden file. In a directory where others could have put it, it is also refused unless it
+   belongs to this user or root.
+4. The target of a symbolic link counts as the file itself: it is watched, and its unsaved text counts.
+5. The file that is read is the one that rule 3 accepted, whatever others do to the folder meanwhile.
+6. A bug in the work on one file is contained in it (`containment`): the file counts as unreadable, or as one
    with an error, by rule 2.
 """
 
@@ -50,8 +50,7 @@ from nexus_context.layers.model import (
     Skipped,
     Status,
 )
-from nexus_context.layers.real_paths import RealPaths
-from nexus_context.layers.walk import GIT, LayerPlace, within
+from nexus_context.layers.walk import GIT, LayerPlace, RealPaths, within
 from nexus_context.ownership import trusted_read
 from nexus_context.skills import ReadSkill, read_skill
 
@@ -66,7 +65,7 @@ _Header = TypeVar("_Header")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
-    """A JSON file of a layer. `in_force` is what counts: this text's value, the last good one, or nothing."""
+    """A JSON file of a layer. `in_force` is this text's document, the last good one, or None."""
 
     path: str
     status: Status
@@ -75,7 +74,7 @@ class JsonFile(msgspec.Struct, frozen=True):
 
 
 class Reading:
-    """One load of a folder: what has been read for it so far, and the previous load to save work."""
+    """One load of a folder: what it has read so far, and the previous load, which saves work."""
 
     def __init__(
         self,
@@ -87,8 +86,7 @@ class Reading:
     ) -> None:
         """`changed` are the only paths that can have changed since `previous`; None: any may have.
 
-        `deadline` says when the load has to end; None: when it is done. `choice` is the model that the user
-        picked.
+        `deadline` may end the load; None: it never ends early. `choice` is the model that the user picked.
         """
         self._choice = choice
         self._deadline = deadline
@@ -119,7 +117,7 @@ class Reading:
         self.real_files = RealFiles()
 
     def memory(self) -> LoadMemory:
-        """What the next load can use; of one that failed as a whole only what was good."""
+        """What the next load can use; of a load that failed as a whole, only the last good documents."""
         if self.failed:
             return LoadMemory(good=self.good)
         return LoadMemory(
@@ -140,7 +138,7 @@ class Reading:
         )
 
     def resume(self, layers: Layers) -> None:
-        """Go on where a reading of these layers ended."""
+        """Continue where a reading of these layers ended."""
         memory = self.previous
         self.reads, self.documents, self.good = dict(memory.reads), dict(memory.documents), dict(memory.good)
         self.checked, self.refusals, self.served = memory.checked, dict(memory.refusals), memory.served
@@ -151,16 +149,16 @@ class Reading:
         self.watch = set(layers.watch)
 
     def checkpoint(self, path: str) -> None:
-        """End the load here if it has to end, before what `path` is looked at for."""
+        """Raise LoadStopped if the load has to end, before the work on `path`."""
         if self._deadline is not None:
             self._deadline.check(path)
 
     def contain(self, path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """The result of a step that is about one file or directory; where it fails, that is reported."""
+        """The result of a step that is about one file or directory; a failure is reported."""
         return reported(self.problems, path, work, otherwise)
 
     def is_anywhere(self, path: str) -> bool:
-        """Whether there is something at a path, on the disk or in an editor."""
+        """Whether a path exists on the disk or in an editor."""
         return path in self.overlays or exists(path)
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
@@ -176,7 +174,7 @@ class Reading:
 
     def _read(self, path: str, limit: int) -> FileRead:
         read = self._read_at(path, self._real(path), limit)
-        if read.moved:  # where it leads now; nothing that was resolved before is sure
+        if read.moved:  # any resolved path may have changed, too
             self.real_paths.clear()
             read = self._read_at(path, self._real(path), limit)
         return read
@@ -184,7 +182,7 @@ class Reading:
     def _read_at(self, path: str, real: str, limit: int) -> FileRead:
         """The text of the file that lies at `real`, the resolved path."""
         previous = self.previous.reads.get(path)
-        if previous is not None and previous.real != real:  # then it was another file's text
+        if previous is not None and previous.real != real:  # it was another file's text
             previous = None
         if previous is not None and previous.status == "unreadable" and not previous.problems:
             previous = None  # reading it failed
@@ -207,11 +205,11 @@ class Reading:
     def _real(self, path: str) -> str:
         try:
             return self.real_path(path)
-        except ValueError:  # no such path can exist, which reading it says
+        except ValueError:  # such a path cannot exist; reading it reports that
             return path
 
     def is_there(self, place: LayerPlace, path: str, limit: int = PROMPT_LIMIT) -> bool:
-        """Whether a layer has this file and it may be read; one that may not is reported as skipped."""
+        """Whether a layer has this file and may read it; a refused file is reported as skipped."""
         read = self.read(path, limit)
         if read.status == "missing":
             return False
@@ -235,7 +233,7 @@ class Reading:
         return read
 
     def document(self, path: str) -> JsonDocument | None:
-        """A JSON file's present text, parsed; None, with the reason reported, where there is no text."""
+        """A JSON file's present text, parsed; None, with the reason reported, if there is no text."""
         read = self.read(path, JSON_LIMIT)
         self.problems.extend(read.problems)
         if read.status != "loaded" or read.text is None:
@@ -252,7 +250,7 @@ class Reading:
     def check(
         self, document: JsonDocument, check: Callable[[JsonDocument], tuple[Problem, ...]]
     ) -> tuple[Problem, ...]:
-        """What a check says of a document; worked out once for each document."""
+        """The problems that a check finds in a document, computed once per document."""
         checked = self.previous.checked.get(document.path)
         if checked is None or checked.document is not document or met_bug(checked.problems):
             self.checkpoint(document.path)
@@ -262,7 +260,7 @@ class Reading:
         return checked.problems
 
     def listing(self, directory: str, look: Callable[[str], Listing]) -> Listing:
-        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        """What `look` finds in a directory, which is watched; unsaved texts do not change it."""
         self.watch.update((directory, directory.rstrip(os.sep) + os.sep))
         previous = self.previous.listings.get(directory) if self.changed is not None else None
         listing = self.listings[directory] = previous if previous is not None else look(directory)
@@ -271,7 +269,7 @@ class Reading:
     def presence(
         self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
     ) -> Presence:
-        """What `look` finds in a directory, which is watched; an editor's text changes nothing of it."""
+        """What `look` finds in a directory, which is watched; unsaved texts do not change it."""
         presence = self.previous.presences.get(directory) if self.changed is not None else None
         if presence is None or presence.names != names:
             presence = look(directory, names)
@@ -280,7 +278,7 @@ class Reading:
         return presence
 
     def skill(self, path: str, text: str) -> ReadSkill:
-        """The skill in a text; worked out once for each text."""
+        """The skill in a text, computed once per text."""
         skill = self.previous.skills.get(path)
         if skill is None or skill.text != text or met_bug(skill.problems):
             self.checkpoint(path)
@@ -296,7 +294,7 @@ class Reading:
     def remark(
         self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
     ) -> tuple[Problem, ...]:
-        """What `look` says of a text; worked out once for each text."""
+        """The problems that `look` finds in a text, computed once per text."""
         remarks = self.previous.remarks.get(path)
         if remarks is None or remarks.text != text or met_bug(remarks.problems):
             self.checkpoint(path)
@@ -305,7 +303,7 @@ class Reading:
         return remarks.problems
 
     def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
-        """What `look` reads in a text's front matter; worked out once for each text."""
+        """What `look` reads in a text's front matter, computed once per text."""
         header = self.previous.headers.get(path)
         if header is None or header[0] != text:
             header = text, look(path, text)
@@ -313,7 +311,7 @@ class Reading:
         return header[1]
 
     def settle(self, path: str, document: JsonDocument | None, problems: tuple[Problem, ...]) -> JsonFile:
-        """Report what is wrong with a JSON file, and decide what of it counts."""
+        """Report the problems of a JSON file, and decide which document counts."""
         read = self.reads[path]
         self.problems.extend(problems)
         if document is not None and all(problem.severity != Severity.ERROR for problem in problems):
@@ -326,19 +324,19 @@ class Reading:
         return JsonFile(path, "stale", read.text, good)
 
     def is_as_read(self, path: str) -> bool:
-        """Whether what counts of a JSON file is its present text."""
+        """Whether a JSON file's present text is the one in force."""
         return path in self.good and self.documents.get(path) is self.good[path]
 
     def is_present(self, origin: Provenance) -> bool:
-        """Whether a setting stands in the text that is there now; a stale file's may be gone from it."""
+        """Whether a setting stands in the file's present text; a stale file's may be gone from it."""
         return origin.document is not None and self.documents.get(origin.path) is origin.document
 
     def merge(
         self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str
     ) -> MergedSettings:
-        """The merged settings of the documents that count; the previous ones when each file is the same.
+        """The merged settings of the documents in force; the previous ones if every file is unchanged.
 
-        What is reported is about the texts that are there now, broken ones too: that is what people look at.
+        Problems are about the present texts, including broken ones: that is what people see.
         """
         self.checkpoint(global_path)
         before = self.previous.merged
@@ -391,7 +389,7 @@ def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
 
 
 class _Work(NamedTuple, Generic[_Result]):
-    """The result of the work on some layers: on these, and the problems of those with which it fails."""
+    """The result of the work on `layers`, and the problems of the layers with which it fails."""
 
     result: _Result
     layers: tuple[ConfigLayer, ...]
@@ -403,7 +401,9 @@ def _of_layers(
     work: Callable[[tuple[ConfigLayer, ...]], _Result],
     before: tuple[ConfigLayer, ...] = (),
 ) -> _Work[_Result]:
-    """Do the work on all layers; in place of one with which it fails, the one of before counts, or none."""
+    """Do the work on all layers. A layer with which it fails is replaced by its previous version,
+    or dropped.
+    """
     whole = _attempt(layers, work) if layers else work(())
     if not isinstance(whole, Problem):
         return _Work(whole, layers)
@@ -444,14 +444,14 @@ def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool
 
 
 def forbidden_link(path: str, real: str, tree: str, real_tree: str) -> str | None:
-    """Reason why a file of a workspace that lies at `real` must not be read as `path`, or None.
+    """Why a workspace file that lies at `real` must not be read as `path`, or None.
 
-    It must lie beneath `tree`: a link leads out of it otherwise.
+    It must lie beneath `tree`, so that no link leads out of it.
     """
     if not within(real, real_tree):
         return f"is a symbolic link that leads out of {tree}"
     *directories, name = os.path.relpath(real, real_tree).split(os.sep)
-    # a repository must not bring the `.env` of its user into the prompt
+    # a repository must not bring its user's `.env` into the prompt
     if (name.startswith(".") and name != os.path.basename(path)) or GIT in directories:
         return f"is a symbolic link to {name if GIT not in directories else GIT}, which is hidden"
     return None

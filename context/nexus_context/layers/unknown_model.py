@@ -1,9 +1,9 @@
-"""A configured model that Nexus knows nothing about: its window is a guess, which is worth a hint.
+"""A configured model that is not in the registry: its window is a guess, which deserves a hint.
 
-1. It is about the `provider.model` in force, at its value; where `models` or `context.max_tokens` give a
-   size, there is nothing to say.
+1. The problem is about the `provider.model` in force, at its value. There is none if `models` or
+   `context.max_tokens` set a size.
 2. Services that can run any model (`openai-compatible`, the editor's own) get a hint, others a note.
-3. A stale file's value may be gone from its text: nothing is said of it.
+3. A stale file gets no problem: its value may be gone from its text.
 """
 
 import functools
@@ -31,7 +31,7 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
     if origin is None or origin.document is None or not reading.is_present(origin):
         return
     near = _near(name)
-    meant = f"did you mean {fixes.quoted(near)}? Else set" if near else "set"
+    meant = f"did you mean {fixes.quoted(near)}? Otherwise set" if near else "set"
     message = (
         f"{redact(fixes.quoted(name))} is not in the list of known models, so its window is taken as "
         f"{UNKNOWN_WINDOW:,} tokens: {meant} models.<name>.context_window."
@@ -43,5 +43,5 @@ def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
 
 @functools.lru_cache(maxsize=16)
 def _near(name: str) -> str | None:
-    """Remembered: it is asked with every change of any file of the folder."""
+    """Cached, since every change of any file of the folder requests it."""
     return fixes.meant(name.rpartition("/")[2], model_names())

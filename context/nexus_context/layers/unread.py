@@ -1,12 +1,12 @@
-"""Instruction files that are there and are not read: why, and what would change that.
+"""Existing instruction files that are not read: why, and what would change that.
 
-1. The directories looked at are those from the folder up to the root of its repository, and the ancestors
-   that are read.
-2. The names looked for are those of other programs (`KNOWN`) and of `context.instruction_files`.
-3. A file that is in the prompt under any path, by an import or through a symbolic link, is read. One that its
-   layer lists, or that is refused, has its reason there already.
-4. Of more than MOST files the first are reported, and how many more there are.
-5. Directories are looked into again when something in them may have changed: a keystroke looks into none.
+1. The directories from the folder up to the root of its repository are searched, and the ancestors that are
+   read.
+2. The names are those of other programs (`KNOWN`) and of `context.instruction_files`.
+3. A file that is in the prompt under any path, by an import or a symbolic link, counts as read. Files that
+   their layer lists or that are refused have a reason already.
+4. The first MOST files are reported, and the number of the others.
+5. A directory is searched again if something in it may have changed: a keystroke searches none.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -26,7 +26,7 @@ from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, L
 
 MOST = 200
 MOST_ENTRIES = 2_000
-"""Names of a directory that are looked at."""
+"""Names that are read of one directory."""
 
 COPILOT, CURSOR = "GitHub Copilot", "Cursor"
 
@@ -75,7 +75,7 @@ def unread_files(reading: Reading, layers: Layers, in_prompt: Collection[str]) -
 
 
 def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Names and paths of the known files that are there."""
+    """Names and paths of the known files that exist."""
     presence = reading.presence(directory, tuple(names), _look)
     yield from presence.present
     for path in reading.overlays:
@@ -86,7 +86,7 @@ def _present(reading: Reading, directory: str, names: Sequence[str]) -> Iterator
 
 
 def _look(directory: str, names: Sequence[str]) -> Presence:
-    """Which of the known files are in a directory, on the disk."""
+    """Which of the known files are in a directory on the disk."""
     plain = [*SHARED, *names, *(os.path.join(CONFIG_DIRECTORY, name) for name in names)]
     candidates: dict[str, str] = {}
     watch: list[str] = []

@@ -1,9 +1,9 @@
 """Edits that make Nexus read an instruction file: of the folder's own settings, or of the file beside it.
 
-1. An entry of `context.instruction_files` is added to the list of the folder's own `config.json`. Where no
-   file sets the list, its default is written with it, since a list that is set replaces that.
-2. Else `@path` is written at the end of the instruction file that is read.
-3. Settings that are broken are left alone. A file that does not exist is created.
+1. An entry of `context.instruction_files` is added to the list of the folder's own `config.json`. If no file
+   sets the list, its default is written with it, since a set list replaces the default.
+2. Otherwise `@path` is appended to the instruction file that is read.
+3. Broken settings are left alone. A missing file is created.
 """
 
 import json
@@ -27,7 +27,7 @@ class FileEdits(NamedTuple):
 
 
 def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
-    """What to edit so that a file is read; nothing where that cannot be said."""
+    """The edits that make a file readable; empty if they cannot be determined."""
     file_edits: list[FileEdits] = []
     settings: dict[str, Any] = {}
     if remedy.depth is not None:
@@ -62,7 +62,7 @@ def title_of(remedy: Remedy) -> str:
 
 
 def _list_to_extend(layers: Layers) -> list[str]:
-    """The list as it must be written with a new entry, where the folder's own settings have none."""
+    """The list to write before a new entry, if the folder's own settings have none."""
     names = layers.effective.get(f"/context/{FILES}") or ()
     chains = [layers.effective.provenance.get(f"/context/{FILES}/{index}", ()) for index in range(len(names))]
     is_set = any(origin.document is not None for chain in chains for origin in chain)
@@ -90,7 +90,7 @@ def _settings_edits(layers: Layers, settings: dict[str, Any], entry: str | None)
 
 
 def _member_edits(document: JsonDocument, name: str, value: Any, entry: str | None) -> list[Edit]:
-    """The edits that set a member of `context`; an entry is added to a list that is there."""
+    """The edits that set a member of `context`; an entry is added to an existing list."""
     context = document.value.get("context")
     if not isinstance(context, dict) or name not in context:
         return [_inserted(document, ("context",), name, value)] if isinstance(context, dict) else []

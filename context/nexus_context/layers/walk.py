@@ -1,18 +1,19 @@
-"""Which directories are layers of a folder, and which are not, and why.
+"""Which directories are layers of a folder, which are not, and why.
 
 1. Ancestors are the directories above the folder as its path is written, up to the depth.
-2. The walk ends at the home directory, which is no ancestor itself: directories that hold it belong to the
-   system. It ends at the root, and at a directory that another user could have written to.
+2. The walk ends at the home directory, which is not an ancestor itself: directories that contain it belong to
+   the system. It also ends at the root, and at a directory that another user could have written to.
 3. One real directory is one layer. A `.nexus3` that is the global directory counts as global only; the
    directory's own files still count.
-4. The folder itself is trusted by being opened, but a `.nexus3` in it that is less to be trusted is not. One
-   that cannot be entered, or leads out of its directory, is reported wherever it is; another user's only in
-   the opened folder: anybody can put one above that.
-5. In a directory that is writable for everyone and sticky (/tmp) every single file is examined; for an
-   ancestor, everywhere.
-6. Two ancestors of one name are told apart by the names above them: `ancestor:x`, `ancestor:a/x`.
-7. A directory in an opened folder has all those between them for ancestors, and the folder's own. Those that
-   belong to the folder's owner are trusted as it is, and their files may name what is anywhere in it.
+4. Opening a folder means trusting it, but not a `.nexus3` in it that other users could have written. One that
+   cannot be entered, or leads out of its directory, is always reported; one of another user only in the
+   opened folder, since anybody can create one above it.
+5. In a directory that is writable for everyone and sticky (/tmp), each file is examined; in an ancestor,
+   always.
+6. Ancestors that share a name are told apart by the names above them: `ancestor:x`, `ancestor:a/x`.
+7. The ancestors of a directory in an opened folder are the directories between the two, and the folder's own
+   ancestors. The former are trusted like the folder if they belong to its owner, and their files may name
+   anything in the folder.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -23,7 +24,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.files import exists, is_dir
+from nexus_context.files import exists, is_dir, is_link, real_path
 from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
 from nexus_context.ownership import (
     DirectoryFault,
@@ -37,18 +38,35 @@ from nexus_context.ownership import (
 CONFIG_DIRECTORY = ".nexus3"
 GIT = ".git"
 ASSISTANT_DIRECTORIES = (CONFIG_DIRECTORY, ".claude", ".agents", ".github", ".cursor")
-"""Directories with a dot that a workspace's files are imported from."""
+"""Hidden directories that a workspace may import files from."""
 
 RealPath = Callable[[str], str]
-"""A path with its symbolic links resolved; the answers are kept for one load, which asks often."""
+"""Resolves the symbolic links of a path; the answers are cached for one load."""
+
+
+PLAIN = os.name == "posix"  # only a symbolic link can lead elsewhere
+LONG = 400  # characters: every directory of a path is a nested call
+
+
+class RealPaths(dict[str, str]):
+    """`files.real_path` of each path; ValueError as there."""
+
+    def __missing__(self, path: str) -> str:
+        above, name = os.path.split(path)
+        real = None
+        if PLAIN and name not in ("", ".", "..") and len(path) < LONG and "\0" not in name:
+            there = os.path.join(self[above], name)
+            real = None if is_link(there) else there
+        self[path] = real = real_path(path) if real is None else real
+        return real
 
 
 class LayerPlace(msgspec.Struct, frozen=True):
     """A directory that may be a layer.
 
-    `config_directory` None: its `.nexus3` is not to be read. `strict`: each file must belong to this user or
-    root. `optional`: it is a layer only if it has an instruction file. `opened` is the opened folder that the
-    directory is, or is in; None: it is in none. `repository`: it is an ancestor that holds a `.git`.
+    `config_directory` None: its `.nexus3` must not be read. `strict`: each file must belong to this user or
+    root. `optional`: it is a layer only if it has an instruction file. `opened` is the opened folder that is
+    or contains the directory; None: there is none. `repository`: it is an ancestor with a `.git`.
     """
 
     name: str
@@ -66,15 +84,15 @@ class LayerPlace(msgspec.Struct, frozen=True):
 
     @property
     def tree(self) -> str:
-        """The directory that what its files name must be in."""
+        """The directory that must contain everything that its files name."""
         return self.opened or self.directory
 
 
-def examined(path: str, *, strict: bool) -> bool:
+def needs_examination(path: str, *, strict: bool) -> bool:
     """Whether a file that a workspace's layer names must belong to this user or root.
 
-    `strict`: the layer's own must. The folder itself is trusted by being opened, a shared directory in it is
-    not.
+    `strict`: the layer's own files must. Opening a folder means trusting it, but not a shared directory in
+    it.
     """
     return strict or shared_directory(os.path.dirname(path))
 
@@ -82,8 +100,8 @@ def examined(path: str, *, strict: bool) -> bool:
 def global_directory(environ: Mapping[str, str]) -> str:
     """The global layer's directory, absolute: NEXUS_HOME, else `.nexus3` in the user's home directory.
 
-    A relative NEXUS_HOME is one of the user's home directory, as is one that starts with `~/`: the process's
-    working directory never matters.
+    A relative NEXUS_HOME is relative to the user's home directory, as is one that starts with `~/`: the
+    process's working directory never matters.
     """
     home = user_home(environ)
     directory = environ.get("NEXUS_HOME") or CONFIG_DIRECTORY
@@ -92,16 +110,16 @@ def global_directory(environ: Mapping[str, str]) -> str:
 
 
 def user_home(environ: Mapping[str, str]) -> str:
-    """The user's home directory, absolute: by the environment, else by the user database."""
+    """The user's home directory, absolute, from the environment or else the user database."""
     directory = environ.get("HOME") or environ.get("USERPROFILE") or ""
     return directory if os.path.isabs(directory) else os.path.abspath(os.path.expanduser("~"))
 
 
 class Walk:
-    """The way up from a directory: first within the opened folder, then above that.
+    """The way up from a directory: first within the opened folder, then above it.
 
-    What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory
-    that the walk ended below before it was as deep as it was to be.
+    What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory at
+    which the walk ended before the requested depth.
     """
 
     def __init__(
@@ -120,7 +138,7 @@ class Walk:
     def opened(self, folder: str, root: str) -> list[LayerPlace]:
         """The places of a directory and of those above it up to the opened folder, farthest first.
 
-        `root` is the path of that, which the directory's begins with.
+        `root` is the path of the opened folder, a prefix of the directory's.
         """
         places = []
         current, name = folder, LOCAL
@@ -132,7 +150,7 @@ class Walk:
             current, name = os.path.dirname(current), ""
 
     def above(self, root: str, depth: int) -> list[LayerPlace]:
-        """The places of so many directories above the opened folder, farthest first."""
+        """The places of up to `depth` directories above the opened folder, farthest first."""
         places: list[LayerPlace] = []
         current = root
         for _ in range(depth):
@@ -156,10 +174,9 @@ class Walk:
         return places[::-1]
 
     def up_to_repository(self, root: str, most: int) -> list[str]:
-        """The opened folder and `most` directories above it at most, up to the first that holds a `.git`.
+        """The opened folder and at most `most` directories above it, up to the first with a `.git`.
 
-        The home directory and those above it are not looked at: what is kept there as a repository (dotfiles)
-        is not the folder's.
+        The search ends below the home directory: a repository there (dotfiles) is not the folder's.
         """
         directories: list[str] = []
         home, current = self._real_path(self._user_home), root
@@ -171,7 +188,7 @@ class Walk:
         return directories
 
     def user_directory(self) -> str | None:
-        """The global directory if it can be entered; one that does not exist is as if it could."""
+        """The global directory if it can be entered, or if it does not exist yet."""
         fault = directory_fault(self._home) if exists(self._home) else None
         if fault is not None:
             self._leave_out(self._home, fault)
@@ -194,12 +211,12 @@ class Walk:
         return LayerPlace(name, directory, config, strict=strict, optional=optional, opened=root)
 
     def root_of(self, opened: list[LayerPlace], root: str) -> LayerPlace | None:
-        """The place of the opened folder, which a link may have another path for."""
+        """The place of the opened folder, whose path may differ by a link."""
         real = self._real_path(root)
         return next((place for place in opened if self._real_path(place.directory) == real), None)
 
     def _name(self, directory: str) -> str:
-        """The directory's name, with as many of those above it as it takes to be the only one of its kind."""
+        """The directory's name, with as many of the names above it as make it unique."""
         above, name = os.path.split(directory)
         while ANCESTOR_PREFIX + name in self._names:
             above, more = os.path.split(above)
@@ -208,7 +225,7 @@ class Walk:
         return ANCESTOR_PREFIX + name
 
     def _config_directory(self, directory: str, *, examine: bool, opened: bool) -> str | None:
-        """The `.nexus3` directory if it may be read; one that does not exist may."""
+        """The `.nexus3` directory if it may be read; a missing one may."""
         path = os.path.join(directory, CONFIG_DIRECTORY)
         if not exists(path):
             return path
@@ -244,7 +261,7 @@ class Walk:
         self.problems.append(Problem(path, Span(0, 0), fault.code, severity, message=message))
 
     def _has(self, directory: str, config: str | None) -> bool:
-        """Whether there is a `.nexus3` that may be read, on the disk or in an editor."""
+        """Whether a readable `.nexus3` exists on the disk or in an editor."""
         below = os.path.join(directory, CONFIG_DIRECTORY, "")
         return config is not None and (
             is_dir(config) or any(each.startswith(below) for each in self._overlays)
@@ -261,7 +278,7 @@ def within(real: str, real_root: str) -> bool:
 
 
 def _stop(current: str, parent: str, user_home: str, real_path: RealPath) -> str | None:
-    """Reason why the walk ends below `parent`, or None."""
+    """Why the walk ends below `parent`, or None."""
     if os.path.dirname(parent) == parent:
         return "is the root of the file system"
     home = real_path(user_home)

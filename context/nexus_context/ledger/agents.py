@@ -1,9 +1,9 @@
-"""The agents that live in a workspace: kept from when they are started until they are disposed of.
+"""The running agents of a workspace, stored from their start until they are disposed of.
 
-1. A name is one agent's at a time; who comes second is refused, in whichever process.
-2. An agent is kept below a parent that is kept, or below the folder's own agent; it goes with its parent.
-3. What was said to an agent and by it is a session like any other, and stays.
-4. The name of an agent stays known when it has ended.
+1. A name belongs to one agent at a time; a second one is refused, in any process.
+2. The parent of an agent is a stored agent or the folder's own; it ends with its parent.
+3. The conversation of an agent is a session like any other, and stays.
+4. The name of an agent stays known after its end.
 """
 
 import apsw
@@ -36,37 +36,37 @@ _INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (
 
 
 def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
-    """The agents of a workspace in the order in which they were started."""
+    """The agents of a workspace in the order of their start."""
     return [
-        LiveAgent(number, name, parent, started, optional_value(wanted))
-        for number, name, parent, started, wanted in connection.execute(_LISTED, (workspace,))
+        LiveAgent(number=number, name=name, parent=parent, started=started, wanted=optional_value(options))
+        for number, name, parent, started, options in connection.execute(_LISTED, (workspace,))
     ]
 
 
 def names(connection: apsw.Connection, workspace: str, name: str) -> dict[str, bool]:
-    """The names of agents, also of those that have ended, that are this one but for its case: which live."""
+    """The names of running and ended agents that equal `name` except for case, and which are running."""
     return {each: bool(lives) for each, lives in connection.execute(NAMES, (workspace, name.casefold()))}
 
 
 def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
-    """Keep an agent; its number. LedgerError where its name is taken, its parent is gone, or all is full."""
+    """Store an agent; returns its number. LedgerError if name, parent or count do not allow it."""
     if value(connection, _NUMBER, workspace, agent.name) is not None:
         raise LedgerError(
-            f"There is an agent {agent.name!r} in {workspace} already, started in another window. Choose "
-            "another name, or dispose of that one.",
+            f"An agent {agent.name!r} is already running in {workspace}, started in another window. Choose "
+            "another name, or dispose of that agent.",
             code="agent-exists",
         )
     parent = None if agent.parent is None else value(connection, _NUMBER, workspace, agent.parent)
     if agent.parent is not None and parent is None:
         raise LedgerError(
-            f"The agent {agent.parent!r} was disposed of in another window: {agent.name!r} cannot be started "
-            "below it. Name another parent.",
+            f"The agent {agent.parent!r} was disposed of in another window, so {agent.name!r} cannot be "
+            "started below it. Choose another parent.",
             code="unknown-agent",
         )
     live = value(connection, "SELECT count(*) FROM agent WHERE workspace = ?", workspace)
     if agent.most is not None and live >= agent.most:
         raise LedgerError(
-            f"{workspace} has {live} live agents with those of other windows, the most that it may have. "
+            f"{workspace} has {live} running agents, including those of other windows, which is the limit. "
             "Dispose of one.",
             code="agent-count",
         )
@@ -77,7 +77,7 @@ def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
 
 
 def end(connection: apsw.Connection, workspace: str, name: str) -> list[str]:
-    """Keep an agent and all below it no longer; their names, children before their parents."""
+    """Remove an agent and all below it; returns their names, children before their parents."""
     gone = [each for (each,) in connection.execute(_BELOW, (workspace, name))]
     connection.execute("DELETE FROM agent WHERE workspace = ? AND name = ?", (workspace, name))
     return gone

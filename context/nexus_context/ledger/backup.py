@@ -1,8 +1,8 @@
-"""A copy of a ledger that is in use: of one moment, verified, in one file for its user only.
+"""A verified copy of a ledger in use, at one moment, in a single file that only its user can read.
 
-1. SQLite's backup copies page by page what a reader sees; writers go on.
-2. The copy is not in write-ahead mode, so that the file alone is all of it.
-3. It is verified and synced before it gets its name, and never takes a name that something has.
+1. SQLite's backup copies what a reader sees page by page; writers continue.
+2. The copy is not in write-ahead mode, so that it is a single file.
+3. It is verified and synced before it gets its name, and never replaces an existing file.
 """
 
 import os
@@ -11,12 +11,12 @@ from contextlib import suppress
 
 import apsw
 
-from nexus_context.ledger import verification, witness
+from nexus_context.ledger import chain, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.sqlite_errors import failure
 
 _PAGES = 4_000
-"""Pages that are copied at once: between two steps other threads have their turn."""
+"""Pages per step: other threads run between two steps."""
 
 
 def write(connection: apsw.Connection, path: str) -> int:
@@ -39,14 +39,14 @@ def write(connection: apsw.Connection, path: str) -> int:
 
 
 def _copy(connection: apsw.Connection, fresh: str, path: str) -> int:
-    """The copy, with a check of it; the number of its sessions."""
+    """Copy and verify; returns the number of sessions."""
     copy = apsw.Connection(fresh)
     try:
         with copy.backup("main", connection, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES)
         copy.pragma("journal_mode", "delete")
-        result = verification.verify(copy)
+        result = chain.verify_ledger(copy)
     finally:
         copy.close()
     if result.sound:
@@ -56,8 +56,8 @@ def _copy(connection: apsw.Connection, fresh: str, path: str) -> int:
         result.damage[0] if broken is None else f"{broken.session!r} at turn {broken.broken}: {broken.reason}"
     )
     raise LedgerError(
-        f"No backup was written to {path}: the ledger is not what was written ({where}). nexus sessions "
-        "verify says what is wrong; nexus sessions export saves a session that is sound.",
+        f"No backup was written to {path}: the ledger is damaged ({where}). nexus sessions verify shows "
+        "the damage; nexus sessions export saves an intact session.",
         code="ledger-corrupt",
     )
 

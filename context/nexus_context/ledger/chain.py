@@ -1,10 +1,11 @@
-"""The chain of turns: each turn's sum covers all that it holds, and the sum of the turn before it.
+"""The chain of turns: each turn's sum covers its content and the sum of the turn before it.
 
-1. A sum is BLAKE2b over the row of a turn, its compaction and its messages, and what stands before it. Forks
-   go on from the sum of the turn that they share: their common history is summed once.
-2. The turns of a ledger that version 3 wrote have no sum. The first turn after them begins the chain; from
-   there on a turn without a sum is a broken one.
-3. A thread is as long as it says, and its turns and messages are numbered without gaps.
+1. A sum is BLAKE2b over the row of a turn, its compaction, its messages and the sum before it. Forks continue
+   from the sum of the turn that they share: common history is summed once.
+2. Turns written by version 3 have no sum. The first turn after them begins the chain; from there on a turn
+   without a sum is broken.
+3. A thread is as long as its row says, and its turns and messages are numbered without gaps.
+4. Verifying a ledger is SQLite's own check of the file, then a walk along the chain of every thread.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,11 +16,16 @@ import apsw
 import msgspec
 
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT
-from nexus_context.ledger.records import Verified
+from nexus_context.ledger.records import Verification, Verified
 from nexus_context.ledger.rows import SELECTED, message_of
 
 LENGTH = 16
 """Bytes of a sum."""
+
+MOST_LINES = 20
+"""Lines of SQLite's check that are reported."""
+
+_TABLES = ("session", "thread", "turn", "message", "compaction")
 
 _encode = msgspec.json.Encoder().encode
 _MASK = PER_THREAD - 1
@@ -41,19 +47,19 @@ _SESSIONS = "SELECT workspace, name, thread FROM session ORDER BY changed DESC"
 
 
 class MessageColumns(NamedTuple):
-    """What a sum covers of a message."""
+    """The columns of a message that a sum covers."""
 
     position: int
     role: str
     tokens: int
     counter: str
     length: int | None
-    said: bytes
+    text: bytes
     data: bytes | None
 
 
 class ChainBreak(NamedTuple):
-    """The first turn at which a thread is not what was written, and why."""
+    """The first turn of a thread that is not what was written, and why."""
 
     seq: int
     reason: str
@@ -65,23 +71,23 @@ def turn_sum(
     compaction: tuple[Any, ...] | None,
     messages: Iterable[MessageColumns],
 ) -> bytes:
-    """The sum of a turn behind one whose sum is `before`.
+    """The sum of a turn that follows one with the sum `before`.
 
     `turn` is its row from `type` to `context`; `compaction` its row from `name` to `receipt`.
     """
     digest = blake2b(
         _encode((None if before is None else before.hex(), turn, compaction)), digest_size=LENGTH
     )
-    for position, role, tokens, counter, length, said, data in messages:
+    for position, role, tokens, counter, length, text, data in messages:
         size = None if data is None else len(data)
-        digest.update(_encode((position, role, tokens, counter, length, len(said), size)))
-        digest.update(said)
+        digest.update(_encode((position, role, tokens, counter, length, len(text), size)))
+        digest.update(text)
         digest.update(data or b"")
     return digest.digest()
 
 
 def verify(connection: apsw.Connection) -> Iterator[Verified]:
-    """Walk the chain of every thread, then say what that means for each session; newest session first."""
+    """Walk the chain of every thread and yield the result for each session, newest first."""
     threads: dict[int, _Thread] = {}
     for thread in map(_Thread._make, connection.execute(_THREADS).fetchall()):
         threads[thread.id] = thread
@@ -94,9 +100,29 @@ def verify(connection: apsw.Connection) -> Iterator[Verified]:
 
 
 def unchained(connection: apsw.Connection) -> int:
-    """How many turns have no sum, because an earlier version wrote them."""
+    """How many turns have no sum because an earlier version wrote them."""
     count: int = connection.execute("SELECT count(*) FROM turn WHERE sum IS NULL").get
     return count
+
+
+def verify_ledger(connection: apsw.Connection) -> Verification:
+    """Verify everything in the caller's transaction. apsw.Error if the file cannot be read."""
+    lines = find_damage(connection, entire=True)
+    sessions = tuple(verify(connection))
+    return Verification(sessions, unchained(connection), tuple(lines.splitlines()) if lines else ())
+
+
+def find_damage(connection: apsw.Connection, *, entire: bool) -> str | None:
+    """SQLite's report of damage, in lines; unless `entire`, only of tables that cannot be rebuilt."""
+    checked = (str(MOST_LINES),) if entire else _TABLES
+    checks = [connection.execute(f"PRAGMA integrity_check({each})").fetchall() for each in checked]
+    lines = [str(line) for rows in checks for (line,) in rows if line != "ok"]
+    return "\n".join(lines[:MOST_LINES]) or None
+
+
+def find_broken_session(connection: apsw.Connection) -> Verified | None:
+    """The first session that is not what was written."""
+    return next((each for each in verify(connection) if each.broken is not None), None)
 
 
 # ---------------------------------------------------------------- inside
@@ -111,7 +137,7 @@ class _Thread(NamedTuple):
     seq: int
     messages: int
     tokens: int
-    shared_messages: int | None  # behind the turn `base_seq` of the parent; None where that is missing
+    shared_messages: int | None  # up to the turn `base_seq` of the parent; None if it is missing
     shared_sum: bytes | None
     shared_tokens: int | None
 
@@ -119,34 +145,34 @@ class _Thread(NamedTuple):
 def _first_break(
     threads: dict[int, _Thread], breaks: dict[int, ChainBreak | None], number: int
 ) -> ChainBreak | None:
-    """The earliest break on the way up from a thread, of those that lie in what is shared."""
+    """The earliest break of a thread, in itself or in what it shares with its ancestors."""
     first: ChainBreak | None = None
     at: int | None = number
     until = _MASK
     while at is not None:
         if at not in threads:
-            return ChainBreak(1, "the thread that it goes on from is missing")
-        found = breaks[at]
-        if found is not None and found.seq <= until:
-            first = found
+            return ChainBreak(1, "the thread that it continues is missing")
+        own_break = breaks[at]
+        if own_break is not None and own_break.seq <= until:
+            first = own_break
         until, at = threads[at].base_seq, threads[at].parent
     return first
 
 
 def _break(connection: apsw.Connection, thread: _Thread) -> ChainBreak | None:
-    """Where a thread's own turns are not what was written."""
+    """The first break in the thread's own turns."""
     shared = (thread.shared_messages, thread.shared_tokens)
     if thread.parent is not None and shared != (thread.base_messages, thread.base_tokens):
-        return ChainBreak(thread.base_seq, "the turn that it was forked from is missing, or another one")
+        return ChainBreak(thread.base_seq, "the turn that it was forked from is missing or different")
     walk = _Walk(connection, thread)
     try:
-        return walk.end(thread) if (found := walk.turns(thread.seq)) is None else found
+        return walk.end(thread) if (wrong := walk.turns(thread.seq)) is None else wrong
     except (ValueError, LookupError, TypeError) as error:
         return ChainBreak(walk.seq + 1, str(error))
 
 
 class _Walk:
-    """A walk along the turns of a thread; what it holds is of the last turn that was sound."""
+    """A walk along the turns of a thread; its state is that of the last intact turn."""
 
     def __init__(self, connection: apsw.Connection, thread: _Thread) -> None:
         start = thread.id << SHIFT
@@ -158,7 +184,7 @@ class _Walk:
         self.messages, self.tokens = thread.base_messages, thread.base_tokens
 
     def turns(self, last: int) -> ChainBreak | None:
-        """Walk to the end, which is to be at `last`."""
+        """Walk to the end, which must be at `last`."""
         for number, *columns in self._turns:
             seq, turn, total, compaction = (
                 number & _MASK,
@@ -170,7 +196,7 @@ class _Walk:
             if seq != self.seq + 1:
                 return ChainBreak(self.seq + 1, "it is missing")
             if seq > last:
-                return ChainBreak(seq, "it stands behind the end of its session")
+                return ChainBreak(seq, "it lies beyond the end of its session")
             if (first, before) != (self.messages, self.tokens):
                 return ChainBreak(seq, "it does not begin where the turn before it ends")
             messages = self._messages.take(seq, count)
@@ -184,18 +210,18 @@ class _Walk:
         return None
 
     def end(self, thread: _Thread) -> ChainBreak | None:
-        """Compare the end with what the thread says of itself."""
+        """Compare the end with the row of the thread."""
         if self.seq != thread.seq:
             return ChainBreak(self.seq + 1, "it is missing")
         if (self.messages, self.tokens) != (thread.messages, thread.tokens):
-            return ChainBreak(self.seq, "its session counts other messages than are there")
+            return ChainBreak(self.seq, "its session counts other messages than there are")
         if self._messages.more():
-            return ChainBreak(self.seq, "messages stand behind it that belong to no turn")
+            return ChainBreak(self.seq, "messages after it belong to no turn")
         return None
 
 
 class _Messages:
-    """The messages of a thread in their order, for turn after turn."""
+    """The messages of a thread in order, turn by turn."""
 
     def __init__(self, connection: apsw.Connection, first: int, end: int, counters: dict[int, str]) -> None:
         self._rows = connection.execute(SELECTED + " ORDER BY id", (first, end))
@@ -204,16 +230,25 @@ class _Messages:
         self._position = first & _MASK
 
     def take(self, seq: int, count: int) -> list[MessageColumns]:
-        """The messages of the next turn. DamagedError, LookupError: they are not what was written."""
+        """The messages of the next turn. DamagedError or LookupError if they are not what was written."""
         taken: list[MessageColumns] = []
         while len(taken) < count:
             row = self._next
             if row is None or row[0] & _MASK != self._position or row[1] != seq:
                 raise LookupError(f"its message {self._position} is missing")
-            number, turn, role, tokens, length, said, data, crc, counter = row
-            message_of(number, turn, role, tokens, length, said, data, crc)
-            position = number & _MASK
-            taken.append(MessageColumns(position, role, tokens, self._counters[counter], length, said, data))
+            message_of(row)  # checks it
+            number, _, role, tokens, length, text, data, _, counter = row
+            taken.append(
+                MessageColumns(
+                    position=number & _MASK,
+                    role=role,
+                    tokens=tokens,
+                    counter=self._counters[counter],
+                    length=length,
+                    text=text,
+                    data=data,
+                )
+            )
             self._position += 1
             self._next = next(self._rows, None)
         return taken

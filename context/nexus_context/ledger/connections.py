@@ -1,11 +1,11 @@
-"""The connections to one database: one that writes, some that read beside it.
+"""The connections to one database: one writer, several readers.
 
-1. A transaction that writes is BEGIN IMMEDIATE, and is all there or not at all. Writers take turns.
+1. A write transaction is BEGIN IMMEDIATE and atomic. Writers take turns.
 2. A reader sees one moment, whatever is written meanwhile.
-3. Whoever finds the database held by another process waits in short random steps: HELD seconds while nothing
-   is written, for then it hangs or was left locked, and WAIT seconds at most while others take their turns.
-4. A file that was moved away or removed while it was open is not written any more: the one at its place is.
-5. After each commit the witness hears of it, before anybody else does.
+3. If another process holds the database, a connection waits in short random steps: HELD seconds while nothing
+   is written (the holder hangs or left it locked), and at most WAIT seconds while others take turns.
+4. A file that was moved or removed while open is no longer written: the one in its place is.
+5. After each commit the witness is told first.
 """
 
 import os
@@ -24,17 +24,17 @@ from nexus_context.ledger.migrations import VERSION, version_of
 from nexus_context.ledger.sqlite_errors import damaged, failure, is_corrupt, newer
 
 File = tuple[int, int]
-"""Which file it is, whatever its name: device and inode."""
+"""Identity of a file: device and inode."""
 
 HELD = 2.0
-"""Seconds for which the database may be held while nothing is written to it: people wait for an answer."""
+"""Seconds to wait while the database is held but nothing is written: people wait for an answer."""
 
 WAIT = 30.0
-"""Seconds that a writer waits for other processes at most."""
+"""Most seconds that a writer waits for other processes."""
 
-_STEP = 0.005  # seconds, the longest of the waits between two tries
-_SOON = 1.0  # seconds to wait for readers to let the file beside the database be emptied
-_IDLE = 4  # readers that are kept for the next one
+_STEP = 0.005  # seconds, the longest wait between two attempts
+_SOON = 1.0  # seconds to wait for readers before the log is emptied
+_IDLE = 4  # readers that are pooled
 
 _SETTINGS = (
     "PRAGMA foreign_keys = ON",
@@ -57,7 +57,7 @@ class Patience:
         self._begin()
 
     def __call__(self, tried: int) -> bool:
-        """Whether to try again, after a sleep; `tried` counts the times, from 0."""
+        """Whether to try again, after a sleep; `tried` counts from 0."""
         if tried == 0:
             self._begin()
         now = time.monotonic()
@@ -66,7 +66,7 @@ class Patience:
             if written == self._before or now >= self._end:
                 return False
             self._before, self._until = written, min(now + self._held, self._end)
-        time.sleep(random.uniform(0.0005, _STEP))  # noqa: S311  # no secret
+        time.sleep(random.uniform(0.0005, _STEP))  # noqa: S311  # not a secret
         return True
 
     def _begin(self) -> None:
@@ -75,7 +75,7 @@ class Patience:
         self._before = self._written()
 
     def _written(self) -> tuple[int, int] | None:
-        """Another value after somebody wrote."""
+        """A value that changes with every write."""
         try:
             log = os.stat(self._log)
         except OSError:
@@ -84,9 +84,9 @@ class Patience:
 
 
 def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
-    """A connection to the database of that path, with the settings of all.
+    """A configured connection to the database at a path.
 
-    LostError for an empty file beside a log: SQLite would remove the log.
+    LostError if the file is empty beside a log: SQLite would remove the log.
     """
     if witness.emptied(path):
         raise witness.LostError("its file is empty or gone")
@@ -101,64 +101,64 @@ def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conne
 
 
 def leave(connection: apsw.Connection) -> None:
-    """Close a connection and change nothing by that."""
+    """Close a connection without changing the file."""
     with suppress(apsw.Error):
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()
 
 
 def configure(connection: apsw.Connection) -> None:
-    """The settings of all connections."""
+    """Apply the settings of all connections."""
     for setting in _SETTINGS:
         connection.execute(setting)
 
 
 def identity(path: str | None) -> File | None:
-    """Which file is at a path; None where there is none."""
+    """The identity of the file at a path; None without one."""
     if path is None:
         return None
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class Connections:
-    """The connections to the database at `path`, which `opened` opens for writing; safe for several threads.
+    """The connections to the database at `path`, which `open_writer` opens for writing. Thread-safe.
 
-    `mended` is told which file turned out to be damaged; afterwards all is opened anew. With no `path` the
-    database is in memory: one connection does everything.
+    `on_damage` gets the identity of a damaged file; afterwards everything is reopened. Without a `path` the
+    database is in memory, and one connection does everything.
     """
 
     def __init__(
         self,
         path: str | None,
-        opened: Callable[[], apsw.Connection],
-        mended: Callable[[File | None], None] = lambda _: None,
+        open_writer: Callable[[], apsw.Connection],
+        on_damage: Callable[[File | None], None] = lambda _: None,
     ) -> None:
         self.path = path
-        self._opened = opened
-        self._mended = mended
+        self._open_writer = open_writer
+        self._on_damage = on_damage
         self._lock = threading.RLock()
         self._closed = False
         self._idle: list[apsw.Connection] = []
-        self._age = 0  # grows when all is opened anew: readers of before are not used again
-        self._looked = -1  # the age at which the file was looked through
+        self._age = 0  # grows with every reopening: older readers are not reused
+        self._checked_age = -1  # the age at which the file was last checked
         self._watch: apsw.Connection | None = None
         self._watching = threading.Lock()
         self._witness = None if path is None else witness.Witness(path)
-        self._writer: apsw.Connection | None = opened()
+        self._writer: apsw.Connection | None = open_writer()
         self._file = identity(path)
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """The connection that writes, in a transaction: committed at the end, undone by any exception."""
-        with self._lock, self._told("nothing was written"):
-            self._follow()
+        """The writer in a transaction: committed at the end, rolled back by any exception."""
+        with self._lock, self._translated("nothing was written"):
+            self._reopen_if_replaced()
             connection = self._begun()
             try:
-                if identity(self.path) != self._file:  # while we waited for our turn
+                if identity(self.path) != self._file:  # replaced while waiting
                     connection.execute("ROLLBACK")
                     self._open_anew()
                     connection = self._begun()
@@ -176,9 +176,9 @@ class Connections:
 
     @contextmanager
     def reading(self, session: str | None = None, *, fresh: bool = False) -> Iterator[apsw.Connection]:
-        """A connection that reads, at one moment; `session`: what is read, for the message of an error.
+        """A reader at one moment; `session` is for error messages.
 
-        `fresh`: one that has read nothing: SQLite's check of an index compares it with what it remembers.
+        `fresh`: a connection that has read nothing: SQLite's check of an index compares it with its cache.
         """
         with self._whole(session):
             if self.path is None:
@@ -190,31 +190,31 @@ class Connections:
                 yield connection
 
     def version(self) -> int:
-        """Another number after any process wrote."""
+        """A number that changes when any process writes."""
         if self.path is None:
             self._check_open()
             return 0
-        with self._told("it was not read"):
-            self._follow()
+        with self._translated("it was not read"):
+            self._reopen_if_replaced()
             with self._watching:
                 if self._watch is None:
                     self._watch = self._connect()
                 return int(self._watch.pragma("data_version")) + (self._age << 32)
 
     def checkpoint(self) -> None:
-        """Bring what was written into the main file and empty the file beside it, if nobody reads."""
+        """Move the log into the main file and empty it, if there are no readers."""
         with self._lock:
             if self.path is None or self._closed:
                 return
             connection = self._writing_one()
             connection.set_busy_handler(Patience(self.path, held=_SOON))
-            with suppress(apsw.Error):  # what was written is safe; the next checkpoint does it
+            with suppress(apsw.Error):  # the writes are safe; the next checkpoint moves them
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             connection.set_busy_handler(Patience(self.path))
             self._touch()
 
     def close(self) -> None:
-        """Close all; whoever is reading closes his own when he is done."""
+        """Close everything; a reader in use closes when it is done."""
         with self._lock:
             self._closed = True
             self._shut()
@@ -226,8 +226,8 @@ class Connections:
 
     @contextmanager
     def _one_reader(self, *, fresh: bool) -> Iterator[apsw.Connection]:
-        with self._told("it was not read"):
-            self._follow()
+        with self._translated("it was not read"):
+            self._reopen_if_replaced()
             age, connection = self._age, self._connect() if fresh else self._reader()
             try:
                 connection.execute("BEGIN")
@@ -236,8 +236,8 @@ class Connections:
             finally:
                 self._give_back(connection, age)
 
-    def _follow(self) -> None:
-        """Go on with the file that is at the path now, should it be another one."""
+    def _reopen_if_replaced(self) -> None:
+        """Reopen if another file is at the path now."""
         self._check_open()
         if self.path is None or (self._writer is not None and identity(self.path) == self._file):
             return
@@ -248,7 +248,7 @@ class Connections:
 
     def _open_anew(self) -> None:
         self._shut()
-        self._writer = self._opened()
+        self._writer = self._open_writer()
         self._file = identity(self.path)
 
     def _shut(self) -> None:
@@ -275,7 +275,7 @@ class Connections:
 
     def _writing_one(self) -> apsw.Connection:
         if self._writer is None:
-            self._writer = self._opened()
+            self._writer = self._open_writer()
         return self._writer
 
     def _reader(self) -> apsw.Connection:
@@ -285,7 +285,7 @@ class Connections:
             return self._connect()
 
     def _connect(self) -> apsw.Connection:
-        # one thread at a time has it: no lock is taken for each value that is read
+        # used by one thread at a time: no lock for each value
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
         connection = connect(self.path or "", flags=flags)
         connection.execute("PRAGMA query_only = ON")
@@ -302,71 +302,71 @@ class Connections:
             raise LedgerError("The ledger is closed; open it again.", code="ledger-closed")
 
     def _check_version(self, connection: apsw.Connection) -> None:
-        """A newer program may have been started meanwhile, and have changed the format."""
+        """A newer program may have changed the format meanwhile."""
         version = version_of(connection)
         if version > VERSION:
             raise newer(self.path or "in memory", version)
 
     @contextmanager
-    def _told(self, outcome: str) -> Iterator[None]:
-        """What SQLite reports, as LedgerError; a damaged database is mended or set aside first."""
+    def _translated(self, outcome: str) -> Iterator[None]:
+        """Translate errors of SQLite to LedgerError; a damaged database is repaired or set aside first."""
         try:
             yield
         except apsw.Error as error:
-            told = failure(error, self.path or "in memory", outcome, number=self._system_number())
-            if told is None or (is_corrupt(error) and not self._put_right(error)):
+            translated = failure(error, self.path or "in memory", outcome, number=self._system_number())
+            if translated is None or (is_corrupt(error) and not self._put_right(error)):
                 raise
-            raise told from error
+            raise translated from error
         except UnicodeEncodeError as error:
             raise LedgerError(
-                f"A name holds a character that cannot be kept ({error}); {outcome}. Use another name.",
+                f"A name holds a character that cannot be stored ({error}); {outcome}. Use another name.",
                 code="bad-text",
             ) from error
 
     def _put_right(self, error: apsw.Error) -> bool:
-        """Have the file mended or set aside; False where a statement of ours is wrong instead."""
+        """Have the file repaired or set aside; False if one of our statements is wrong instead."""
         if self.path is None:
             return False
         with self._lock:
             damaged = self._file
-            self._mended(damaged)
+            self._on_damage(damaged)
             untouched = identity(self.path) == damaged
             self._open_anew()
         return not (untouched and isinstance(error, apsw.SQLError))
 
     def _check_mark(self, ledger: bytes, mark: witness.Mark) -> None:
-        """What this process has recorded is still there, whatever became of the file meanwhile."""
+        """Check that the file still has what this process has recorded."""
         if self._witness is not None and mark.number < self._witness.number_of(ledger):
             raise witness.LostError("it was replaced while it was open")
 
     def _touch(self) -> None:
-        """SQLite may have brought the log into the file."""
+        """Tell the witness that SQLite may have moved the log into the file."""
         if self._witness is not None:
             self._witness.touch()
 
     def _system_number(self) -> int:
-        """What the system called its last error."""
+        """The error number of the system's last error."""
         with self._lock:
             return 0 if self._writer is None else self._writer.system_errno
 
     @contextmanager
     def _whole(self, session: str | None) -> Iterator[None]:
-        """What is read is what was written; SQLite does not see all damage."""
+        """Report data that is not what was written; SQLite does not see all damage."""
         try:
             yield
         except UnicodeEncodeError:
             raise
         except (ValueError, LookupError, TypeError, msgspec.MsgspecError) as error:
             with self._lock:
-                if self._looked != self._age and self.path is not None:
-                    self._mended(self._file)
-                    self._looked = self._age
+                if self._checked_age != self._age and self.path is not None:
+                    self._on_damage(self._file)
+                    self._checked_age = self._age
             raise damaged(self.path or "in memory", session, error) from error
 
 
 def _ended(connection: apsw.Connection) -> bool:
-    """End a transaction. False where it goes on: the disk failed, or somebody who still holds an exception
-    holds a cursor by it, and with that the moment that was read.
+    """End a transaction. False if it continues: the disk failed, or an exception that is still referenced
+    holds a cursor and with it the moment that was read.
     """
     if connection.in_transaction:
         with suppress(apsw.Error):

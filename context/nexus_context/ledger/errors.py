@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger, said for the person who has to mend it.
+"""Errors of a ledger, written for the person who has to fix them.
 
 RequestError
  └─ LedgerError            code says which: see CODES
@@ -8,13 +8,13 @@ RequestError
 from nexus_context.errors import RequestError
 
 CODES = (
-    "ledger-newer",  # written by a newer version; left untouched
-    "ledger-foreign",  # another program's database; left untouched
+    "ledger-newer",  # written by a newer version; left unchanged
+    "ledger-foreign",  # another program's database; left unchanged
     "ledger-corrupt",  # not a ledger any more; set aside
-    "ledger-full",  # no room on the disk; nothing was written
-    "ledger-read-only",  # may not be written
+    "ledger-full",  # no space on the disk; nothing was written
+    "ledger-read-only",  # cannot be written
     "ledger-io",  # the disk failed
-    "ledger-busy",  # another process holds it for too long
+    "ledger-busy",  # another process holds it too long
     "ledger-closed",
     "unknown-session",
     "session-exists",
@@ -24,19 +24,19 @@ CODES = (
     "key-reused",  # a key names one append
     "bad-session-name",
     "search-too-broad",  # took too long
-    "agent-exists",  # another window started one of that name
+    "agent-exists",  # another window started one with that name
     "unknown-agent",  # another window disposed of the parent
-    "agent-count",  # with those of other windows
-    "bad-text",  # what cannot be kept: a name with half a character
+    "agent-count",  # including those of other windows
+    "bad-text",  # cannot be stored: a name with half a surrogate pair
 )
 
 
 class LedgerError(RequestError):
-    """A ledger could not do what was asked; nothing was half-written."""
+    """A ledger could not do what was requested; nothing was half-written."""
 
 
 class HeadMovedError(LedgerError):
-    """The thread is another one since the caller looked: look again."""
+    """The thread has changed since the caller read it; read it again."""
 
     def __init__(self, session: str) -> None:
         super().__init__(
@@ -46,9 +46,9 @@ class HeadMovedError(LedgerError):
 
 
 def key_reused(key: str, before: int, messages: int) -> LedgerError:
-    """The key of an append came again with another number of messages."""
+    """The key of an append was reused with a different number of messages."""
     return LedgerError(
-        f"The key {key!r} was given to an append of {before} message(s) before, and now comes with "
-        f"{messages}. A key names one append: give each its own.",
+        f"The key {key!r} was already used to append {before} message(s), and now comes with {messages}. "
+        "Use a new key for each append.",
         code="key-reused",
     )

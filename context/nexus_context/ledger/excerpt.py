@@ -1,11 +1,11 @@
-"""A part of a thread as people read it: every turn and message, whatever was compacted or is not sent.
+"""A page of a thread for people: every turn and message, whether compacted, sent or not.
 
 1. A page is a range of positions: forwards from one, or backwards from one or from the end. It ends after
-   `limit` messages or CHARACTERS of text, so it costs what it holds, not what there is.
-2. A turn that goes on beyond the page is in it with the messages that lie within.
-3. A compaction says which messages its summary stands for: those of the history before it that it does not
-   keep. Of these ranges at most MOST_RANGES are listed.
-4. Turns of before a session was cleared can be read by the id of their thread.
+   `limit` messages or CHARACTERS of text, so that it costs what it holds, not what there is.
+2. A turn that extends beyond the page is listed with the messages on the page.
+3. A compaction lists the messages that its summary stands for: the history before it except what it keeps, in
+   at most MOST_RANGES ranges.
+4. Turns from before a session was cleared can be read by the id of their thread.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ CHARACTERS = 1_000_000
 """Characters of a page after which it takes no further message."""
 MOST_RANGES = 100
 MOST_SUMMARIES = 1_000
-"""Summaries that were taken back which are looked at to leave them out of a range."""
+"""Most undone summaries that are left out of a range."""
 
 _MASK = PER_THREAD - 1
 
@@ -56,15 +56,15 @@ _COUNTERS = "SELECT id, name FROM counter"
 
 
 class _Rows(NamedTuple):
-    """The messages of a page, the seq of each one's turn, and where the page begins."""
+    """The messages of a page, the seq of the turn of each, and the first position."""
 
-    held: list[StoredMessage]
+    messages: list[StoredMessage]
     seqs: list[int]
     first: int
 
     @property
     def end(self) -> int:
-        return self.first + len(self.held)
+        return self.first + len(self.messages)
 
 
 def excerpt(
@@ -77,21 +77,21 @@ def excerpt(
     before: int | None = None,
     limit: int,
 ) -> Excerpt | None:
-    """The page; None where there is no such session.
+    """The page; None if there is no such session.
 
-    LedgerError `unknown-turn` for a thread that the session never was at.
+    LedgerError `unknown-turn` for a thread that the session never had.
     """
     place = sessions.find(connection, workspace, session)
     if place is None:
         return None
     parts, is_current = _lineage(connection, place, thread)
-    own = parts[-1]
-    rows = _page(connection, parts, first, before, limit)
+    newest = parts[-1]
+    rows = _page(connection, parts, first=first, before=before, limit=limit)
     return Excerpt(
-        thread=own.key,
+        thread=newest.key,
         current=is_current,
-        turns=own.end_seq,
-        messages=own.end_messages,
+        turns=newest.end_seq,
+        messages=newest.end_messages,
         first=rows.first,
         end=rows.end,
         page=tuple(_turns(connection, parts, rows)),
@@ -101,7 +101,7 @@ def excerpt(
 def _lineage(
     connection: apsw.Connection, place: SessionPosition, thread: str | None
 ) -> tuple[list[Segment], bool]:
-    """The segments to read from, and whether they are those that the session is at."""
+    """The segments to read, and whether they are those of the current thread."""
     current = whole(connection, place)
     if thread is None or any(part.key == thread for part in current):
         return current, True
@@ -114,7 +114,12 @@ def _lineage(
 
 
 def _page(
-    connection: apsw.Connection, parts: list[Segment], first: int | None, before: int | None, limit: int
+    connection: apsw.Connection,
+    parts: list[Segment],
+    *,
+    first: int | None,
+    before: int | None,
+    limit: int,
 ) -> _Rows:
     total = parts[-1].end_messages
     start = min(max(0, first or 0), total)
@@ -128,8 +133,10 @@ def _page(
     rows = list(islice(_bounded(cursor), limit))
     if not forwards:
         rows.reverse()
-    held = read_messages(rows, dict(connection.execute(_COUNTERS)))
-    return _Rows(held, [each[1] for each in rows], held[0].position if held else start if forwards else end)
+    messages = read_messages(rows, dict(connection.execute(_COUNTERS)))
+    return _Rows(
+        messages, [each[1] for each in rows], messages[0].position if messages else start if forwards else end
+    )
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -144,19 +151,22 @@ def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> Iterator[ExcerptTurn]:
     after, until = _span(connection, parts, rows)
     keys = {part.thread: part.key for part in parts}
-    found = [each for ids in turn_ranges(parts, after, until) for each in connection.execute(_TURNS, ids)]
+    turns = [each for ids in turn_ranges(parts, after, until) for each in connection.execute(_TURNS, ids)]
     summaries: list[int] = []
-    if any(each[1] == "compaction" for each in found):
+    if any(each[1] == "compaction" for each in turns):
         ranges = turn_ranges(parts, 0, until)
         summaries = [first for ids in ranges for (first,) in connection.execute(_SUMMARIES, ids)]
     messages: dict[int, list[StoredMessage]] = {}
-    for seq, held in zip(rows.seqs, rows.held, strict=True):
-        messages.setdefault(seq, []).append(held)
-    for each in found:
-        number, kind, first, count, created, model, context, name, receipt, kept, before, kept_before = each
+    for seq, message in zip(rows.seqs, rows.messages, strict=True):
+        messages.setdefault(seq, []).append(message)
+    for each in turns:
+        number, kind, first, count, created, model, context, name, receipt, kept_text, before, kept_before = (
+            each
+        )
         compacted = kind == "compaction"
-        own_kept = _ranges(kept) if compacted else ()
-        folded = _folded(first, before, _ranges(kept_before), own_kept, summaries) if compacted else iter(())
+        own_kept = _ranges(kept_text) if compacted else ()
+        replaced = _history_before(first, before, _ranges(kept_before), summaries) if compacted else []
+        folded = _without(replaced, own_kept)
         yield ExcerptTurn(
             id=turn_name(keys[number >> SHIFT], number & _MASK),
             seq=number & _MASK,
@@ -164,7 +174,7 @@ def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> It
             created=created,
             first=first,
             messages=count,
-            held=tuple(messages.get(number & _MASK, ())),
+            stored=tuple(messages.get(number & _MASK, ())),
             model=model,
             context=optional_value(context),
             compaction=name,
@@ -175,14 +185,14 @@ def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> It
 
 
 def _span(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> tuple[int, int]:
-    """The turns of a page, as `after` < seq <= `until`. One without messages belongs to what is before it."""
-    own = parts[-1]
+    """The turns of a page, as `after` < seq <= `until`. A turn without messages belongs to the one before."""
+    newest = parts[-1]
     before = _seq_at(connection, parts, rows.first - 1)
     after = rows.seqs[0] - 1 if rows.seqs else before
-    if rows.end >= own.end_messages:
-        return after, own.end_seq
-    last, following = (rows.seqs or [before])[-1], _seq_at(connection, parts, rows.end)
-    return after, following - (last != following)
+    if rows.end >= newest.end_messages:
+        return after, newest.end_seq
+    last, next_seq = (rows.seqs or [before])[-1], _seq_at(connection, parts, rows.end)
+    return after, next_seq - (last != next_seq)
 
 
 def _seq_at(connection: apsw.Connection, parts: list[Segment], position: int) -> int:
@@ -192,24 +202,24 @@ def _seq_at(connection: apsw.Connection, parts: list[Segment], position: int) ->
     return 0
 
 
-def _folded(
-    first: int, before: int | None, kept_before: Ranges, kept: Ranges, summaries: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """What a compaction at the position `first` replaced: the history before it, less what it keeps.
+def _history_before(
+    first: int, before: int | None, kept_before: Ranges, summaries: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The history before a compaction at the position `first`.
 
-    That history is the summary at `before` with what was kept beside it, and all that follows but summaries.
+    It is the summary at `before` with what was kept beside it, then everything except summaries.
     """
     start = 0 if before is None else before + 1
     index = bisect_left(summaries, start)
-    others = [(one, one + 1) for one in summaries[index : index + MOST_SUMMARIES]]
+    others = [(position, position + 1) for position in summaries[index : index + MOST_SUMMARIES]]
     history = list(_without(((start, first),), others))
     if before is not None:
         history += [(before, before + 1), *kept_before]
-    return _without(_joined(history), kept)
+    return _joined(history)
 
 
 def _without(ranges: Iterable[tuple[int, int]], cuts: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Ranges less others; both in ascending order."""
+    """Ranges minus others; both in ascending order."""
     for start, end in ranges:
         at = start
         for first, after in islice(cuts, max(bisect_right(cuts, (start, PER_THREAD)) - 1, 0), None):
@@ -223,7 +233,7 @@ def _without(ranges: Iterable[tuple[int, int]], cuts: Sequence[tuple[int, int]])
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges in order, those that touch as one."""
+    """The ranges in order, adjacent ones merged."""
     joined: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if joined and first <= joined[-1][1]:

@@ -1,16 +1,16 @@
 """Files of conversations → sessions of a ledger.
 
-Read are exports of our own (`jsonl`) and whatever `conversation.transcripts` reads.
+Accepts our own exports (`jsonl`) and everything that `conversation.transcripts` reads.
 
-1. A conversation is a session; a turn begins with each message of the user's, and what stands before the
-   first belongs to it. System prompt and tools are the first turn's context.
-2. A session is named after its conversation, where that has a name, and the file.
-3. What is there already is not imported again, and one that went on since is continued, unless it is a fork.
-   Messages alone do not tell which conversation it is, as many begin alike. It is the same if its own id is;
-   else if the names of file and conversation, system prompt and model are, and the file has no errors. One
-   that is there entire need only have the same names. Of our own exports the times of the turns tell it, too.
-   Any other is a new session, with a name that is free.
-4. What cannot be read or kept is a problem with its place, and the rest is imported.
+1. A conversation becomes a session. A turn begins with each user message; messages before the first one
+   belong to it. System prompt and tools are the context of the first turn.
+2. A session is named after the file and its conversation, if that has a name.
+3. A session that exists is not imported again; one that has grown since is continued, unless it is a fork.
+   Messages alone do not identify a conversation, as many begin alike. It is the same if its own id matches;
+   else if the names of file and conversation, the system prompt and the model match and the file has no
+   errors. If all messages match, the names suffice. Our own exports are also identified by the times of their
+   turns. Any other conversation becomes a new session with a free name.
+4. Content that cannot be read or stored is a problem with its place, and the rest is imported.
 5. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
 """
 
@@ -39,22 +39,22 @@ LIMIT = 1 << 30
 """Largest file, packed and unpacked, in bytes; files of other programs: `transcripts.LIMIT`."""
 
 STANDARD_INPUT = "standard input"
-"""The path of what has none: what comes from there has no name that would tell it from others."""
+"""Stands for a path: input without a name that identifies it."""
 
 LONGEST_NAME = 120
 """Code points of a session's name."""
 
 CounterOf = Callable[[str | None], TokenCounter]
-"""The counter for a model; for None the one that counts where nobody knows the model."""
+"""The counter for a model; for None, the default counter."""
 
 Outcome = Literal["new", "continued", "known"]
 
-_BEGINNING = 1 << 14  # bytes that tell whose file it is
+_BEGINNING = 1 << 14  # bytes that identify the format
 _ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt))+\Z", re.IGNORECASE)
 
 
 class FileSession(msgspec.Struct, frozen=True):
-    """A session that a file holds. What is not known of its turns is empty: ids, most counts and times."""
+    """A session in a file. Unknown fields of its turns are empty: ids, most counts and times."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -91,22 +91,22 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes, path: str) -> FileContents:
-    """The sessions of a file; never raises, whatever the data is. `path` is for problems and names."""
+    """The sessions in a file; never raises, whatever the data is. `path` is for problems and names."""
     if _is_ours(data, path):
         return _read_ours(data, path)
     transcript = transcripts.read(data, path, entire=True, refusal=unwritable)
     several = len(transcript.conversations) > 1
     sound = _sound(transcript.problems)
     about = {"file": os.path.basename(path)}
-    if transcript.format == "claude-code" and (own := _own_id(data, path)):
-        about["id"] = own
-    found = []
+    if transcript.format == "claude-code" and (session_id := _own_id(data, path)):
+        about["id"] = session_id
+    sessions = []
     for number, conversation in enumerate(transcript.conversations, 1):
         name = _called(conversation.name, _stem(path), number if several else None)
         named = {"conversation": conversation.name} if several or conversation.name not in ("", "1") else {}
         event = {"type": "import", **about, **named}
-        found.append(FileSession(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
-    return FileContents(transcript.format, tuple(found), transcript.problems, transcript.lines)
+        sessions.append(FileSession(_tidy(name), tuple(_turns(conversation, event)), sound=sound))
+    return FileContents(transcript.format, tuple(sessions), transcript.problems, transcript.lines)
 
 
 def _is_ours(data: bytes, path: str) -> bool:
@@ -124,8 +124,8 @@ def _read_ours(data: bytes, path: str) -> FileContents:
     of_file: list[int | None] = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
-    found = tuple(FileSession(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
-    return FileContents("nexus", found, tuple(problems), (*of_file, *lines))
+    sessions = tuple(FileSession(_tidy(one.session), one.turns, ours=True, sound=sound) for one in exported)
+    return FileContents("nexus", sessions, tuple(problems), (*of_file, *lines))
 
 
 def _sound(problems: Iterable[Problem]) -> bool:
@@ -133,9 +133,9 @@ def _sound(problems: Iterable[Problem]) -> bool:
 
 
 def _own_id(data: bytes, path: str) -> str | None:
-    """The id that Claude Code gave the session of a file: that of its last record that names one.
+    """The session id of Claude Code in a file: that of the last record with one.
 
-    The files of sub-agents have the session's, and the agent's.
+    Files of sub-agents have the id of the session and that of the agent.
     """
     if data.startswith(transcripts.GZIP):
         data, _ = _unpacked(data, path)
@@ -159,16 +159,16 @@ class _Record(msgspec.Struct, rename="camel"):
 
 
 def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
-    """The content of a gzip file as far as it is whole, and what is wrong with it."""
-    found = read_limits.unpacked(data, LIMIT)
-    if found.problem is None:
-        return found.data, []
-    return found.data, [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, found.problem)]
+    """The content of a gzip file up to any damage, and the problem."""
+    content = read_limits.unpacked(data, LIMIT)
+    if content.problem is None:
+        return content.data, []
+    return content.data, [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, content.problem)]
 
 
 def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
     context = {"system": conversation.system, "tools": list(conversation.tools)}
-    known: Any = {name: value for name, value in context.items() if value} or None
+    present: Any = {name: value for name, value in context.items() if value} or None
     for number, messages in enumerate(_groups(conversation.messages), 1):
         yield Turn(
             id="",
@@ -179,9 +179,9 @@ def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:
             messages=tuple(messages),
             model=conversation.model,
             event=event,
-            context=known,
+            context=present,
         )
-        event = known = None
+        event = present = None
 
 
 def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
@@ -193,7 +193,7 @@ def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def _moment(messages: Sequence[Message]) -> str:
-    """When a turn began: ISO 8601, UTC; empty where no message says so in a form that is sure."""
+    """When a turn began: ISO 8601, UTC; empty unless a message has an unambiguous time."""
     stamp = next((message.timestamp for message in messages if message.timestamp is not None), None)
     try:
         moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
@@ -210,74 +210,76 @@ def _stem(path: str) -> str:
 
 
 def _called(name: str, stem: str, number: int | None) -> str:
-    """A session's name, from its conversation's and the file's; `number` where the file has several."""
+    """The name of a session, from its conversation and file; `number` if the file has several."""
     if number is None:
         return stem if name in ("", "1") else f"{stem}, {name}"
     return f"{stem}, {name or number}"
 
 
 def _tidy(name: str) -> str:
-    """A name in one line, without what could steer a terminal."""
-    shown = "".join(char if char.isprintable() else " " for char in name)
-    return " ".join(shown.split())[:LONGEST_NAME].rstrip() or "imported"
+    """A name on one line, without terminal control characters."""
+    line = "".join(char if char.isprintable() else " " for char in name)
+    return " ".join(line.split())[:LONGEST_NAME].rstrip() or "imported"
 
 
 # ---------------------------------------------------------------- writing
 
 
 class Importer:
-    """Puts sessions into one workspace of a ledger; knows what is there, so that nothing is there twice."""
+    """Adds sessions to one workspace of a ledger; skips those that exist."""
 
     def __init__(self, ledger: Ledger, workspace: str, counter_of: CounterOf) -> None:
         self._ledger = ledger
         self._workspace = workspace
         self._counter_of = counter_of
-        self._names: dict[str, list[str]] | None = None  # digest of how a session begins → those that do
+        self._names: dict[str, list[str]] | None = None  # digest of the first message → session names
 
-    def add(self, found: FileSession, told: Callable[[int], None] = lambda _: None) -> Imported:
-        """Put in what is not there yet; `told` hears of how many turns more that is settled.
+    def add(self, session: FileSession, on_progress: Callable[[int], None] = lambda _: None) -> Imported:
+        """Add what does not exist yet; `on_progress` gets the number of turns processed since the last call.
 
-        Raises LedgerError; of this session nothing was written then, or, of one that is continued, less.
+        Raises LedgerError; then a new session was not written, and a continued one may be incomplete.
         """
-        outcome, name, count = self._there(found)
+        outcome, name, count = self._match(session)
         if outcome == "known":
-            told(len(found.turns))
+            on_progress(len(session.turns))
             return Imported(name, "known")
         if outcome == "continued":
-            return self._continued(name, found, count, told)
+            return self._continued(name, session, count, on_progress)
         counted = []
-        for turn in found.turns:
+        for turn in session.turns:
             counted.append(self._counted(turn))
-            told(1)
-        name = self._free(found.name)
-        self._ledger.import_turns(self._workspace, name, map(_put_in, counted))
-        self._remember(name, found.turns)
-        return Imported(name, "new", len(found.turns), found.messages)
+            on_progress(1)
+        name = self._free(session.name)
+        self._ledger.import_turns(self._workspace, name, map(_importable, counted))
+        self._remember(name, session.turns)
+        return Imported(name, "new", len(session.turns), session.messages)
 
-    def _there(self, found: FileSession) -> tuple[Outcome, str, int]:
-        """What becomes of a session that is found: which it is or continues, and how much of it is there."""
-        ours = _items(found.turns)
+    def _match(self, new_session: FileSession) -> tuple[Outcome, str, int]:
+        """Which session in the ledger this one is or continues, and how much of it exists."""
+        ours = _items(new_session.turns)
         part: tuple[Outcome, str, int] = ("new", "", 0)
-        for name in self._beginning_so(found):
+        for name in self._candidates(new_session):
             turns = list(self._ledger.turns(self._workspace, name))
-            there = _items(turns)
-            if there == ours and _same(found, name, turns, entire=True):
+            existing = _items(turns)
+            if existing == ours and _same(new_session, name, turns, entire=True):
                 return "known", name, len(ours)
-            if not _same(found, name, turns, entire=False):
+            if not _same(new_session, name, turns, entire=False):
                 continue
-            if there[: len(ours)] == ours:
+            if existing[: len(ours)] == ours:
                 part = ("known", name, len(ours))
-            elif part[0] != "known" and len(there) > part[2] and ours[: len(there)] == there:
+            elif part[0] != "known" and len(existing) > part[2] and ours[: len(existing)] == existing:
                 session = self._ledger.find(self._workspace, name)
-                only_messages = all(isinstance(item, Message) for item in ours[len(there) :])
+                only_messages = all(isinstance(item, Message) for item in ours[len(existing) :])
                 if only_messages and session is not None and session.forked_from is None:
-                    part = ("continued", name, len(there))
+                    part = ("continued", name, len(existing))
         return part
 
-    def _continued(self, name: str, found: FileSession, count: int, told: Callable[[int], None]) -> Imported:
-        """Append what comes after the first `count` messages, of which some may be marks of compactions."""
+    def _continued(
+        self, name: str, session: FileSession, count: int, on_progress: Callable[[int], None]
+    ) -> Imported:
+        """Append what follows the first `count` items of `_items`."""
         written = messages = 0
-        for turn in found.turns:
+        for turn in session.turns:
             rest = turn.messages[count:] if turn.type == "query" else ()
             count = max(count - len(_items([turn])), 0)
             if rest:
@@ -285,7 +287,7 @@ class Importer:
                 more = msgspec.structs.replace(turn, messages=rest, counts=counts)
                 self._ledger.append(self._workspace, name, _new(self._counted(more)))
                 written, messages = written + 1, messages + len(rest)
-            told(1)
+            on_progress(1)
         return Imported(name, "continued", written, messages)
 
     def _counted(self, turn: Turn) -> Turn:
@@ -302,12 +304,12 @@ class Importer:
             free = f"{name} ({number})"
         return free
 
-    def _beginning_so(self, found: FileSession) -> list[str]:
+    def _candidates(self, new_session: FileSession) -> list[str]:
         if self._names is None:
             self._names = {}
             for session in self._ledger.sessions(self._workspace):
                 self._remember(session.name, self._ledger.turns(self._workspace, session.name))
-        return self._names.get(_digest(found.turns), [])
+        return self._names.get(_digest(new_session.turns), [])
 
     def _remember(self, name: str, turns: Iterable[Turn]) -> None:
         if self._names is not None:
@@ -315,33 +317,39 @@ class Importer:
 
 
 def _digest(turns: Iterable[Turn]) -> str:
-    """What sessions have in common that begin with the same message."""
+    """A digest of the first message."""
     first = next((message for turn in turns for message in turn.messages), None)
     return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
 
 
-def _same(found: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
-    """Whether a session of a file is, by what is known beside messages, the one named `name` that is there.
+def _same(new_session: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+    """Whether a session in a file is the one named `name`, judged by everything except messages.
 
-    `entire`: all of their messages are the same.
+    `entire`: all of their messages match.
     """
-    if found.ours:
-        times = all(one.created == other.created for one, other in zip(found.turns, turns, strict=False))
-        return (name == found.name or times) if entire else (name == found.name and times and found.sound)
-    if not (found.turns and turns):
+    if new_session.ours:
+        times = all(
+            one.created == other.created for one, other in zip(new_session.turns, turns, strict=False)
+        )
+        return (
+            (name == new_session.name or times)
+            if entire
+            else (name == new_session.name and times and new_session.sound)
+        )
+    if not (new_session.turns and turns):
         return False
-    first, other = found.turns[0], turns[0]
+    first, other = new_session.turns[0], turns[0]
     id_, other_id = _about(first, "id"), _about(other, "id")
     if id_ and other_id:
         return bool(id_ == other_id)
     named = _names(first) is not None and _names(first) == _names(other)
     if entire and (named or STANDARD_INPUT == _about(first, "file") == _about(other, "file")):
         return True
-    return named and found.sound and (first.model, _system(first)) == (other.model, _system(other))
+    return named and new_session.sound and (first.model, _system(first)) == (other.model, _system(other))
 
 
 def _names(first: Turn) -> tuple[Any, Any] | None:
-    """What a session was imported from: names of the file, without endings, and of the conversation in it."""
+    """What a session was imported from: the file name without endings, and the conversation in it."""
     file = _about(first, "file")
     if not isinstance(file, str) or file == STANDARD_INPUT or _about(first, "type") != "import":
         return None
@@ -357,7 +365,7 @@ def _system(first: Turn) -> Any:
 
 
 def _items(turns: Iterable[Turn]) -> list[Any]:
-    """All messages, and between them what compactions and undos there were."""
+    """All messages, with marks for compactions and undos between them."""
     items: list[Any] = []
     for turn in turns:
         if turn.type != "query":
@@ -366,7 +374,7 @@ def _items(turns: Iterable[Turn]) -> list[Any]:
     return items
 
 
-def _put_in(turn: Turn) -> NewTurn | Turn:
+def _importable(turn: Turn) -> NewTurn | Turn:
     return _new(turn) if turn.type == "query" else turn
 
 

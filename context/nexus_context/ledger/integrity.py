@@ -1,10 +1,10 @@
-"""Whether a file is a ledger of ours, and what becomes of one that is damaged or lacks what was acknowledged.
+"""Whether a file is a ledger, and what happens to one that is damaged or lacks acknowledged writes.
 
-1. What a file is, is read from its header, through SQLite's own files: nothing is made beside it, and no lock
-   that this process holds on it is lost.
-2. A damaged index is made anew. Any other damage: the ledger is set aside, and stays as it was.
-3. What lies beside a database is moved before it, so that it never comes to lie beside another one. The
-   witness is moved last: if the process ends in between, the next one still knows that a ledger was there.
+1. The kind of a file is read from its header through SQLite's own file layer: no file is created beside it,
+   and this process loses no lock on it.
+2. A damaged index is rebuilt. With any other damage the ledger is set aside unchanged.
+3. Files beside a database are moved before it, so that they never lie beside another one. The witness is
+   moved last: if the process ends in between, the next one still knows that a ledger existed.
 """
 
 import os
@@ -21,7 +21,7 @@ from nexus_context.ledger.migrations import APPLICATION, VERSION, migrate, versi
 from nexus_context.ledger.sqlite_errors import foreign, is_corrupt, newer
 
 BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite puts beside a database."""
+"""Files that SQLite creates beside a database."""
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER = 100  # bytes
@@ -29,17 +29,17 @@ _LOOK = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
 
 
 def check_header(path: str) -> None:
-    """LedgerError for a newer ledger and for another program's; apsw.NotADBError for what is no database."""
+    """LedgerError for a newer ledger or another program's database; apsw.NotADBError for other files."""
     data = _header(path)
     if not data:
         return
     if len(data) < _HEADER or not data.startswith(_MAGIC):
-        raise apsw.NotADBError("it is no SQLite database")
+        raise apsw.NotADBError("it is not an SQLite database")
     check_kind(path, int.from_bytes(data[68:72], "big"), int.from_bytes(data[60:64], "big"))
 
 
 def check_kind(path: str, application: int, version: int, *, tables: int = 0) -> None:
-    """LedgerError for the numbers of another program's database, and for those of a newer ledger."""
+    """LedgerError for the header of another program's database or of a newer ledger."""
     if application not in (0, APPLICATION) or (not application and (version or tables)):
         raise foreign(path)
     if version > VERSION:
@@ -47,14 +47,14 @@ def check_kind(path: str, application: int, version: int, *, tables: int = 0) ->
 
 
 def repair(path: str, damaged: File | None) -> str | None:
-    """Look through the ledger that seemed damaged, mend or set it aside; what the user should know of that.
+    """Check a ledger that seems damaged, repair it or set it aside; returns a notice for the user.
 
-    `damaged` is which file it was: nothing is done to one that came in its place.
+    `damaged` identifies the file: another file in its place is left alone.
     """
     with _alone(path):
         if identity(path) != damaged:
             return None
-        claim = witness.claim(path)  # before the ledger: others may write in between
+        claim = witness.claim(path)  # read before the ledger: others may write in between
         try:
             connection = connect(path)
             try:
@@ -63,12 +63,12 @@ def repair(path: str, damaged: File | None) -> str | None:
                     return _set_aside(path, reason)
                 if _sound(connection):
                     return None
-                _index_anew(connection)
+                _rebuild_indexes(connection)
                 if _sound(connection):
                     connection.execute("COMMIT")
-                    return f"An index of the ledger {path} was damaged and was made anew; nothing is lost."
+                    return f"An index of the ledger {path} was damaged and has been rebuilt; nothing is lost."
             finally:
-                leave(connection)  # undoes what did not help
+                leave(connection)  # rolls back what did not help
         except witness.LostError as error:
             return _set_aside(path, str(error))
         except apsw.Error as error:
@@ -78,9 +78,9 @@ def repair(path: str, damaged: File | None) -> str | None:
 
 
 def set_aside(path: str, damaged: File | None, reason: str | None = None) -> str | None:
-    """Move a damaged ledger away, if it is that file still; what the user should know of that.
+    """Move a damaged ledger away if it is still that file; returns a notice for the user.
 
-    `reason`: why it is not all that was acknowledged, which is looked at once more.
+    `reason`: which acknowledged writes it lacks; this is checked again.
     """
     with _alone(path):
         if identity(path) != damaged or (reason is not None and not _lost(path)):
@@ -89,13 +89,13 @@ def set_aside(path: str, damaged: File | None, reason: str | None = None) -> str
 
 
 def set_aside_remains(path: str) -> str | None:
-    """Move away what is left beside a ledger that was emptied or removed."""
+    """Move away the files beside a ledger that was emptied or removed."""
     with _alone(path):
         return _set_aside(path, "its file is empty or gone") if witness.emptied(path) else None
 
 
 def damage_of(path: str) -> str | None:
-    """What is wrong with a database that has no log beside it, such as a backup; None where nothing is."""
+    """The damage of a database without a log, such as a backup; None if intact."""
     if any(os.path.lexists(path + end) for end in BESIDE):
         return None
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -110,16 +110,15 @@ def damage_of(path: str) -> str | None:
 
 
 def accept(path: str, replacement: str | None = None) -> str | None:
-    """Take the ledger at `path` as it is for all that was acknowledged, or put `replacement` in its place.
+    """Accept the ledger at `path` as complete, or put `replacement` in its place.
 
-    Returns where the ledger that was there has been moved to. OSError where that is not possible: then it
-    stays in its place.
+    Returns where the previous ledger was moved to. OSError if that fails; it then stays in place.
     """
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     aside = None
     with _alone(path):
         if replacement is not None:
-            fresh = _free(path, "accepted")  # beside the ledger first: only then it makes room
+            fresh = _free(path, "accepted")  # first beside the ledger, then in its place
             _rename(replacement, fresh)
             if any(os.path.lexists(path + end) for end in ("", *BESIDE)):
                 aside = _move(path, _free(path, "replaced"))
@@ -134,18 +133,18 @@ def _set_aside(path: str, reason: str | None = None) -> str:
     target = _move(path, _free(path, "broken"))
     if reason is None:
         return (
-            f"The ledger {path} was damaged: it was set aside as {target}, and a new one begun. "
-            f"Bring back what can be read: nexus sessions salvage {target}"
+            f"The ledger {path} was damaged: it was set aside as {target}; a new one was started. "
+            f"Recover what can be read: nexus sessions salvage {target}"
         )
     return (
-        f"The ledger {path} lacks what was acknowledged ({reason}): it was set aside as {target}, and a new "
-        f"one begun. Bring back what can be read: nexus sessions salvage {target}. If you put it there "
+        f"The ledger {path} lacks acknowledged writes ({reason}): it was set aside as {target}, and a new "
+        f"one begun. Recover what can be read: nexus sessions salvage {target}. If you put it there "
         f"yourself, for example from a backup: nexus sessions verify --accept {target}"
     )
 
 
 def _free(path: str, state: str) -> str:
-    """A name beside the ledger that nothing has."""
+    """A free name beside the ledger."""
     stamp = f"{path}.{state}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     target, number = stamp, 1
     while any(os.path.lexists(target + end) for end in ("", *BESIDE, witness.END)):
@@ -155,7 +154,7 @@ def _free(path: str, state: str) -> str:
 
 
 def _rename(path: str, target: str) -> None:
-    """Move a database with what lies beside it."""
+    """Move a database with the files beside it."""
     for end in (*BESIDE, ""):
         with suppress(FileNotFoundError):
             os.rename(path + end, target + end)
@@ -171,7 +170,7 @@ def _move(path: str, target: str) -> str:
 
 
 def _lost(path: str) -> str | None:
-    """Why the ledger lacks what was acknowledged, as it is now."""
+    """Which acknowledged writes the ledger lacks now."""
     claim = witness.claim(path)
     try:
         connection = connect(path)
@@ -184,7 +183,7 @@ def _lost(path: str) -> str | None:
 
 
 def _reason(connection: apsw.Connection, claim: witness.Claim | None) -> str | None:
-    """As `witness.lost`, at one moment: others may write meanwhile."""
+    """`witness.lost` at one moment: others may write meanwhile."""
     connection.execute("BEGIN")
     try:
         return witness.lost(connection, version_of(connection), claim)
@@ -192,8 +191,8 @@ def _reason(connection: apsw.Connection, claim: witness.Claim | None) -> str | N
         connection.execute("COMMIT")
 
 
-def _index_anew(connection: apsw.Connection) -> None:
-    """Make all indexes anew, in a transaction that goes on."""
+def _rebuild_indexes(connection: apsw.Connection) -> None:
+    """Rebuild all indexes in a transaction that stays open."""
     connection.execute("BEGIN IMMEDIATE; REINDEX; INSERT INTO found (found) VALUES ('rebuild')")
     if version_of(connection) >= 4:
         part_index.fill_anew(connection)
@@ -215,7 +214,7 @@ def _sound(connection: apsw.Connection) -> bool:
 
 
 def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
-    """What our statements rely on: columns of tables, texts of triggers."""
+    """What our statements rely on: columns of tables, definitions of triggers."""
     columns = connection.execute(
         "SELECT t.name, c.name, c.type FROM sqlite_schema AS t, pragma_table_info(t.name) AS c"
         " WHERE t.type = 'table' ORDER BY 1, 2"
@@ -234,10 +233,10 @@ def _header(path: str) -> bytes:
 
 @contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Only one process at a time decides about a damaged ledger."""
+    """Let only one process at a time decide about a damaged ledger."""
     try:
         import fcntl
-    except ImportError:  # Windows, where an open file cannot be moved anyway
+    except ImportError:  # Windows: an open file cannot be moved anyway
         yield
         return
     descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

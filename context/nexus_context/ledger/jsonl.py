@@ -1,14 +1,14 @@
-"""A session entire as lines of JSON, and back: what was exported and imported is exported the same.
+"""A whole session as lines of JSON, and back. Exporting an imported export gives the same lines.
 
-1. A header line names format, version and session; then comes a line for each turn of its thread, oldest
-   first, compactions and undos among them, each with all that the ledger knows of it but its id.
-2. Several sessions may follow each other: each header begins one.
-3. A line that cannot be read is a problem, and the rest is read. What depends on the lines before it, a
-   compaction's kept positions and an undo, is left out from there on.
-4. A session of which no turn can be read is a problem, and no session; one that has none is one.
-5. What stands in a line beside what is known is ignored; a newer version's file is refused.
-6. In memory are the file and the turns that were read, within the limits of `transcripts.limits`. The time is
-   linear in the file, whatever compactions and undos there are.
+1. A header line has format, version and session. A line for each turn of the thread follows, oldest first,
+   including compactions and undos, with everything that the ledger stores except the id.
+2. A file may hold several sessions: each header begins one.
+3. A line that cannot be read is a problem, and the rest is read. From there on, turns that depend on previous
+   lines (compactions and undos) are left out.
+4. A session none of whose turns can be read is a problem and is left out; one without turns is kept.
+5. Unknown fields of a line are ignored; a file of a newer version is refused.
+6. Memory holds the file and the turns read, within the limits of `transcripts.read_limits`. The time is
+   linear in the file, whatever compactions and undos it has.
 """
 
 import re
@@ -33,10 +33,10 @@ VERSION = 1
 
 _BOM = b"\xef\xbb\xbf"
 _START = Span(0, 0)
-_LINE = re.compile(r"\S[^\n]*", re.ASCII)  # passes over blank lines, however many there are
+_LINE = re.compile(r"\S[^\n]*", re.ASCII)  # skips blank lines, however many there are
 _LINE_OF_BYTES = re.compile(rb"\S[^\n]*")
 _BEGINNING = 4096
-"""Code points of a file in which its first header must stand, to be told from other files."""
+"""Code points at the beginning of a file that must hold its first header."""
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -73,11 +73,11 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _UNREADABLE = (msgspec.ValidationError, UnicodeError, RecursionError)
-"""What msgspec raises for a value that does not fit: a key with half a surrogate pair is a UnicodeError."""
+"""What msgspec raises for an invalid value: UnicodeError for a key with half a surrogate pair."""
 _LONGEST_TOKEN = 200
-"""Characters of a token, at most: of blanks one may have 128."""
+"""Most characters of a token: one may have 128 blanks."""
 _MOST_TOKENS = 1 << 32
-"""Tokens of one message, at most: a larger count is not believed."""
+"""Most tokens of one message: a larger count is not trusted."""
 _WORDS = ("created", "model", "role", "permissions", "compaction", "counter")
 
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(_Line))
@@ -92,7 +92,7 @@ def lines(session: str, turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _text(line: _Line) -> str:
-    """JSON that is read back as the same turn, also where messages hold what msgspec does not write."""
+    """JSON that reads back as the same turn, even if msgspec cannot write its messages."""
     try:
         encoded = msgspec.json.encode(line)
         if msgspec.json.decode(encoded, type=_Line) == line:
@@ -103,13 +103,13 @@ def _text(line: _Line) -> str:
 
 
 def is_ours(beginning: str) -> bool:
-    """Whether a text that begins so was written by `lines`, by whichever version."""
+    """Whether a text that begins like this was written by `lines`, in any version."""
     first = beginning[:_BEGINNING].lstrip("\ufeff \t\r\n").partition("\n")[0]
     return _format_of(_value(first)) is not None
 
 
 class Sessions(NamedTuple):
-    """The sessions of a file, what is wrong with it, and the line of each problem, from 1."""
+    """The sessions of a file, its problems, and the line of each problem, from 1."""
 
     exported: list[Exported]
     problems: list[Problem]
@@ -117,9 +117,9 @@ class Sessions(NamedTuple):
 
 
 def read(lines: "Iterable[Line]", path: str) -> Sessions:
-    """The sessions of a file's lines; never raises. `path` is for the problems.
+    """The sessions in the lines of a file; never raises. `path` is for the problems.
 
-    Of the lines no more is kept than the turns in them.
+    Memory holds only the turns of lines that were read.
     """
     reader = _Reader(path)
     values = 0
@@ -152,34 +152,34 @@ def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
     """The lines of an export, decoded one by one: a long file is never in memory twice."""
     if foreign_encoding(data[:_BEGINNING]) or data.startswith(_BOM):
         if len(data) > transcripts.LIMIT:
-            said = "The file is large, and not UTF-8 without BOM. Save it as UTF-8."
-            problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, said))
+            message = "The file is large and not UTF-8 without a BOM. Save it as UTF-8."
+            problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message))
             return
         decoded = files.decode(path, data)
         problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
         yield from split(decoded.text or "")
         return
-    number, start, end, told = 1, 0, 0, False
+    number, start, end, reported = 1, 0, 0, False
     for match in _LINE_OF_BYTES.finditer(data):
         number += data.count(b"\n", end, match.start())
-        start += match.start() - end  # white space: a byte each
+        start += match.start() - end  # white space: one byte each
         end = match.end()
         try:
             text = match[0].decode()
         except UnicodeDecodeError as error:
             text = match[0].decode(errors="replace")
-            if not told:
+            if not reported:
                 at = match.start() + error.start
-                said = f"The file is not UTF-8: byte 0x{data[at]:02X} at byte {at} ({error.reason})."
-                said = f"{said} Save the file as UTF-8."
-                problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, said))
-            told = True
+                message = f"The file is not UTF-8: byte 0x{data[at]:02X} at byte {at} ({error.reason})."
+                message = f"{message} Save the file as UTF-8."
+                problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message))
+            reported = True
         yield Line(number, start, text)
         start += len(text)
 
 
 def split(text: str) -> Iterator[Line]:
-    """The lines of a text, one at a time; not splitlines: JSON holds other line ends as they are."""
+    """The lines of a text; not splitlines: JSON may hold other line ends."""
     number, end = 1, 0
     for match in _LINE.finditer(text):
         number += text.count("\n", end, match.start())
@@ -188,20 +188,20 @@ def split(text: str) -> Iterator[Line]:
 
 
 class _Reader:
-    """Sorts lines into sessions."""
+    """Groups lines into sessions."""
 
     def __init__(self, path: str) -> None:
         self.sessions: list[Exported] = []
         self.problems: list[Problem] = []
         self.lines: list[int] = []
-        self.line = 0  # the number of the one that is read
+        self.line = 0  # number of the current line
         self._path = path
         self._session: str | None = None
         self._header, self._header_line = Span(0, 0), 0
         self._turns: list[Turn] = []
         self._messages = 0
         self._compactions: list[str] = []  # in force, oldest first
-        self._in_force: Counter[str] = Counter()  # how often each of them is in force
+        self._in_force: Counter[str] = Counter()  # how often each is in force
         self._whole = True  # no turn of this session is missing
 
     def take(self, line: str, span: Span) -> None:
@@ -210,7 +210,7 @@ class _Reader:
             self._begin(value, span)
             return
         if self._session is None:
-            return  # of a session whose header was refused
+            return  # a line of a session with a refused header
         turn = self._turn(value, span)
         if turn is None:
             self._whole = False
@@ -219,15 +219,15 @@ class _Reader:
         self._messages += len(turn.messages)
 
     def leave_out(self, span: Span, why: str) -> None:
-        """Leave out a turn that is not even looked at."""
+        """Leave out a turn without parsing it."""
         if self._session is not None:
             self._whole = False
             self.tell(span, f"{why}. It is left out.")
 
     def close(self) -> None:
         if self._session is not None and not (self._turns or self._whole):
-            said = f"The session {self._session!r} has no turn that can be read; it is left out."
-            self.tell(self._header, said, line=self._header_line)
+            message = f"The session {self._session!r} has no turn that can be read; it is left out."
+            self.tell(self._header, message, line=self._header_line)
         elif self._session is not None:
             self.sessions.append(Exported(self._session, tuple(self._turns)))
         self._session = None
@@ -239,16 +239,16 @@ class _Reader:
         try:
             header = msgspec.convert(value, _Header)
         except _UNREADABLE as error:
-            said = (
+            message = (
                 f"The header of the session cannot be read: {error}. Its turns are left out; export it again."
             )
-            self.tell(span, said)
+            self.tell(span, message)
             return
         if header.version > VERSION:
             self.tell(
                 span,
                 f"The session {header.session!r} was exported by a newer version of Nexus (format "
-                f"{header.version}, known up to {VERSION}); install that version to import it.",
+                f"{header.version}, but only {VERSION} is supported); install that version to import it.",
             )
             return
         self._session, self._header, self._header_line = header.session, span, self.line
@@ -267,7 +267,8 @@ class _Reader:
             return None
         if line.type != "query" and (reason := self._refused(line)):
             self.tell(
-                span, f"{'A compaction' if line.type == 'compaction' else 'An undo'} {reason}; left out."
+                span,
+                f"{'A compaction' if line.type == 'compaction' else 'An undo'} {reason}; it is left out.",
             )
             return None
         counted = bool(line.counter) and len(line.counts) == len(line.messages)
@@ -277,27 +278,27 @@ class _Reader:
         return Turn(id="", tokens=sum(fields["counts"]), **fields)
 
     def _refused(self, line: _Line) -> str | None:
-        """Why a compaction or an undo cannot be; else it is in force from now on."""
+        """Why a compaction or an undo is invalid; otherwise it takes effect."""
         if not self._whole:
-            return "that comes after a turn that is missing"
+            return "follows a missing turn"
         if line.compaction is None:
-            return "without an id"
+            return "has no id"
         if line.type == "undo":
             if not self._in_force[line.compaction]:
-                return f"of {line.compaction!r}, which is not in force"
+                return f"takes back {line.compaction!r}, which is not in force"
             if line.messages:
-                return "that holds messages"
+                return "has messages"
             taken = None
-            while taken != line.compaction:  # those that were made after it are taken back with it
+            while taken != line.compaction:  # later ones are taken back with it
                 taken = self._compactions.pop()
                 self._in_force[taken] -= 1
             return None
         if len(line.messages) != 1:
-            return "that holds not one message, the summary"
+            return "must have exactly one message, the summary"
         end = 0
         for first, after in line.kept:
             if not end <= first < after <= self._messages:
-                return "that keeps messages which are not there"
+                return "keeps messages that do not exist"
             end = after
         self._compactions.append(line.compaction)
         self._in_force[line.compaction] += 1
@@ -309,12 +310,12 @@ class _Reader:
 
 
 def _is_plausible(message: Message, count: int) -> bool:
-    """Whether a message can have so many tokens: what depends on counts must not trust any number."""
+    """Whether a message can have so many tokens: counts in files are not trusted."""
     return len(text_of(message)) // _LONGEST_TOKEN <= count <= _MOST_TOKENS
 
 
 def _unwritable(line: _Line) -> str | None:
-    """Why a turn cannot be written, in a sentence; None where it can."""
+    """Why a turn cannot be written, as a sentence; None if it can."""
     for name in _WORDS:
         word = getattr(line, name)
         if word is not None and not word.isascii() and word.encode(errors="replace").decode() != word:
@@ -327,12 +328,12 @@ def _unwritable(line: _Line) -> str | None:
     for at, message in enumerate(line.messages):
         reason = unwritable(message)
         if reason is not None:
-            return f"messages[{at}] cannot be kept: {reason}"
+            return f"messages[{at}] cannot be stored: {reason}"
     return None
 
 
 def _value(line: str) -> Any:
-    """The JSON of a line; None where it is none."""
+    """The JSON value of a line; None if it is invalid."""
     try:
         return value_of(line)
     except (ValueError, RecursionError):

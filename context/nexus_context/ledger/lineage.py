@@ -1,7 +1,7 @@
-"""Where the turns and messages of a thread lie: ranges of ids in it and in those that it was forked from.
+"""Where the turns and messages of a thread are: ranges of ids in it and in the threads it was forked from.
 
-A forked thread is a segment that begins where its parent's share ends. The way up costs one look-up for each
-fork on it, however many turns there are.
+A forked thread adds a segment where its parent's share ends. Finding the segments costs one look-up per fork,
+however many turns there are.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import apsw
 
 SHIFT = 32
 PER_THREAD = 1 << SHIFT
-"""Turns, and messages, that a thread has room for."""
+"""Most turns, and most messages, of a thread."""
 
 _WAY = """
 WITH RECURSIVE way (depth, id, key, parent, base_seq, base_messages, end_seq, end_messages) AS (
@@ -25,8 +25,8 @@ SELECT id, key, base_seq, base_messages, end_seq, end_messages FROM way ORDER BY
 
 
 class Segment(NamedTuple):
-    """What a thread has of one that it goes on from, or of its own: turns after `base_seq` up to `end_seq`,
-    messages at `base_messages` up to, not including, `end_messages`.
+    """What a thread has of one of its ancestors or of itself: turns with `base_seq` < seq <= `end_seq`,
+    messages from the position `base_messages` up to, not including, `end_messages`.
     """
 
     thread: int
@@ -51,30 +51,30 @@ def segments(connection: apsw.Connection, thread: int) -> list[Segment]:
 
 def turn_ranges(parts: list[Segment], after: int = 0, until: int = PER_THREAD) -> list[Range]:
     """Ids of the turns with `after` < seq <= `until`, oldest first."""
-    found = []
+    ranges = []
     for part in parts:
         first, last = max(part.base_seq, after) + 1, min(part.end_seq, until)
         if first <= last:
-            found.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last + 1))
-    return found
+            ranges.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last + 1))
+    return ranges
 
 
 def message_ranges(parts: list[Segment], start: int = 0, end: int = PER_THREAD) -> list[Range]:
     """Ids of the messages at the positions from `start` up to, not including, `end`, oldest first."""
-    found = []
+    ranges = []
     for part in parts:
         first, last = max(part.base_messages, start), min(part.end_messages, end)
         if first < last:
-            found.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last))
-    return found
+            ranges.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last))
+    return ranges
 
 
 def turn_name(key: str, seq: int) -> str:
-    """The public id of a turn: that of the thread that holds it, and its number."""
+    """The public id of a turn: the key of its thread, and its number."""
     return f"{key}-{seq}"
 
 
 def split_name(turn: str) -> tuple[str, int] | None:
-    """Thread and number of a turn's public id; None where it cannot be one."""
+    """The thread key and number in the public id of a turn; None if it is invalid."""
     key, _, seq = turn.rpartition("-")
     return (key, int(seq)) if key and seq.isascii() and seq.isdigit() and len(seq) < 12 else None

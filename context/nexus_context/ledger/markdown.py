@@ -1,12 +1,10 @@
-"""A session as Markdown for people: nothing of what was said is left out, whoever said it.
+"""A session as Markdown for people; nothing is left out.
 
-1. The session is the first heading, a turn a heading of the second level, each message one of the third: who
-   speaks.
-2. Text stands as it is. Text that could be taken for a part of the page, with headings, HTML or a fence that
-   is not closed, is a quotation: every line of it begins with `> `.
-3. Tool calls, results and what is no text stand in fences; a fence is longer than any in what it holds.
-4. A compaction is a turn that says which messages it keeps, and holds its summary; an undo says what it takes
-   back.
+1. The session is a first-level heading, a turn a second-level one, each message (its role) a third-level one.
+2. Text stays unchanged. Text that could affect the page (headings, HTML, an unclosed fence) is quoted: every
+   line begins with `> `.
+3. Tool calls, results and anything but text are fenced; a fence is longer than any fence in its content.
+4. A compaction is a turn with its summary that lists the messages it keeps; an undo names what it takes back.
 """
 
 import re
@@ -28,7 +26,7 @@ _HTML = re.compile(r"(?:^|\r) {0,3}<", re.MULTILINE)
 
 
 def pieces(session: str, turns: Iterable[Turn]) -> Iterator[str]:
-    """The page, piece by piece."""
+    """The page in pieces."""
     yield f"# {_inline(session)}\n"
     for turn in turns:
         yield from _turn(turn)
@@ -59,17 +57,19 @@ def _turn(turn: Turn) -> Iterator[str]:
 
 
 def _context(context: Any) -> Iterator[str]:
-    """What was put around the user's message, item by item where it has names."""
+    """The context of the user message, item by item."""
     for name, value in context.items() if isinstance(context, dict) else [("", context)]:
-        shown = fenced(value) if isinstance(value, str) else fenced(_json(value), "json")
-        yield f"\nContext{f', {_code(name)}' if name else ''}:\n\n{shown}"
+        block = fenced(value) if isinstance(value, str) else fenced(_json(value), "json")
+        yield f"\nContext{f', {_code(name)}' if name else ''}:\n\n{block}"
 
 
 def _compaction(turn: Turn) -> str:
-    said = f"From here on the summary stands for what came before (compaction `{turn.compaction}`)"
-    kept = ", ".join(str(first) if end == first + 1 else f"{first} to {end - 1}" for first, end in turn.kept)
-    said += f"; kept beside it: messages {kept}, counted from 0.\n" if kept else ".\n"
-    return said + (f"\nReceipt:\n\n{fenced(_json(turn.receipt), 'json')}" if turn.receipt is not None else "")
+    text = f"From here on the summary stands for what came before (compaction `{turn.compaction}`)"
+    ranges = ", ".join(
+        str(first) if end == first + 1 else f"{first} to {end - 1}" for first, end in turn.kept
+    )
+    text += f"; kept beside it: messages {ranges}, counted from 0.\n" if ranges else ".\n"
+    return text + (f"\nReceipt:\n\n{fenced(_json(turn.receipt), 'json')}" if turn.receipt is not None else "")
 
 
 def _message(message: Message) -> Iterator[str]:
@@ -78,8 +78,8 @@ def _message(message: Message) -> Iterator[str]:
     yield f"\n### {ROLES[message.role]}{named}{answered}\n"
     content = content_of(message)
     for part in [content] if isinstance(content, str) else content:
-        for said in _part(part, tool=message.role == "tool"):
-            yield f"\n{said}"
+        for text in _part(part, tool=message.role == "tool"):
+            yield f"\n{text}"
     for call in message.tool_calls:
         yield f"\n{_call(call)}"
     if isinstance(message.meta, dict | list) and message.meta:
@@ -87,7 +87,7 @@ def _message(message: Message) -> Iterator[str]:
 
 
 def _part(part: Any, *, tool: bool) -> Iterator[str]:
-    """One part of a content: its text, and what else it holds."""
+    """One part of a content: its text, then everything else."""
     rest = None
     if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
         rest = {key: value for key, value in part.items() if key not in ("type", "text")}
@@ -132,5 +132,5 @@ def _code(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text in a heading: one line, with nothing that Markdown would take for its own."""
+    """Text for a heading: one line, with Markdown escaped."""
     return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""What can be read of a ledger that cannot be written, copied into memory."""
+"""Copies the readable part of a ledger that cannot be written into memory."""
 
 import os
 import shutil
@@ -18,32 +18,32 @@ COPIED = 256 << 20
 
 
 def copied(path: str, into: apsw.Connection) -> str | None:
-    """Copy the ledger at `path` into an empty database; what the user should know of that.
+    """Copy the ledger at `path` into an empty database; returns a notice for the user.
 
-    LedgerError for one that must not be touched: newer, or another program's.
+    LedgerError for a newer ledger or another program's database.
     """
     claim = witness.claim(path)  # before the ledger: others may write in between
     if witness.emptied(path):
-        return "What it held cannot be read: its file is empty or gone."
+        return "Its content cannot be read: the file is empty or gone."
     size = _size(path)
     if not size:
         return None
     if size > COPIED:
         return (
-            f"What it holds ({size >> 20:,} MB) is not shown: at most {COPIED >> 20} MB are read into memory."
+            f"Its content ({size >> 20:,} MB) is not shown: at most {COPIED >> 20} MB are read into memory."
         )
     try:
         _copy(path, into)
     except (apsw.Error, OSError) as error:
-        return f"What it holds cannot be read ({error})."
+        return f"Its content cannot be read ({error})."
     try:
         reason = witness.lost(into, migrations.version_of(into), claim)
-    except apsw.Error as error:  # it is damaged: memory begins empty
+    except apsw.Error as error:  # damaged: start empty
         _replace(apsw.Connection(":memory:"), into)
-        return f"What it holds cannot be read ({error})."
+        return f"Its content cannot be read ({error})."
     if reason is not None:
-        return f"It lacks what was acknowledged ({reason}); the rest can be read."
-    return "What it holds can be read."
+        return f"It lacks acknowledged writes ({reason}); the rest can be read."
+    return "Its content can be read."
 
 
 def _copy(path: str, into: apsw.Connection) -> None:
@@ -51,7 +51,7 @@ def _copy(path: str, into: apsw.Connection) -> None:
         source = apsw.Connection(f"file:{quote(path)}?mode=ro", flags=_URI)
         _backup(path, source, into)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # beside a file in write-ahead mode something must be written, if only to read it
+        # reading in write-ahead mode needs files beside the database
         with tempfile.TemporaryDirectory(prefix="nexus-") as folder:
             copy = os.path.join(folder, "ledger.db")
             for end in ("", "-wal"):

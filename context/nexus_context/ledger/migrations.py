@@ -10,9 +10,9 @@ import apsw
 from nexus_context.files import PROMPT_LIMIT, read_text
 
 VERSION = 5
-"""The newest version that this program knows."""
+"""The newest version that this program supports."""
 
-APPLICATION = 0x4E58554C  # "NXUL": what tells a ledger from another program's database
+APPLICATION = 0x4E58554C  # "NXUL": distinguishes a ledger from another program's database
 
 _DIRECTORY = Path(__file__).parent / "schema"
 
@@ -22,7 +22,7 @@ def version_of(connection: apsw.Connection) -> int:
 
 
 def migrate(connection: apsw.Connection) -> bool:
-    """Bring a ledger to VERSION; whether there was something to do. Another process may do so meanwhile."""
+    """Bring a ledger to VERSION; returns whether it was older. Another process may do so meanwhile."""
     if version_of(connection) >= VERSION:
         return False
     connection.create_scalar_function("casefold", _casefold, 1)
@@ -40,9 +40,9 @@ def migrate(connection: apsw.Connection) -> bool:
     return True
 
 
-def _casefold(*given: object) -> str:
-    """What steps may call `casefold`: a text without its case, as the program folds names."""
-    return str(given[0]).casefold()
+def _casefold(*values: object) -> str:
+    """The SQL function `casefold` of the steps."""
+    return str(values[0]).casefold()
 
 
 def _step(version: int) -> str:

@@ -1,12 +1,12 @@
-"""Opening a ledger: its place, its rights, its state.
+"""Opening a ledger: its path, its permissions, its state.
 
-1. The place is the path that is given, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db,
-   else nexus/ledger.db where the system keeps a user's state.
-2. A ledger of a newer version, and another program's database, is refused and not touched.
-3. A damaged one is set aside with all that belongs to it, and a new one begun. So is one that lacks what was
-   acknowledged: that is emptied, older, or another one than its witness says.
-4. A file that another program changed while nobody had it open is looked through, for LOOK seconds at most.
-5. Where nothing can be written the ledger is in memory, with what can still be read copied into it.
+1. The path is the configured one, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db, else
+   nexus/ledger.db in the system's directory for user state.
+2. A ledger of a newer version, or another program's database, is refused and left unchanged.
+3. A damaged ledger is set aside with all its files, and a new one is started. So is one that lacks
+   acknowledged writes: emptied, older than its witness says, or another one.
+4. A file that another program changed while it was closed is verified for at most LOOK seconds.
+5. If nothing can be written, the ledger is in memory, with a copy of what can be read.
 """
 
 import errno
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import apsw
 
-from nexus_context.ledger import integrity, migrations, part_index, verification, witness
+from nexus_context.ledger import chain, integrity, migrations, part_index, witness
 from nexus_context.ledger.connections import Connections, File, Patience, configure, connect, identity, leave
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.memory_fallback import copied
@@ -28,24 +28,24 @@ from nexus_context.ledger.store import Ledger
 NAME = "ledger.db"
 
 LOOK = 2.0
-"""Seconds that a file which was changed by another program is looked through; `verify` looks longer."""
+"""Most seconds for verifying a file that another program changed; `verify` takes longer."""
 
 INDEX = 0.2
-"""Seconds for which messages of an earlier version are indexed each time that the ledger is opened."""
+"""Seconds spent on indexing messages of an earlier version at each opening."""
 
-_STEPS = 10_000  # of SQLite's machine between two looks at the clock
+_STEPS = 10_000  # of SQLite's virtual machine between two checks of the clock
 _CANNOT_WRITE = ("ledger-read-only", "ledger-full")
 
 
 class _Opening:
-    """How a file is opened, now and whenever it must be opened anew; `notice` is what came of that."""
+    """Opens a file, now and whenever it must be reopened; `notice` is for the user."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.notice: str | None = None
 
     def ready(self) -> apsw.Connection:
-        """The connection for writing to a ledger that is there, sound and of our version."""
+        """A writer for an intact ledger of our version, created or repaired if needed."""
         for last in (False, True):
             file = identity(self.path)
             try:
@@ -53,7 +53,7 @@ class _Opening:
                     self.notice = integrity.set_aside_remains(self.path) or self.notice
                 _make(self.path)
                 file = identity(self.path)
-                claim = witness.claim(self.path)  # before the ledger: others may write in between
+                claim = witness.claim(self.path)  # read before the ledger: others may write in between
                 integrity.check_header(self.path)
                 return self._prepared(claim)
             except OSError as error:
@@ -65,7 +65,7 @@ class _Opening:
         raise AssertionError
 
     def _prepared(self, claim: witness.Claim | None) -> apsw.Connection:
-        """The connection to a ledger that has all that its witness claims."""
+        """A writer for a ledger that has all that its witness claims."""
         changed = claim is not None and not witness.unchanged(self.path, claim.mark)
         connection = _connected(self.path, claim)
         try:
@@ -80,17 +80,17 @@ class _Opening:
         return connection
 
     def repair(self, file: File | None) -> None:
-        """Mend the ledger that SQLite called damaged, or set it aside."""
+        """Repair the ledger that SQLite reports as damaged, or set it aside."""
         try:
             self.notice = integrity.repair(self.path, file) or self.notice
         except OSError as error:
             raise refused(error, self.path) from error
         except apsw.Error as error:
-            raise failure(error, self.path, "it was not looked through") or error from error
+            raise failure(error, self.path, "it was not checked") or error from error
 
     def _put_right(self, file: File | None, error: apsw.Error) -> None:
-        """Set a ledger aside that cannot be opened."""
-        if isinstance(error, apsw.SQLError):  # it may as well be us: look first
+        """Set aside a ledger that cannot be opened."""
+        if isinstance(error, apsw.SQLError):  # it may be a bug of ours: check first
             self.repair(file)
             return
         reason = str(error) if isinstance(error, witness.LostError) else None
@@ -100,12 +100,12 @@ class _Opening:
             raise refused(refusal, self.path) from refusal
 
     def _look_through(self, connection: apsw.Connection) -> None:
-        """Verify what another program changed, as far as LOOK seconds suffice; ChangedError for damage."""
+        """Verify what another program changed, for at most LOOK seconds; ChangedError for damage."""
         until = time.monotonic() + LOOK
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         try:
-            connection.execute("BEGIN")  # at one moment: others may write meanwhile
-            broken = verification.damage(connection, entire=False) or verification.broken(connection)
+            connection.execute("BEGIN")  # one moment: others may write meanwhile
+            broken = chain.find_damage(connection, entire=False) or chain.find_broken_session(connection)
         except apsw.InterruptError:
             return  # `nexus sessions verify` takes its time
         finally:
@@ -123,7 +123,7 @@ class _Opening:
 
 
 def workspace_of(folder: str) -> str:
-    """What the ledger calls a folder: its absolute real path, as text also where its bytes are none.
+    """The name of a folder in the ledger: its absolute real path, as text even if its bytes are not.
 
     Raises ValueError for a path that no folder can have.
     """
@@ -147,8 +147,8 @@ def _given(path: str, environ: Mapping[str, str]) -> str:
         path = os.path.join(home if os.path.isabs(home) else os.path.expanduser("~"), path[2:].lstrip("/"))
     if not os.path.isabs(path):
         raise LedgerError(
-            f"The ledger's path {path!r} (ledger.path) is no absolute path: where it is would depend on the "
-            "working directory. Write it from the root on, or with ~/ for your home directory.",
+            f"The ledger's path {path!r} (ledger.path) is not an absolute path: its meaning would depend on "
+            "the working directory. Write it from the root, or with ~/ for your home directory.",
             code="ledger-read-only",
         )
     return path
@@ -161,8 +161,8 @@ def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
     try:
         if not os.path.isabs(where):
             raise LedgerError(
-                f"{where!r} is no absolute path: where it is would depend on the working directory. "
-                "Write the path from the root on.",
+                f"{where!r} is not an absolute path: its meaning would depend on the working directory. "
+                "Write the path from the root.",
                 code="ledger-read-only",
             )
         connections = Connections(where, opening.ready, opening.repair)
@@ -170,16 +170,15 @@ def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
         if error.code not in _CANNOT_WRITE:
             raise
         return _volatile(where, str(error))
-    return SqliteLedger(connections, location=where, noticed=lambda: opening.notice)
+    return SqliteLedger(connections, location=where, read_notice=lambda: opening.notice)
 
 
 def accept(
     path: str | None, environ: Mapping[str, str], replacement: str | None = None
 ) -> tuple[str, str | None]:
-    """Take the ledger that is at its place for all that was acknowledged, or put another file there.
+    """Accept the ledger in its place as complete, or put another file there.
 
-    Returns the path of the ledger, and where the one that was there before has been moved to. LedgerError
-    where that is not possible.
+    Returns the path of the ledger, and where the previous one was moved to. LedgerError if that fails.
     """
     where = place(path, environ)
     if replacement is not None and os.path.realpath(replacement) == os.path.realpath(where):
@@ -187,11 +186,11 @@ def accept(
     source = where if replacement is None else replacement
     try:
         if not os.path.getsize(source):
-            raise LedgerError(f"{source} is empty: it is no ledger.", code="ledger-foreign")
+            raise LedgerError(f"{source} is empty: it is not a ledger.", code="ledger-foreign")
         integrity.check_header(source)
         if replacement is not None and (damage := integrity.damage_of(replacement)) is not None:
             raise LedgerError(
-                f"{source} is damaged ({damage}); nothing was changed. Bring back what can be read: nexus "
+                f"{source} is damaged ({damage}); nothing was changed. Recover what can be read: nexus "
                 f"sessions salvage {source}",
                 code="ledger-corrupt",
             )
@@ -207,7 +206,7 @@ def accept(
             ) from error
         raise refused(error, source) from error
     except apsw.Error as error:
-        raise LedgerError(f"{source} is no ledger ({error}).", code="ledger-foreign") from error
+        raise LedgerError(f"{source} is not a ledger ({error}).", code="ledger-foreign") from error
 
 
 def _volatile(path: str, reason: str) -> Ledger:
@@ -215,38 +214,38 @@ def _volatile(path: str, reason: str) -> Ledger:
 
     def begin() -> apsw.Connection:
         connection = apsw.Connection(":memory:")
-        found = copied(path, connection)
+        notice = copied(path, connection)
         configure(connection)
         migrations.migrate(connection)
-        notices.append(found)
+        notices.append(notice)
         return connection
 
     notices: list[str | None] = []
     connections = Connections(None, begin)
-    said = f"Nothing that is said is kept when Nexus ends. {reason}"
-    notice = " ".join(part for part in (said, *notices) if part)
-    return SqliteLedger(connections, location=path, noticed=lambda: notice)
+    warning = f"Conversations are lost when Nexus ends. {reason}"
+    notice = " ".join(part for part in (warning, *notices) if part)
+    return SqliteLedger(connections, location=path, read_notice=lambda: notice)
 
 
 # ---------------------------------------------------------------- the file
 
 
 def _make(path: str) -> None:
-    """The file, for this user only, where there is none; its folder, too."""
+    """Create the file and its folder, for this user only, if missing."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         return
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no ordinary file")
-    if stat.S_IMODE(found.st_mode) & 0o077 and hasattr(os, "geteuid") and found.st_uid == os.geteuid():
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if stat.S_IMODE(status.st_mode) & 0o077 and hasattr(os, "geteuid") and status.st_uid == os.geteuid():
         os.chmod(path, 0o600)
 
 
 def _connected(path: str, claim: witness.Claim | None) -> apsw.Connection:
-    """Open, tried again where SQLite does not wait by itself: two that begin a ledger at once."""
+    """Open; retry where SQLite does not wait itself: two processes that create a ledger at once."""
     patience = Patience(path)
     while True:
         connection = connect(path)
@@ -264,7 +263,7 @@ def _connected(path: str, claim: witness.Claim | None) -> apsw.Connection:
 
 
 def _begin(path: str, connection: apsw.Connection, claim: witness.Claim | None) -> None:
-    connection.execute("BEGIN")  # at one moment: another may be making it
+    connection.execute("BEGIN")  # one moment: another process may be creating it
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     application, version = connection.pragma("application_id"), migrations.version_of(connection)
     reason = witness.lost(connection, version, claim) if version <= migrations.VERSION else None
@@ -273,15 +272,15 @@ def _begin(path: str, connection: apsw.Connection, claim: witness.Claim | None) 
     if reason is not None:
         raise witness.LostError(reason)
     if connection.readonly("main"):
-        raise apsw.ReadOnlyError("its rights are for reading only")
+        raise apsw.ReadOnlyError("its permissions allow only reading")
     connection.pragma("journal_mode", "wal")
-    connection.pragma("journal_size_limit", 16 << 20)  # bytes that stay beside it after a long import
+    connection.pragma("journal_size_limit", 16 << 20)  # bytes that the log keeps after a long import
     if migrations.migrate(connection):
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # the header says the version now
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # so that the header has the version
 
 
 def _catch_up(path: str, connection: apsw.Connection, claim: witness.Claim | None, *, changed: bool) -> None:
-    """Have the witness say what is there: whoever wrote last may have ended before that."""
+    """Bring the witness up to date: the last writer may have ended before it did."""
     ledger, mark = witness.mark(connection, changed=False)
     behind = mark.number > (claim.mark.number if claim is not None else 0)
     if behind or changed:

@@ -1,8 +1,8 @@
-"""What sessions are used with: the picked model, and what is sent besides the conversation.
+"""The options of sessions: the picked model, and what is sent besides the conversation.
 
-1. A workspace has what one of its sessions was used with last: that is what a session without options of its
-   own goes on with, a new one too.
-2. A fork has those of the session that it goes on from. A session that is cleared or renamed keeps its own.
+1. A workspace has the options that one of its sessions used last: they apply to sessions without options,
+   including new ones.
+2. A fork inherits the options of its session. A session that is cleared or renamed keeps its own.
 """
 
 from typing import Any
@@ -22,13 +22,13 @@ _OF_WORKSPACE = "SELECT NULL, model, max_tokens, besides FROM workspace_options 
 
 
 def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
-    """The options of a workspace's sessions by name, and under None the workspace's."""
+    """The options of the sessions of a workspace by name; under None those of the workspace."""
     rows = [row for sql in (_OF_WORKSPACE, _OF_SESSIONS) for row in connection.execute(sql, (workspace,))]
     return {name: _options(*columns) for name, *columns in rows}
 
 
 def keep(connection: apsw.Connection, workspace: str, session: str, options: SessionOptions) -> None:
-    """Keep the options of a session, if there is one, and as those of its workspace."""
+    """Store the options of a session, if it exists, and of its workspace."""
     place = sessions.find(connection, workspace, session)
     if place is not None:
         keep_of(connection, place.session, options)
@@ -38,7 +38,7 @@ def keep(connection: apsw.Connection, workspace: str, session: str, options: Ses
 
 
 def keep_of(connection: apsw.Connection, session: int, options: SessionOptions) -> None:
-    """Keep the options of the session with this number."""
+    """Store the options of the session with this number."""
     connection.execute(
         "INSERT OR REPLACE INTO session_options VALUES (?, ?, ?, ?)", (session, *_columns(options))
     )

@@ -1,8 +1,8 @@
-"""The rows of a damaged SQLite file: of every page that can still be read, whatever leads to it.
+"""The rows of a damaged SQLite file: of every readable page, whatever points to it.
 
 1. Every page that looks like a leaf of a table is read cell by cell; indexes and inner pages are not needed.
-2. Of a file beside it (write-ahead log) the pages that were committed last stand for those of the file.
-3. What a cell says about itself is believed as far as it fits; a cell that does not fit is passed over.
+2. The last committed pages of a write-ahead log replace those of the file.
+3. The header of a cell is trusted as far as it is consistent; other cells are skipped.
 
 The format: https://www.sqlite.org/fileformat2.html
 """
@@ -18,11 +18,11 @@ _WAL_HEADER = 32  # bytes
 _FRAME_HEADER = 24
 _LARGEST = 1 << 30  # bytes of a row; SQLite's own limit
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-"""Bytes of an integer, by its type."""
+"""Bytes of an integer by its type."""
 
 
 class StoredRow(NamedTuple):
-    """A row: its number, and its columns as they are stored (a column that is the number itself is None).
+    """A row: its number, and its columns as stored (a column that is the number itself is None).
 
     Text comes as bytes: it may be damaged.
     """
@@ -32,7 +32,7 @@ class StoredRow(NamedTuple):
 
 
 class StoredText(bytes):
-    """A text as it is stored, UTF-8 if it is sound."""
+    """Stored text: UTF-8 if undamaged."""
 
 
 class _Broken(Exception):  # noqa: N818  # never leaves this module
@@ -40,7 +40,7 @@ class _Broken(Exception):  # noqa: N818  # never leaves this module
 
 
 def rows(path: str) -> Iterator[StoredRow]:
-    """The rows of all tables of the file, page by page. OSError where the file cannot be read."""
+    """The rows of all tables of the file, page by page. OSError if the file cannot be read."""
     with open(path, "rb") as file:
         pages = _Pages(file, path)
         try:
@@ -51,7 +51,7 @@ def rows(path: str) -> Iterator[StoredRow]:
 
 
 class _Pages:
-    """The pages of a file, the newest of each."""
+    """The newest version of each page of a file."""
 
     def __init__(self, file: IO[bytes], path: str) -> None:
         self._file = file
@@ -81,22 +81,22 @@ class _Pages:
 
 
 def _frames(wal: IO[bytes], size: int) -> dict[int, int]:
-    """Where in a write-ahead log the newest committed version of each page begins."""
+    """The offset of the newest committed version of each page in a write-ahead log."""
     header = wal.read(_WAL_HEADER)
     if len(header) < _WAL_HEADER or int.from_bytes(header[8:12], "big") != size:
         return {}
     salts = header[16:24]
-    found: dict[int, int] = {}
+    committed: dict[int, int] = {}
     waiting: dict[int, int] = {}
     at = _WAL_HEADER
     while len(frame := wal.read(_FRAME_HEADER)) == _FRAME_HEADER and frame[8:16] == salts:
         waiting[int.from_bytes(frame[:4], "big")] = at + _FRAME_HEADER
         if frame[4:8] != b"\0\0\0\0":  # the last of a transaction
-            found |= waiting
+            committed |= waiting
             waiting = {}
         at += _FRAME_HEADER + size
         wal.seek(at)
-    return found
+    return committed
 
 
 def _rows_of(pages: _Pages, number: int) -> Iterator[StoredRow]:
@@ -122,7 +122,7 @@ def _row(pages: _Pages, page: bytes, at: int) -> StoredRow:
 
 
 def _payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
-    """The bytes of a row: what is in the page, and what is in the chain of pages that goes on with it."""
+    """The bytes of a row: those in its page and in its chain of overflow pages."""
     most = pages.usable - 35
     if length <= most:
         here = length
@@ -132,14 +132,14 @@ def _payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
         here = here if here <= most else least
     parts = [page[at : at + here]]
     missing = length - here
-    following = int.from_bytes(page[at + here : at + here + 4], "big") if missing else 0
-    seen = set()
+    next_page = int.from_bytes(page[at + here : at + here + 4], "big") if missing else 0
+    visited = set()
     while missing:
-        if not 0 < following <= pages.count or following in seen:
+        if not 0 < next_page <= pages.count or next_page in visited:
             raise _Broken
-        seen.add(following)
-        page = pages.read(following)
-        following = int.from_bytes(page[:4], "big")
+        visited.add(next_page)
+        page = pages.read(next_page)
+        next_page = int.from_bytes(page[:4], "big")
         parts.append(page[4 : 4 + min(missing, pages.usable - 4)])
         missing -= len(parts[-1])
     data = b"".join(parts)
@@ -151,21 +151,21 @@ def _payload(pages: _Pages, page: bytes, at: int, length: int) -> bytes:
 def _columns(data: bytes) -> tuple[Any, ...]:
     end, at = _varint(data, 0)
     body = end
-    found = []
+    columns = []
     while at < end:
         kind, at = _varint(data, at)
         if body > len(data):
             raise _Broken
         value, size = _value(data, body, kind)
-        found.append(value)
+        columns.append(value)
         body += size
     if at != end or body != len(data):
         raise _Broken
-    return tuple(found)
+    return tuple(columns)
 
 
 def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
-    """A value of a type, and its bytes."""
+    """A value of a type, and its size in bytes."""
     if kind == 0:
         return None, 0
     if kind in (8, 9):

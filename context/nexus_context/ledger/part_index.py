@@ -1,9 +1,9 @@
-"""The index of parts of words, filled for the messages that an earlier version wrote.
+"""The index of parts of words: filling it for messages that an earlier version wrote.
 
-1. What is written now is indexed with its turn. What was there before is indexed in steps, newest thread
-   first: each step is a transaction, so that other writers come between.
-2. It goes on when the ledger is opened, and before a search, each time for a moment. Until it is done, older
-   messages are found by whole words, as they were before.
+1. New messages are indexed with their turn. Older ones are indexed in steps, newest thread first. Each step
+   is a transaction, so that other writers run in between.
+2. Steps run briefly at each opening and before each search. Until the index is complete, older messages are
+   found by whole words, as before.
 """
 
 import time
@@ -15,9 +15,9 @@ from nexus_context.ledger.sql import value
 from nexus_context.ledger.unspaced_text import from_bytes
 
 STEP = 500
-"""Messages that are looked at in one transaction, at most."""
+"""Most messages per transaction."""
 LONGEST = 1 << 20
-"""Characters that are written to the index in one transaction, and those of one message."""
+"""Characters per transaction after which it ends."""
 
 _BELOW = "SELECT below FROM part_missing"
 # a damaged page may hold a text that is NULL, whatever the column's constraint says
@@ -29,21 +29,21 @@ ORDER BY id DESC LIMIT ?
 
 
 def is_whole(connection: apsw.Connection) -> bool:
-    """Whether all messages that belong into the index are there."""
+    """Whether the index has all messages that belong into it."""
     return not value(connection, _BELOW)
 
 
 def fill(connection: apsw.Connection) -> bool:
-    """Take one step, in a transaction of the caller's; whether there is more to do."""
+    """Take one step in the caller's transaction; returns whether there is more to do."""
     below = value(connection, _BELOW)
     if not below:
         return False
     parts: list[tuple[int, str]] = []
     count = size = last = 0
     rows = connection.execute(_OLD, (below, STEP))
-    for last, said in rows:
+    for last, text in rows:
         count += 1
-        if (part := from_bytes(said)) is not None:
+        if (part := from_bytes(text)) is not None:
             parts.append((last, part))
             size += len(part)
             if size > LONGEST:
@@ -56,14 +56,14 @@ def fill(connection: apsw.Connection) -> bool:
 
 
 def fill_for(seconds: float, step: Callable[[], bool]) -> None:
-    """Take steps until all is done, or the time is up."""
+    """Take steps until everything is done or the time is up."""
     until = time.monotonic() + seconds
     while step() and time.monotonic() < until:
         pass
 
 
 def fill_anew(connection: apsw.Connection) -> None:
-    """Begin the index anew and fill it, in a transaction of the caller's."""
+    """Rebuild the index in the caller's transaction."""
     connection.execute("INSERT INTO part (part) VALUES ('delete-all')")
     connection.execute("UPDATE part_missing SET below = (SELECT ifnull(max(id) + 1, 0) FROM message)")
     while fill(connection):

@@ -1,8 +1,8 @@
-"""Histories, turns, and what came since: read from the ranges of a thread.
+"""Reads histories, turns, and new messages from the ranges of a thread.
 
-1. A history is the summary in force, what was kept, and all queries' messages behind the summary; else all
-   queries' messages.
-2. With a limit only both ends are read; what lies between follows from sums that turns carry. Neither end
+1. A history is the summary in force, the messages kept beside it, and all messages of queries after it;
+   without a compaction, all messages of queries.
+2. With a limit only both ends are read; the size of the gap follows from sums that turns carry. Neither end
    is much longer than the limit, whatever the conversation looks like.
 """
 
@@ -38,11 +38,11 @@ from nexus_context.ledger.sql import row, value
 from nexus_context.ledger.turn_writer import state
 
 BATCH = 200
-"""Turns that are read at once."""
+"""Turns per read."""
 LONGEST_TURN = 2
-"""Times the limit: a turn that is longer is not read to its beginning."""
+"""Times the limit above which a turn is not read to its beginning."""
 LONGEST_OPENING = 8_000
-"""Tokens of the messages before the first answer that are read, or the limit where that is more."""
+"""Most tokens of messages before the first answer that are read, or the limit if that is more."""
 
 _MASK = PER_THREAD - 1
 
@@ -60,19 +60,19 @@ WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 
 
 class _Lead(NamedTuple):
-    """What stands first in a history, and the position from which on queries' messages follow.
+    """The beginning of a history, and the position from which messages of queries follow.
 
-    `messages` and `tokens` are of the queries' messages from that position on.
+    `messages` and `tokens` count the messages of queries from that position on.
     """
 
-    held: list[StoredMessage]
+    stored: list[StoredMessage]
     position: int
     messages: int
     tokens: int
     compaction: str | None = None
 
 
-class _Said(NamedTuple):
+class _TurnMessage(NamedTuple):
     """A message of a turn."""
 
     message: Message
@@ -83,56 +83,56 @@ class _Said(NamedTuple):
 def history(
     connection: apsw.Connection, workspace: str, session: str, tokens: int | None
 ) -> StoredHistory | None:
-    known = sessions.find(connection, workspace, session)
-    if known is None:
+    position = sessions.find(connection, workspace, session)
+    if position is None:
         return None
-    parts = whole(connection, known)
-    in_force, undone, _ = state(connection, known)
+    parts = whole(connection, position)
+    in_force, undone, _ = state(connection, position)
     if in_force is not None:
-        lead = _compacted(connection, parts, known.head, in_force)
+        lead = _compacted(connection, parts, position.head, in_force)
     elif tokens is not None:
-        lead = _opening(connection, parts, known.head, max(tokens, LONGEST_OPENING))
+        lead = _opening(connection, parts, position.head, max(tokens, LONGEST_OPENING))
     else:
         summaries, cost = sessions.count_summaries(connection, parts, 0)
-        lead = _Lead([], 0, known.messages - summaries, known.tokens - cost)
+        lead = _Lead([], 0, position.messages - summaries, position.tokens - cost)
     rest = message_ranges(parts, lead.position)
     if tokens is None:
-        read = _held(connection, _QUERIES, rest)
+        read = _read_ranges(connection, _QUERIES, rest)
         if len(read) != lead.messages:
-            raise DamagedError(f"it has {lead.messages} messages, and {len(read)} are there")
-        return StoredHistory(known.head, (*lead.held, *read), lead.compaction, undone)
+            raise DamagedError(f"it has {lead.messages} messages, but {len(read)} exist")
+        return StoredHistory(position.head, (*lead.stored, *read), lead.compaction, undone)
     read = _tail(connection, rest, tokens)
     return StoredHistory(
-        known.head,
-        (*lead.held, *read),
+        position.head,
+        (*lead.stored, *read),
         lead.compaction,
         undone,
-        lead=len(lead.held),
+        lead=len(lead.stored),
         gap_messages=lead.messages - len(read),
-        gap_tokens=lead.tokens - sum(held.tokens for held in read),
+        gap_tokens=lead.tokens - sum(stored.tokens for stored in read),
     )
 
 
-def whole(connection: apsw.Connection, known: SessionPosition) -> list[Segment]:
-    """The segments of a session's thread. DamagedError where there is more than it says."""
-    behind = (known.thread << SHIFT) + known.seq, (known.thread + 1) << SHIFT
+def whole(connection: apsw.Connection, position: SessionPosition) -> list[Segment]:
+    """The segments of a session's thread. DamagedError if there is more than its row says."""
+    behind = (position.thread << SHIFT) + position.seq, (position.thread + 1) << SHIFT
     if value(connection, "SELECT 1 FROM turn WHERE id > ? AND id < ? LIMIT 1", *behind):
-        raise DamagedError(f"it has {known.seq} turns, and more are there")
-    return segments(connection, known.thread)
+        raise DamagedError(f"it has {position.seq} turns, but more exist")
+    return segments(connection, position.thread)
 
 
 def since(
     connection: apsw.Connection, workspace: str, session: str, head: Head
 ) -> tuple[StoredMessage, ...] | None:
-    known = sessions.find(connection, workspace, session)
-    if known is None or known.key != head.thread or head.seq > known.seq:
+    position = sessions.find(connection, workspace, session)
+    if position is None or position.key != head.thread or head.seq > position.seq:
         return None
-    parts = segments(connection, known.thread)
+    parts = segments(connection, position.thread)
     for ids in turn_ranges(parts, head.seq):
         sql = "SELECT 1 FROM turn WHERE id >= ? AND id < ? AND type != 'query' LIMIT 1"
         if connection.execute(sql, ids).fetchone():
             return None
-    return tuple(_held(connection, _QUERIES, message_ranges(parts, head.messages)))
+    return tuple(_read_ranges(connection, _QUERIES, message_ranges(parts, head.messages)))
 
 
 def turns(connection: apsw.Connection, parts: list[Segment], after: int, until: int) -> list[Turn]:
@@ -147,19 +147,20 @@ def turns(connection: apsw.Connection, parts: list[Segment], after: int, until: 
 
 
 def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in_force: int) -> _Lead:
-    first, before, own, name, kept = row(
+    first, before, summary_tokens, name, kept_ranges = row(
         connection,
         "SELECT turn.first, turn.before, turn.tokens, name, kept FROM turn JOIN compaction ON turn = id"
         " WHERE id = ?",
         in_force,
     )
     ranges = message_ranges(parts, first, first + 1)
-    for start, end in value_of(kept):
+    for start, end in value_of(kept_ranges):
         ranges += message_ranges(parts, start, end)
-    held = _held(connection, SELECTED + " ORDER BY id", ranges)
+    messages = _read_ranges(connection, SELECTED + " ORDER BY id", ranges)
     summaries, cost = sessions.count_summaries(connection, parts, in_force & _MASK)
     count = head.messages - first - 1 - summaries
-    return _Lead(held, first + 1, count, head.tokens - before - own - cost, name)
+    tokens = head.tokens - before - summary_tokens - cost
+    return _Lead(messages, first + 1, count, tokens, compaction=name)
 
 
 def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:
@@ -172,34 +173,32 @@ def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most
             break
         rows.append(each)
         total += each[3]
-    held = _all_held(connection, rows)
+    messages = _read_rows(connection, rows)
     summaries, cost = sessions.count_summaries(connection, parts, 0)
-    count = head.messages - summaries - len(held)
-    return _Lead(held, position, count, head.tokens - cost - sum(one.tokens for one in held))
+    count = head.messages - summaries - len(messages)
+    return _Lead(messages, position, count, head.tokens - cost - sum(one.tokens for one in messages))
 
 
-def _tail(connection: apsw.Connection, ranges: list[Range], wanted: int) -> list[StoredMessage]:
-    """Messages of whole turns from the end, until they have so many tokens; of a very long turn its end."""
-    found: list[StoredMessage] = []
+def _tail(connection: apsw.Connection, ranges: list[Range], tokens_needed: int) -> list[StoredMessage]:
+    """Messages of whole turns from the end until they have enough tokens; of a long turn its end."""
+    tail: list[StoredMessage] = []
     counters = _counters(connection)
     total, last = 0, None
     for ids in reversed(ranges):
-        for number, turn, role, tokens, length, said, data, crc, counter in connection.execute(
-            _BACKWARDS, ids
-        ):
-            if total >= wanted and (turn != last or total >= LONGEST_TURN * wanted):
-                return found[::-1]
+        for columns in connection.execute(_BACKWARDS, ids):
+            number, turn, tokens, counter = columns[0], columns[1], columns[3], columns[8]
+            if total >= tokens_needed and (turn != last or total >= LONGEST_TURN * tokens_needed):
+                return tail[::-1]
             total, last = total + tokens, turn
-            message = message_of(number, turn, role, tokens, length, said, data, crc)
-            found.append(StoredMessage(number & _MASK, tokens, counters[counter], message))
-    return found[::-1]
+            tail.append(StoredMessage(number & _MASK, tokens, counters[counter], message_of(columns)))
+    return tail[::-1]
 
 
-def _held(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> list[StoredMessage]:
-    return _all_held(connection, chain.from_iterable(connection.execute(sql, ids) for ids in ranges))
+def _read_ranges(connection: apsw.Connection, sql: str, ranges: Iterable[Range]) -> list[StoredMessage]:
+    return _read_rows(connection, chain.from_iterable(connection.execute(sql, ids) for ids in ranges))
 
 
-def _all_held(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[StoredMessage]:
+def _read_rows(connection: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> list[StoredMessage]:
     return read_messages(rows, _counters(connection))
 
 
@@ -209,21 +208,21 @@ def _counters(connection: apsw.Connection) -> dict[int, str]:
 
 def _of_turns(
     connection: apsw.Connection, parts: list[Segment], after: int, until: int
-) -> dict[int, list[_Said]]:
+) -> dict[int, list[_TurnMessage]]:
     """Messages of the turns with `after` < seq <= `until`, by seq."""
-    found: dict[int, list[_Said]] = {}
+    by_turn: dict[int, list[_TurnMessage]] = {}
     counters = _counters(connection)
     for ids in turn_ranges(parts, after, until):
         first, end = row(connection, _SPAN, *ids)
         base = ids.first >> SHIFT << SHIFT
         rows = connection.execute(SELECTED + " ORDER BY id", (base + (first or 0), base + (end or 0)))
         for each in rows:
-            held = _Said(message_of(*each[:8]), each[3], counters[each[8]])
-            found.setdefault(each[1], []).append(held)
-    return found
+            message = _TurnMessage(message_of(each), each[3], counters[each[8]])
+            by_turn.setdefault(each[1], []).append(message)
+    return by_turn
 
 
-def _turn(found: tuple[Any, ...], key: str, said: list[_Said]) -> Turn:
+def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage]) -> Turn:
     (
         number,
         kind,
@@ -236,13 +235,13 @@ def _turn(found: tuple[Any, ...], key: str, said: list[_Said]) -> Turn:
         context,
         compaction,
         receipt,
-        kept,
+        kept_ranges,
         tools,
         may,
-    ) = found
+    ) = columns
     seq = number & _MASK
-    if len(said) != count:
-        raise DamagedError(f"the turn {seq} has {count} messages, and {len(said)} are there")
+    if len(messages) != count:
+        raise DamagedError(f"the turn {seq} has {count} messages, but {len(messages)} exist")
     compacted = kind == "compaction"
     return Turn(
         id=turn_name(key, seq),
@@ -250,16 +249,16 @@ def _turn(found: tuple[Any, ...], key: str, said: list[_Said]) -> Turn:
         type=kind,
         created=created,
         tokens=tokens,
-        messages=tuple(one.message for one in said),
+        messages=tuple(one.message for one in messages),
         model=model,
         role=role,
         event=optional_value(event),
         context=optional_value(context),
         compaction=compaction,
         receipt=optional_value(receipt) if compacted else None,
-        kept=tuple((first, end) for first, end in value_of(kept)) if compacted else (),
-        counter=said[0].counter if said else "",
-        counts=tuple(one.tokens for one in said),
+        kept=tuple((first, end) for first, end in value_of(kept_ranges)) if compacted else (),
+        counter=messages[0].counter if messages else "",
+        counts=tuple(one.tokens for one in messages),
         toolset=tuple(optional_value(tools) or ()),
         permissions=may,
     )

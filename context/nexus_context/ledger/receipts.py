@@ -1,4 +1,4 @@
-"""The receipt of a compaction, by its id: also after the session that holds it was renamed."""
+"""The receipt of a compaction by its id, even after its session was renamed."""
 
 import apsw
 
@@ -24,9 +24,9 @@ _BELOW = "SELECT below FROM compaction WHERE turn = ?"
 def receipt(
     connection: apsw.Connection, workspace: str, session: str, compaction: str | None
 ) -> StoredReceipt:
-    """The receipt of a compaction of a session, else of its last one.
+    """The receipt of a compaction, by default the last one of the session.
 
-    A compaction that the session does not hold is looked for in the other sessions of the workspace.
+    If the session does not have the compaction, the other sessions of the workspace are searched.
     """
     if compaction is None:
         place = sessions.require(connection, workspace, session)
@@ -36,10 +36,10 @@ def receipt(
         raise LedgerError(f"The session {session!r} was never compacted.", code="unknown-compaction")
     holder = row(connection, _HOLDER, workspace, compaction)
     for name in (session, *(holder or ())):
-        found = sessions.find(connection, workspace, name)
-        kept = None if found is None else _receipt(connection, name, found, compaction)
-        if kept is not None:
-            return kept
+        position = sessions.find(connection, workspace, name)
+        stored = None if position is None else _receipt(connection, name, position, compaction)
+        if stored is not None:
+            return stored
     raise LedgerError(
         f"No session of {workspace} has the compaction {compaction!r}: it was deleted or cleared.",
         code="unknown-compaction",
@@ -50,20 +50,20 @@ def _receipt(
     connection: apsw.Connection, session: str, place: SessionPosition, compaction: str | None
 ) -> StoredReceipt | None:
     for ids in reversed(turn_ranges(read_history.whole(connection, place))):
-        found = (
+        row_of_compaction = (
             row(connection, _LATEST, *ids)
             if compaction is None
             else row(connection, _NAMED, *ids, compaction)
         )
-        if found is not None:
-            turn, text = found
+        if row_of_compaction is not None:
+            turn, text = row_of_compaction
             return StoredReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
     return None
 
 
 def _is_in_force(connection: apsw.Connection, place: SessionPosition, turn: int) -> bool:
-    """Whether nothing took the compaction back: later ones stand on it."""
-    standing = state(connection, place).in_force
-    while standing is not None and standing != turn:
-        (standing,) = row(connection, _BELOW, standing)
-    return standing is not None
+    """Whether the compaction was not taken back: it is in force, or below the one in force."""
+    compaction = state(connection, place).in_force
+    while compaction is not None and compaction != turn:
+        (compaction,) = row(connection, _BELOW, compaction)
+    return compaction is not None

@@ -1,9 +1,9 @@
-"""What a ledger keeps and gives back: sessions, turns, messages, compactions, direct messages, agents.
+"""What a ledger stores and returns: sessions, turns, messages, compactions, direct messages, agents.
 
-A *session* has a name in a workspace and is at a *thread*. A thread is a line of *turns*; one that was forked
-goes on where another's turns are shared with it. Turns and messages of a thread, shared ones included, are
-numbered without gaps: a turn's `seq` from 1, a message's `position` from 0. Order is by these numbers, never
-by a clock.
+A *session* has a name in a workspace and a current *thread*. A thread is a sequence of *turns*; a forked one
+continues after turns that it shares with another. Turns and messages of a thread, shared ones included, are
+numbered without gaps: the `seq` of a turn from 1, the `position` of a message from 0. These numbers define
+the order, never a clock.
 """
 
 from typing import Any, Literal
@@ -14,24 +14,24 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 
 TurnType = Literal["query", "compaction", "undo"]
-"""A query holds messages as they came; a compaction one summary; an undo nothing."""
+"""A query has the messages of one exchange, a compaction one summary, an undo none."""
 
 Ranges = tuple[tuple[int, int], ...]
 """Positions, as half-open ranges in ascending order."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """How far a thread goes. `messages` is also the position of the next one."""
+    """The end of a thread. `messages` is also the position of the next one."""
 
     thread: str
-    turn: str | None = None  # the last one; None while there is none
+    turn: str | None = None  # the last one; None if there is none
     seq: int = 0
     messages: int = 0
     tokens: int = 0  # of all messages, by the counters that counted them
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One session; its head is that of the thread it is at, and counts turns shared with others."""
+    """One session; its head is that of its current thread and counts shared turns."""
 
     workspace: str  # absolute real path of the folder
     name: str
@@ -40,13 +40,11 @@ class Session(msgspec.Struct, frozen=True):
     updated: str
     agent: str | None = None
     forked_from: str | None = None  # name of the session that it was forked from
-    sent_tokens: int = 0  # of what the next request would send of it, had it room: without what is compacted
+    sent_tokens: int = 0  # that the next request would send if they fit: without what is compacted
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
-    """What a session is used with: the model that the user picked, and what is sent besides the
-    conversation.
-    """
+    """The model that the user picked for a session, and what is sent besides the conversation."""
 
     choice: ModelChoice = ModelChoice()
     besides: Any = None  # JSON
@@ -62,10 +60,10 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One turn to be appended.
 
-    `key`: the same key for the same session again appends nothing. `parent`: the turn that the writer saw
-    last; if another has been appended since, the new turn goes to a fork instead. UNSET: wherever the head
-    is. `opening`: comes before the messages where the thread has none yet; `options`: what the session is
-    used with from now on, None: as before. Only an append looks at these two.
+    `key`: appending the same key to the same session again does nothing. `parent`: the last turn that the
+    writer saw; if another has been appended since, the new turn goes to a fork. UNSET: append at the head.
+    `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
+    None: unchanged. Only `append` uses these two.
     """
 
     messages: tuple[Counted, ...]
@@ -77,40 +75,40 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
     role: str | None = None  # of the agent
     toolset: tuple[str, ...] = ()
     permissions: str | None = None
-    event: Any = None  # what caused it
-    context: Any = None  # `context_json`: what was put around the user's message
-    created: str | None = None  # ISO 8601, UTC: when it happened, if that is not now (an import)
+    event: Any = None  # its cause
+    context: Any = None  # `context_json`: what surrounds the user message
+    created: str | None = None  # ISO 8601, UTC: if not now (an import)
     options: SessionOptions | None = None
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction: from now on the history is the summary, then what lies at `kept`, then what follows.
+    """A compaction: from now on the history is the summary, then the messages at `kept`, then what follows.
 
-    What was appended after the turn `seq` is kept, too.
+    Messages appended after the turn `seq` are kept as well.
     """
 
     id: str
-    seq: int  # of the thread's last turn when it was planned; refused if more than appends came since
+    seq: int  # of the last turn when it was planned; refused if anything but appends followed
     summary: Counted
     counter: str
     kept: Ranges
     receipt: Any  # JSON
-    thread: str | None = None  # for which it was planned; refused where the session is at another by now
+    thread: str | None = None  # for which it was planned; refused if the session is at another now
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """What came of an append. `before` is the head that it was put behind, `head` the one after it."""
+    """The result of an append. `before` is the head before it, `head` the one after it."""
 
     session: str
     turn: str
     head: Head
     before: Head
-    repeated: bool = False  # the key was known: this is the first turn's answer; nothing was written
-    forked: bool = False  # `session` is a new one, because `parent` was not the last turn any more
+    repeated: bool = False  # the key was known: this is the first answer; nothing was written
+    forked: bool = False  # `session` is new, because `parent` was no longer the last turn
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message as the ledger holds it."""
+    """A message with its position and tokens."""
 
     position: int
     tokens: int
@@ -119,24 +117,24 @@ class StoredMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredHistory(msgspec.Struct, frozen=True):
-    """What the next request is made of: from the latest compaction on, else all; or the end of it.
+    """What the next request is made of: everything since the latest compaction, or the end of it.
 
-    `messages` are in the order in which they are sent: the summary, what was kept, what followed. Where a
-    limit was given, `gap_messages` messages of `gap_tokens` tokens are left out between the first `lead` of
-    `messages` and the rest.
+    `messages` are in the order of sending: the summary, what was kept, what followed. With a limit,
+    `gap_messages` messages of `gap_tokens` tokens are left out between the first `lead` of `messages` and the
+    rest.
     """
 
     head: Head
     messages: tuple[StoredMessage, ...]
     compaction: str | None = None  # id of the compaction that is in force
-    undone: bool = False  # the last thing that happened to compactions is that one was taken back
+    undone: bool = False  # the last compaction was taken back
     lead: int = 0
     gap_messages: int = 0
     gap_tokens: int = 0
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of a thread, for reading it all: export, lists, memory."""
+    """One turn of a thread with everything in it: for export, lists, memory."""
 
     id: str
     seq: int
@@ -158,7 +156,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of an excerpt: `messages` messages from the position `first` on, of which it has `held`."""
+    """One turn of an excerpt: `messages` messages from the position `first` on; `stored` are on the page."""
 
     id: str
     seq: int
@@ -166,13 +164,13 @@ class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
     created: str  # ISO 8601, UTC; for people
     first: int
     messages: int
-    held: tuple[StoredMessage, ...]
+    stored: tuple[StoredMessage, ...]
     model: str | None = None
     context: Any = None
     compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
     receipt: Any = None  # of a compaction
     kept: Ranges = ()  # of a compaction
-    folded: Ranges = ()  # of a compaction: what its summary stands for
+    folded: Ranges = ()  # of a compaction: what its summary replaces
 
 
 class Excerpt(msgspec.Struct, frozen=True):
@@ -188,15 +186,15 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):
-    """The receipt of a compaction, as the ledger keeps it."""
+    """The receipt of a compaction, as stored."""
 
     session: str  # that holds the compaction
     receipt: Any  # JSON
-    in_force: bool  # whether it was not taken back
+    in_force: bool  # not taken back
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A message that a search found. `snippet` marks what matched with `before` and `after`."""
+    """A match of a search. `snippet` marks the matching words."""
 
     workspace: str
     session: str
@@ -226,16 +224,16 @@ class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewAgent(msgspec.Struct, frozen=True):
-    """An agent to be kept. `parent` None: it is below the folder's own; `most`: so many may live."""
+    """An agent to store. `parent` None: the folder's own agent; `most`: limit of running agents."""
 
     name: str
     parent: str | None
-    wanted: Any  # JSON: what it was asked to be
+    wanted: Any  # JSON: the requested options
     most: int | None = None
 
 
 class LiveAgent(msgspec.Struct, frozen=True):
-    """An agent that lives. `number` is of no other, also where the name comes again."""
+    """A running agent. `number` is unique, even if the name is reused."""
 
     number: int
     name: str
@@ -245,7 +243,7 @@ class LiveAgent(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What came of walking a session's chain. `broken` is the first turn that is not what was written."""
+    """The result of verifying a session's chain. `broken` is the first turn that is not what was written."""
 
     workspace: str
     session: str
@@ -255,9 +253,9 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What came of verifying a whole ledger. `damage` is what SQLite's own check says of the file.
+    """The result of verifying a whole ledger. `damage` is the report of SQLite's own check.
 
-    `unchained` turns were written before there was a chain: only their messages have checksums.
+    `unchained` turns were written before chains existed: only their messages have checksums.
     """
 
     sessions: tuple[Verified, ...]

@@ -1,10 +1,10 @@
-"""Messages and other values as what stands in a row, and back.
+"""Messages and other values as columns of a row, and back.
 
-1. The text of a message stands once: where its content is text, that is the beginning of `said`, and `data`
-   is the JSON of the rest; where there is no rest, there is no `data`.
-2. What comes back equals what went in. What msgspec does not write or read back as it was (a lone surrogate,
-   a number that is none) is written by Python's own JSON.
-3. A row carries a checksum: SQLite does not see that a text is another one than was written.
+1. The text of a message is stored once: if its content is text, it is the beginning of the column `said`, and
+   `data` is the JSON of the rest, if any.
+2. What comes back equals what went in. Values that msgspec does not round-trip (a lone surrogate, NaN) are
+   written by Python's own JSON.
+3. A row has a checksum: SQLite does not notice a changed text.
 """
 
 import json
@@ -32,14 +32,14 @@ class DamagedError(ValueError):
 
 
 class MessageRow(NamedTuple):
-    """The columns of `message`, in their order but for `summary` and `counter`."""
+    """The columns of `message` in order, without `summary` and `counter`."""
 
     id: int
     turn: int  # seq
     role: str
     tokens: int
     length: int | None
-    said: str
+    text: str  # column `said`
     data: str | None
     crc: int
 
@@ -48,59 +48,61 @@ SELECTED = """
 SELECT id, turn, role, tokens, length, CAST(said AS BLOB), CAST(data AS BLOB), crc, counter
 FROM message WHERE id >= ? AND id < ?
 """
-"""The rows in a range of ids: what `message_of` wants, and the counter."""
+"""The rows in a range of ids: the columns of `MessageRow`, then the counter."""
 
 
 def row_of(message: Message, number: int, turn: int, tokens: int) -> MessageRow:
-    """A message as columns. TypeError or ValueError for what is no JSON or no message."""
-    role, length, said, data = _texts(message)
-    crc = _checksum(number, turn, tokens, length, said.encode(), None if data is None else data.encode())
-    return MessageRow(number, turn, role, tokens, length, said, data, crc)
+    """A message as columns. TypeError or ValueError if it is not JSON or not a message."""
+    role, length, text, data = _texts(message)
+    crc = crc32(text.encode(), number + turn + tokens + (length or 0))  # only the last 32 bits count
+    if data is not None:
+        crc = crc32(data.encode(), crc)
+    return MessageRow(
+        id=number,
+        turn=turn,
+        role=role,
+        tokens=tokens,
+        length=length,
+        text=text,
+        data=data,
+        crc=crc,
+    )
 
 
 def unwritable(message: Message) -> str | None:
-    """Why a message cannot be written, as the end of a sentence; None where it can."""
+    """Why a message cannot be written, as the end of a sentence; None if it can."""
     try:
         row_of(message, 0, 0, 0)
     except RecursionError:
         return "its values are nested too deeply."
-    except (TypeError, ValueError) as error:  # a message that msgspec does not write is a ValueError
+    except (TypeError, ValueError) as error:  # ValueError: a message that msgspec cannot write
         return f"{str(error)[:200]}."
     return None
 
 
-def message_of(
-    number: int,
-    turn: int,
-    role: str,
-    tokens: int,
-    length: int | None,
-    said: bytes,
-    data: bytes | None,
-    crc: int,
-) -> Message:
-    """The message of a row of SELECTED, without its counter. DamagedError for one that was not written so."""
-    return read_messages(((number, turn, role, tokens, length, said, data, crc, 0),), _NO_COUNTER)[0].message
+def message_of(row: tuple[Any, ...]) -> Message:
+    """The message of a row of SELECTED. Raises DamagedError if the row is not what was written."""
+    return read_messages(((*row[:8], 0),), _NO_COUNTER)[0].message
 
 
 def read_messages(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> list[StoredMessage]:
-    """The messages of rows of SELECTED, `counters` by number. DamagedError for what was not written so."""
-    held: list[StoredMessage] = []
-    # one loop, with `_checksum` written out: long histories are read while somebody waits
-    for number, turn, role, tokens, length, said, data, crc, counter in rows:
-        found = crc32(said, number + turn + tokens + (length or 0))
+    """The messages of rows of SELECTED; `counters` by number. DamagedError for a changed row."""
+    messages: list[StoredMessage] = []
+    # one loop: somebody waits while long histories are read
+    for number, turn, role, tokens, length, text, data, crc, counter in rows:
+        checksum = crc32(text, number + turn + tokens + (length or 0))
         if data is not None:
-            found = crc32(data, found)
-        if found != crc or role not in _ROLES:
+            checksum = crc32(data, checksum)
+        if checksum != crc or role not in _ROLES:
             raise DamagedError(f"the message {number & _POSITION} is not what was written")
         if data is None:
-            message = Message(role, said.decode()[:length])
+            message = Message(role, text.decode()[:length])
         else:
             message = _decoded(data)
             if length is not None:
-                _set(message, "content", said.decode()[:length])  # nobody has seen it yet
-        held.append(StoredMessage(number & _POSITION, tokens, counters[counter], message))
-    return held
+                _set(message, "content", text.decode()[:length])  # not shared yet
+        messages.append(StoredMessage(number & _POSITION, tokens, counters[counter], message))
+    return messages
 
 
 def _decoded(data: bytes) -> Message:
@@ -111,7 +113,7 @@ def _decoded(data: bytes) -> Message:
 
 
 def searchable(message: Message) -> str:
-    """What of a message can be found: its text, then names and arguments of its tool calls."""
+    """The searchable text of a message: its text, then names and arguments of its tool calls."""
     parts = [text_of(message)]
     for call in message.tool_calls:
         parts.append(call.name)
@@ -120,7 +122,7 @@ def searchable(message: Message) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON that `value_of` reads back as the same value. TypeError or ValueError for what is no JSON."""
+    """JSON that `value_of` reads back as the same value. TypeError or ValueError if it is not JSON."""
     try:
         text = _encode(value)
         if _decode(text) == value:
@@ -154,14 +156,14 @@ def _message_text(message: Message) -> str:
     except UnicodeError:
         pass
     text_of_it = json.dumps(_builtins(message))
-    msgspec.convert(json.loads(text_of_it), Message)  # what could not be read back is not written
+    msgspec.convert(json.loads(text_of_it), Message)  # fails if it cannot be read back
     return text_of_it
 
 
 def _builtins(message: Message) -> dict[str, Any]:
-    """As `msgspec.to_builtins`, which refuses nothing but leaves numbers that are none as they are."""
-    made: dict[str, Any] = msgspec.to_builtins(message)
-    return made
+    """`msgspec.to_builtins`, which keeps NaN."""
+    builtins: dict[str, Any] = msgspec.to_builtins(message)
+    return builtins
 
 
 def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
@@ -172,31 +174,24 @@ def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
         return message.role, None, searchable(message), _message_text(message)
     if message == Message(message.role, content):
         return message.role, len(content), content, None
-    said = searchable(message) if message.tool_calls else content
+    search_text = searchable(message) if message.tool_calls else content
     rest = msgspec.structs.replace(message, content=msgspec.UNSET)
-    return message.role, len(content), said, _message_text(rest)
-
-
-def _checksum(
-    number: int, turn: int, tokens: int, length: int | None, said: bytes, data: bytes | None
-) -> int:
-    crc = crc32(said, number + turn + tokens + (length or 0))  # of the sum its last 32 bits count
-    return crc if data is None else crc32(data, crc)
+    return message.role, len(content), search_text, _message_text(rest)
 
 
 def _strings(value: Any) -> list[str]:
-    """Texts in a JSON value in their order; a text by itself may be JSON, which reads well enough."""
-    found: list[str] = []
+    """The strings in a JSON value in order; a string that is JSON itself stays as it is."""
+    strings: list[str] = []
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
-            found.append(one)
+            strings.append(one)
         elif isinstance(one, dict):
             waiting.extend(reversed(one.values()))
         elif isinstance(one, list | tuple):
             waiting.extend(reversed(one))
-    return found
+    return strings
 
 
 def _encodable(text: str) -> bool:

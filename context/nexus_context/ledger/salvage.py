@@ -1,14 +1,15 @@
-"""Bringing over what can still be read of a damaged ledger.
+"""Copies what can still be read of a damaged ledger to another one.
 
-1. Rows are found page by page (`pages`), and known by what their columns hold; the file is not written.
-2. What is missing leaves a gap: the turns and messages around it come over in their order, numbered anew.
-3. A fork comes over with the turns that it shares. A thread that was cleared, and one that belongs to no
-   session any more, becomes a session of its own.
-4. A session is brought over whole or not at all; one whose name is taken gets another.
-5. All is read into a temporary database before anything is written: the target may be the same ledger.
+1. Rows are read page by page (`page_reader`) and identified by their columns; the damaged file is not
+   written.
+2. Missing rows leave a gap: the turns and messages around it are copied in order and renumbered.
+3. A fork is copied with the turns that it shares. A cleared thread, or one without a session, becomes a
+   session.
+4. A session is copied completely or not at all; if its name is taken, it gets another.
+5. Everything is read into a temporary database before anything is written: the target may be the same ledger.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import apsw
@@ -24,7 +25,7 @@ from nexus_context.ledger.sqlite_errors import refused
 from nexus_context.ledger.store import Ledger
 
 _MASK = (1 << SHIFT) - 1
-_LAST = _MASK  # seq, where nobody knows how far a thread goes
+_LAST = _MASK  # seq, if the end of a thread is unknown
 
 # what tells the rows of one table from those of others: a letter for each column of `schema/`;
 # n nothing (the row's number), i integer, t text, r real, s sum; a capital letter may also be nothing
@@ -48,15 +49,18 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "S": (bytes, type(None)),
 }
 _SINCE = {"turn": 16}
-"""Columns of the rows that a version wrote to which a later one added some: these are nothing there."""
+"""Columns of rows from before a later version added some; the missing ones are NULL."""
 
+
+_UNKNOWN: Mapping[str, Any] = {"type": "query", "created": ""}
+"""What is known about a turn whose row is missing."""
 
 _Rows = Any
 """An apsw.Connection; what its tables hold may be anything."""
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """What came over. `damaged` messages are not quite what was written, `lost` ones are missing."""
+    """What was copied. `damaged` messages differ from what was written, `lost` ones are missing."""
 
     sessions: int = 0
     turns: int = 0
@@ -67,7 +71,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 class _Line(NamedTuple):
-    """A session to be: the threads that its turns are in, each with the seqs from where to where."""
+    """A session to write: the threads of its turns, each with a range of seqs."""
 
     workspace: str
     name: str
@@ -84,20 +88,21 @@ def salvage(
     target: Ledger,
     *,
     only: Collection[tuple[str, str]] | None = None,
-    told: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Salvaged:
-    """Copy what can be read of the ledger at the path `broken` into another; `told` hears how many turns.
+    """Copy what can be read of the ledger at the path `broken`; `on_progress` gets the number of turns so
+    far.
 
-    `only`: these sessions, each by its workspace and name, and nothing else; then `target` may be the ledger
-    at `broken` itself. Raises LedgerError where the file cannot be read, or nothing can be written.
+    `only`: copy just these sessions, by workspace and name; then `target` may be the ledger at `broken`
+    itself. Raises LedgerError if the file cannot be read or nothing can be written.
     """
     tally = _Tally()
 
-    def heard(turns: Iterator[Turn]) -> Iterator[Turn]:
+    def counted(turns: Iterator[Turn]) -> Iterator[Turn]:
         for turn in turns:
             yield turn
             tally.turns += 1
-            told(tally.turns)
+            on_progress(tally.turns)
 
     rows = apsw.Connection("")  # a temporary file, for ledgers of any size
     try:
@@ -110,7 +115,7 @@ def salvage(
             if only is not None and (line.workspace, line.name) not in only:
                 continue
             name = _free(target, line.workspace, line.name)
-            target.import_turns(line.workspace, name, heard(_turns(rows, line, tally)))
+            target.import_turns(line.workspace, name, counted(_turns(rows, line, tally)))
             sessions += 1
         direct = 0
         for message in _direct(rows) if only is None else ():
@@ -118,14 +123,21 @@ def salvage(
             direct += 1
     finally:
         rows.close()
-    return Salvaged(sessions, tally.turns, tally.messages, tally.damaged, tally.lost, direct)
+    return Salvaged(
+        sessions=sessions,
+        turns=tally.turns,
+        messages=tally.messages,
+        damaged=tally.damaged,
+        lost=tally.lost,
+        direct=direct,
+    )
 
 
 # ---------------------------------------------------------------- rows
 
 
 def _collect(path: str, into: _Rows) -> None:
-    """Put the rows that are known into tables without rules. Texts are blobs there: they may be damaged."""
+    """Put the identified rows into tables without constraints. Texts are blobs: they may be damaged."""
     for name, shape in _SHAPES.items():
         columns = ", ".join(f"c{index}" for index in range(1, len(shape)))
         into.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {columns})")
@@ -145,7 +157,7 @@ def _plain(value: Any) -> Any:
 
 
 def _table(columns: tuple[Any, ...]) -> str | None:
-    """The table to which a row belongs, by its columns."""
+    """The table of a row, identified by its columns."""
     for name, shape in _SHAPES.items():
         if len(columns) in (len(shape), _SINCE.get(name)) and all(
             isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=False)
@@ -175,8 +187,8 @@ def _lines(rows: _Rows) -> Iterator[_Line]:
         ).get
         if any(each == thread and ((last or 0) & _MASK) <= until for each, until in covered):
             continue
-        known = names.get(owners.get(thread, 0))
-        label = ("/", f"thread {thread}") if known is None else (known[0], f"{known[1]} (cleared)")
+        owner = names.get(owners.get(thread, 0))
+        label = ("/", f"thread {thread}") if owner is None else (owner[0], f"{owner[1]} (cleared)")
         yield _line(threads, thread, label, covered)
 
 
@@ -195,11 +207,11 @@ def _line(
 
 
 def _free(target: Ledger, workspace: str, name: str) -> str:
-    wanted, number = fitting(name), 1
-    while target.find(workspace, wanted) is not None:
+    free_name, number = fitting(name), 1
+    while target.find(workspace, free_name) is not None:
         number += 1
-        wanted = fitting(name, " (salvaged)" if number == 2 else f" (salvaged {number - 1})")
-    return wanted
+        free_name = fitting(name, " (salvaged)" if number == 2 else f" (salvaged {number - 1})")
+    return free_name
 
 
 # ---------------------------------------------------------------- turns
@@ -207,59 +219,58 @@ def _free(target: Ledger, workspace: str, name: str) -> str:
 
 def _turns(rows: _Rows, line: _Line, tally: _Tally) -> Iterator[Turn]:
     counters = {number: _text(name) for number, name in rows.execute("SELECT id, c1 FROM counter")}
-    places: dict[int, int] = {}  # position that a message had → the one that it gets
-    standing: list[str] = []  # compactions that can be taken back
+    places: dict[int, int] = {}  # old position of a message → new position
+    in_force: list[str] = []  # compactions that can be undone
     for thread, after, until in line.parts:
         first, last = (thread << SHIFT) + after + 1, (thread << SHIFT) + min(until, _LAST)
         described = {
             row[0] & _MASK: row
             for row in rows.execute("SELECT * FROM turn WHERE id BETWEEN ? AND ?", (first, last))
         }
-        held = _messages(rows, thread, after, until, tally)
-        for seq in sorted(described.keys() | held.keys()):
-            turn = _turn(
-                rows, (thread << SHIFT) + seq, described.get(seq), held.get(seq, []), counters, places
-            )
+        by_turn = _messages(rows, thread, tally, after=after, until=until)
+        for seq in sorted(described.keys() | by_turn.keys()):
+            about = _about(rows, described[seq], places) if seq in described else _UNKNOWN
+            turn = _turn(seq, by_turn.get(seq, []), counters, about)
             tally.lost += max(0, (described[seq][3] if seq in described else 0) - len(turn.messages))
             if turn.type == "compaction":
                 if not turn.messages:
                     continue
-                standing.append(turn.compaction or "")
+                in_force.append(turn.compaction or "")
             elif turn.type == "undo":
-                if turn.compaction not in standing:
+                if turn.compaction not in in_force:
                     continue
-                del standing[len(standing) - 1 - standing[::-1].index(turn.compaction) :]
-            for position, _, _, _ in held.get(seq, []):
+                del in_force[len(in_force) - 1 - in_force[::-1].index(turn.compaction) :]
+            for position, _, _, _ in by_turn.get(seq, []):
                 places[position] = len(places)
             tally.messages += len(turn.messages)
             yield turn
 
 
 def _messages(
-    rows: _Rows, thread: int, after: int, until: int, tally: _Tally
+    rows: _Rows, thread: int, tally: _Tally, *, after: int, until: int
 ) -> dict[int, list[tuple[int, Message, int, int]]]:
     """Position, message, tokens and counter of the messages of a thread's turns, by the turn's seq."""
-    found: dict[int, list[tuple[int, Message, int, int]]] = {}
+    by_turn: dict[int, list[tuple[int, Message, int, int]]] = {}
     start = thread << SHIFT
     sql = "SELECT * FROM message WHERE id BETWEEN ? AND ? AND c1 > ? AND c1 <= ? ORDER BY id"
     for row in rows.execute(sql, (start, start + _MASK, after, until)):
-        number, turn, role, _, tokens, counter, length, said, data, crc = row
+        number, turn, role, _, tokens, counter, length, text, data, crc = row
         try:
-            message = message_of(number, turn, _text(role), tokens, length, said, data, crc)
+            message = message_of((number, turn, _text(role), tokens, length, text, data, crc))
         except (ValueError, msgspec.MsgspecError):
-            restored = _restored(_text(role), length, said, data)
+            restored = _restored(_text(role), length, text, data)
             if restored is None:
                 tally.lost += 1
                 continue
             message = restored
             tally.damaged += 1
-        found.setdefault(turn, []).append((number & _MASK, message, tokens, counter))
-    return found
+        by_turn.setdefault(turn, []).append((number & _MASK, message, tokens, counter))
+    return by_turn
 
 
-def _restored(role: str, length: int | None, said: bytes, data: bytes | None) -> Message | None:
-    """A message that is not quite what was written, with U+FFFD for what is no text; None for no message."""
-    text = _text(said)[:length]
+def _restored(role: str, length: int | None, stored_text: bytes, data: bytes | None) -> Message | None:
+    """A damaged message, with U+FFFD for invalid text; None if it is not a message."""
+    text = _text(stored_text)[:length]
     try:
         if data is None:
             return msgspec.convert({"role": role, "content": text}, Message)
@@ -270,24 +281,19 @@ def _restored(role: str, length: int | None, said: bytes, data: bytes | None) ->
 
 
 def _turn(
-    rows: _Rows,
-    number: int,
-    row: tuple[Any, ...] | None,
-    held: list[tuple[int, Message, int, int]],
+    seq: int,
+    messages: list[tuple[int, Message, int, int]],
     counters: dict[int, str],
-    places: dict[int, int],
+    about: Mapping[str, Any],
 ) -> Turn:
-    """The turn of a row; one that says no more than its messages where the row is missing."""
-    about: dict[str, Any] = {"type": "query", "created": ""}
-    if row is not None:
-        about = _about(rows, row, places)
+    """A turn with what its row says `about` it."""
     return Turn(
         id="",
-        seq=number & _MASK,
-        tokens=sum(tokens for _, _, tokens, _ in held),
-        messages=tuple(message for _, message, _, _ in held),
-        counter=counters.get(held[0][3], "unknown") if held else "",
-        counts=tuple(tokens for _, _, tokens, _ in held),
+        seq=seq,
+        tokens=sum(tokens for _, _, tokens, _ in messages),
+        messages=tuple(message for _, message, _, _ in messages),
+        counter=counters.get(messages[0][3], "unknown") if messages else "",
+        counts=tuple(tokens for _, _, tokens, _ in messages),
         **about,
     )
 
@@ -297,10 +303,10 @@ def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[st
         row
     )
     kind = _text(kind)
-    found = rows.execute(
+    compaction_row = rows.execute(
         "SELECT c1, c4, c5 FROM compaction WHERE id = ?", (number if undoes is None else undoes,)
     ).fetchone()
-    compacted = kind == "compaction" and found is not None
+    compacted = kind == "compaction" and compaction_row is not None
     return {
         "type": kind if kind in ("query", "compaction", "undo") else "query",
         "created": _text(created),
@@ -310,27 +316,27 @@ def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[st
         "toolset": tuple(_json(toolset) or ()),
         "event": _json(event),
         "context": _json(context),
-        "compaction": None if found is None else _text(found[0]),
-        "kept": _ranges(_json(found[1]) or (), places) if compacted else (),
-        "receipt": _json(found[2]) if compacted else None,
+        "compaction": None if compaction_row is None else _text(compaction_row[0]),
+        "kept": _ranges(_json(compaction_row[1]) or (), places) if compacted else (),
+        "receipt": _json(compaction_row[2]) if compacted else None,
     }
 
 
-def _ranges(kept: Any, places: dict[int, int]) -> Ranges:
-    """Ranges of positions in the order of what came over."""
-    made: list[list[int]] = []
-    for start, end in kept:
+def _ranges(ranges: Any, places: dict[int, int]) -> Ranges:
+    """The ranges in new positions."""
+    mapped: list[list[int]] = []
+    for start, end in ranges:
         for position in range(start, end):
             at = places.get(position)
-            if at is not None and made and made[-1][1] == at:
-                made[-1][1] += 1
+            if at is not None and mapped and mapped[-1][1] == at:
+                mapped[-1][1] += 1
             elif at is not None:
-                made.append([at, at + 1])
-    return tuple((start, end) for start, end in made)
+                mapped.append([at, at + 1])
+    return tuple((start, end) for start, end in mapped)
 
 
 def _direct(rows: _Rows) -> Iterator[DirectMessage]:
-    """Those that still wait for their agents."""
+    """Direct messages that still wait for their agents."""
     for row in rows.execute("SELECT * FROM direct WHERE c14 = 0 ORDER BY id"):
         (
             _,

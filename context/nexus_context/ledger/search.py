@@ -1,13 +1,13 @@
-"""Messages found by their text, best first, with what matched marked.
+"""Searches messages by text, best first, with the matches marked.
 
-1. A query is what people type (`query`); one that asks for nothing finds nothing.
-2. Of the matches the newest RANKED are ranked: by BM25, and equal ones newest first. To rank all matches of a
-   word that is in every message would take as long as there are messages.
-3. Newest is who was appended last in its session; of several sessions, the one that was begun last.
-4. A message that sessions share is found once: in the session that was asked for, else where it was written.
-5. Messages in scripts without spaces between words are found by their parts (`spaceless`), in an index of
-   their own. What both indexes find is merged by rank: their scores cannot be compared.
-6. A search that takes longer than DEADLINE is ended: a beginning may stand for all words that there are.
+1. A query is what people type (`search_query`); an empty one finds nothing.
+2. The newest RANKED matches are ranked by BM25, equal ones newest first. Ranking all matches of a word that
+   is in every message would take time proportional to their number.
+3. The newest message is the last of its session; of several sessions, that of the one created last.
+4. A shared message is listed once: in the requested session, else in the one that wrote it.
+5. Messages in scripts without spaces between words are matched by parts (`unspaced_text`), in a separate
+   index. The matches of both indexes are merged by rank: their scores are not comparable.
+6. A search that exceeds DEADLINE is stopped: a short prefix may match every word.
 """
 
 import json
@@ -26,10 +26,10 @@ from nexus_context.ledger.records import Hit
 from nexus_context.ledger.sql import value
 
 BEFORE, AFTER = "«", "»"
-"""What stands around what matched, in a snippet."""
+"""Marks around a match in a snippet."""
 
 RANKED = 2_000
-"""Matches that are ranked."""
+"""Most matches that are ranked."""
 
 SNIPPET = 24
 """Words of a snippet."""
@@ -38,15 +38,15 @@ EXCERPT = 120
 """Characters of a snippet of text without spaces."""
 
 LOOKED_AT = 200_000
-"""Characters of a message in which a snippet is looked for."""
+"""Characters of a message that are searched for a snippet."""
 
 MOST = 1_000
-"""Hits that are given, however many are asked for."""
+"""Most hits, whatever the limit."""
 
 DEADLINE = 2.0
-"""Seconds that a search may take."""
+"""Most seconds of a search."""
 
-_STEPS = 1_000  # of SQLite's machine between two looks at the clock
+_STEPS = 1_000  # of SQLite's virtual machine between two checks of the clock
 
 # message.id >> 32 is the thread: see schema
 _MATCHES = """
@@ -97,14 +97,14 @@ def search(
 ) -> list[Hit]:
     """The messages in which all words of a query occur, best first; see `Ledger.search`.
 
-    Costs what the newest RANKED matches cost, and a few nanoseconds for each other one. A session that is not
-    there has no messages. LedgerError `search-too-broad` after DEADLINE.
+    Costs as much as the newest RANKED matches, and a few nanoseconds for each other one. A missing session
+    has no messages. LedgerError `search-too-broad` after DEADLINE.
     """
     sought = queries.expression(query)
     limit = min(limit, MOST)
     if sought is None or limit < 1:
         return []
-    place = _place(connection, workspace, session)
+    place = _search_scope(connection, workspace, session)
     if place is None:
         return []
     with _limited(connection):
@@ -112,19 +112,19 @@ def search(
             best = _best(connection, "found", sought, place)[:limit]
             marked = _snippets(connection, sought, best)
         else:
-            whole = _best(connection, "found", sought, place, _NO_PARTS)[:limit]
+            whole = _best(connection, "found", sought, place, other=_NO_PARTS)[:limit]
             parts = _best(connection, "part", queries.part_expression(query) or sought, place)[:limit]
             ranked = sorted((at, -number) for each in (whole, parts) for at, number in enumerate(each))
             best = [-number for _, number in ranked[:limit]]
             marked = _snippets(connection, sought, [number for number in whole if number in best])
             marked |= _excerpts(connection, query, [number for number in parts if number in best])
-    return [_hit(connection, found, marked[found], session) for found in best]
+    return [_hit(connection, number, marked[number], session) for number in best]
 
 
 def _best(
-    connection: apsw.Connection, index: str, sought: str, place: "_Place", other: str = ""
+    connection: apsw.Connection, index: str, sought: str, place: "_SearchScope", *, other: str = ""
 ) -> list[int]:
-    """The ids of the messages that an index finds, best first."""
+    """The ids of the matching messages in an index, best first."""
     statement = _MATCHES.format(index=index, where=place.where.format(index=index) + other)
     parameters = (sought, place.first, place.end, *place.values, RANKED)
     return [
@@ -137,14 +137,14 @@ def _best(
 
 @contextmanager
 def _limited(connection: apsw.Connection) -> Iterator[None]:
-    """What is read here ends at the DEADLINE."""
+    """Stop reading at the DEADLINE."""
     until = time.monotonic() + DEADLINE
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     try:
         yield
     except apsw.InterruptError as error:
         raise LedgerError(
-            f"This search was ended after {DEADLINE:g} seconds: too much is like what it looks for; "
+            f"The search was stopped after {DEADLINE:g} seconds because too many messages match; "
             "use longer or rarer words.",
             code="search-too-broad",
         ) from error
@@ -153,37 +153,37 @@ def _limited(connection: apsw.Connection) -> Iterator[None]:
 
 
 def _snippets(connection: apsw.Connection, sought: str, best: list[int]) -> dict[int, str]:
-    """The snippet of each: one search for each thread, as little lies between the ids there.
+    """The snippet of each message: one search per thread, whose ids are close together.
 
-    To begin a search for a beginning takes longer than to pass by all matches, so there is only one.
+    Starting a prefix search costs more than skipping matches, so there is only one for a query with a prefix.
     """
     threads: dict[int, list[int]] = {}
-    for found in best:
-        threads.setdefault(0 if queries.has_prefix(sought) else found >> SHIFT, []).append(found)
+    for number in best:
+        threads.setdefault(0 if queries.has_prefix(sought) else number >> SHIFT, []).append(number)
     snippets: dict[int, str] = {}
     for ids in threads.values():
-        wanted = f"[{','.join(map(str, ids))}]"
-        parameters = (BEFORE, AFTER, SNIPPET, sought, min(ids), max(ids), wanted)
+        ids_json = f"[{','.join(map(str, ids))}]"
+        parameters = (BEFORE, AFTER, SNIPPET, sought, min(ids), max(ids), ids_json)
         snippets.update(connection.execute(_SNIPPETS, parameters))
     return snippets
 
 
 def _excerpts(connection: apsw.Connection, query: str, numbers: list[int]) -> dict[int, str]:
-    """As `_snippets`, for messages that were found by their parts."""
+    """As `_snippets`, for messages that were matched by parts."""
     texts = sorted((term.text for term in queries.terms(query) if not term.excluded), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, texts)), re.IGNORECASE)
     excerpts: dict[int, str] = {}
     for number in numbers:
-        said = value(connection, "SELECT substr(said, 1, ?) FROM message WHERE id = ?", LOOKED_AT, number)
-        match = pattern.search(said)
+        content = value(connection, "SELECT substr(said, 1, ?) FROM message WHERE id = ?", LOOKED_AT, number)
+        match = pattern.search(content)
         start = max(0, (match.start() if match else 0) - EXCERPT // 3)
-        text = pattern.sub(lambda part: f"{BEFORE}{part[0]}{AFTER}", said[start : start + EXCERPT])
-        excerpts[number] = ("…" if start else "") + text + ("…" if len(said) > start + EXCERPT else "")
+        text = pattern.sub(lambda part: f"{BEFORE}{part[0]}{AFTER}", content[start : start + EXCERPT])
+        excerpts[number] = ("…" if start else "") + text + ("…" if len(content) > start + EXCERPT else "")
     return excerpts
 
 
-class _Place(NamedTuple):
-    """Where to look: between two ids, and a condition for what lies between them."""
+class _SearchScope(NamedTuple):
+    """What to search: a range of ids, and a condition on the ids in it."""
 
     first: int
     end: int
@@ -191,39 +191,41 @@ class _Place(NamedTuple):
     values: tuple[str | int | None, ...] = ()
 
 
-def _place(connection: apsw.Connection, workspace: str | None, session: str | None) -> _Place | None:
-    """Where to look; None where there is nothing."""
+def _search_scope(
+    connection: apsw.Connection, workspace: str | None, session: str | None
+) -> _SearchScope | None:
+    """What to search; None if there is nothing."""
     if session is None:
-        return _Place(*_ALL) if workspace is None else _Place(*_ALL, _IN_WORKSPACE, (workspace,))
-    own, forked = [], []
+        return _SearchScope(*_ALL) if workspace is None else _SearchScope(*_ALL, _IN_WORKSPACE, (workspace,))
+    threads, forked = [], []
     for thread, parent in connection.execute(_THREADS, (session, workspace)):
-        own.append(thread)
+        threads.append(thread)
         if parent is not None:
             forked.append(thread)
-    if not own:
+    if not threads:
         return None
-    shared: dict[int, Range] = {}  # of each thread the longest part: all begin where the thread does
-    parts = (part for thread in forked for part in segments(connection, thread) if part.thread not in own)
+    shared: dict[int, Range] = {}  # the longest part of each thread: all begin where the thread does
+    parts = (part for thread in forked for part in segments(connection, thread) if part.thread not in threads)
     for each in message_ranges(list(parts)):
         thread = each.first >> SHIFT
         shared[thread] = max(each, shared.get(thread, each))
-    first = min(own[0] << SHIFT, *(each.first for each in shared.values()), _ALL.end)
-    end = (own[-1] + 1) << SHIFT
-    if len(own) == 1 and not shared:
-        return _Place(first, end)
+    first = min(threads[0] << SHIFT, *(each.first for each in shared.values()), _ALL.end)
+    end = (threads[-1] + 1) << SHIFT
+    if len(threads) == 1 and not shared:
+        return _SearchScope(first, end)
     ends = json.dumps([(thread, each.end) for thread, each in shared.items()])
-    return _Place(first, end, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
+    return _SearchScope(first, end, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
 
 
-def _hit(connection: apsw.Connection, found: int, snippet: str, session: str | None) -> Hit:
-    about: tuple[Any, ...] = connection.execute(_ABOUT, (found,)).fetchall()[0]
+def _hit(connection: apsw.Connection, number: int, snippet: str, session: str | None) -> Hit:
+    about: tuple[Any, ...] = connection.execute(_ABOUT, (number,)).fetchall()[0]
     workspace, owner, key, seq, role, created = about
     return Hit(
         workspace=workspace,
         session=owner if session is None else session,
         turn=turn_name(key, seq),
         seq=seq,
-        position=found & ((1 << SHIFT) - 1),
+        position=number & ((1 << SHIFT) - 1),
         role=role,
         snippet=snippet,
         created=created,

@@ -1,15 +1,15 @@
 """What people type into a search → an expression of SQLite's FTS5.
 
-1. All words must occur. `"two words"` stand together, `word*` is a beginning, `-word` or `-"two words"` must
-   not occur. A quotation that is not closed goes on to the end.
-2. Nothing is a syntax error, and nothing is an operator of FTS5: every term is quoted. One that holds no
-   letter and no digit is as if it were not there; `--force` looks for the word, as options are written so.
-3. A term that FTS5 takes apart (`read_file`, `a.py`) is found where its parts stand together.
-4. A query of nothing but exclusions, or of nothing, finds nothing.
-5. A beginning of one letter or digit, `a*`, is that word alone: most messages have words that begin so.
-6. In the index of parts, for text without spaces between words, a term is found wherever it stands in a run.
-7. Only LONGEST code points and MOST_TERMS terms are regarded: the query may be a page that was pasted. What
-   it says twice counts once. Of its beginnings the MOST_PREFIXES longest count; the others are words alone.
+1. All words must occur. `"two words"` is a phrase, `word*` a prefix, `-word` or `-"two words"` must not
+   occur. An unclosed quotation extends to the end.
+2. There are no syntax errors and no operators of FTS5: every term is quoted. A term without letters and
+   digits is ignored; `--force` searches for the word, because options are written like this.
+3. A term that FTS5 splits (`read_file`, `a.py`) matches where its parts are adjacent.
+4. An empty query, or one of exclusions only, finds nothing.
+5. A prefix of one letter or digit, `a*`, is that word alone: most messages have words that begin with it.
+6. In the index of parts, for text without spaces between words, a term matches anywhere in a run.
+7. Only LONGEST code points and MOST_TERMS terms count: the query may be a pasted page. Repeated terms count
+   once. The MOST_PREFIXES longest prefixes count; the others are words.
 """
 
 import re
@@ -19,13 +19,13 @@ from typing import NamedTuple
 from nexus_context.ledger import unspaced_text
 
 LONGEST = 4096
-"""Code points of a query that are regarded."""
+"""Most code points of a query."""
 
 MOST_TERMS = 64
-"""Terms of a query that are regarded."""
+"""Most terms of a query."""
 
 MOST_PREFIXES = 4
-"""Beginnings of words in a query: each may stand for many words."""
+"""Most prefixes in a query: each may match many words."""
 
 _TERM = re.compile(r'(?P<minus>-?)(?:"(?P<quoted>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+))(?P<star>\*?)')
 
@@ -34,7 +34,7 @@ _LETTER = re.compile(r"(?:\A|[\W_])[a-zA-Z0-9][\W_]*\Z")  # what ends with a wor
 
 
 class Term(NamedTuple):
-    """One thing to look for, or to avoid. `prefix`: its last word may go on."""
+    """A text to search for, or to exclude. `prefix`: its last word may continue."""
 
     text: str
     prefix: bool = False
@@ -42,43 +42,43 @@ class Term(NamedTuple):
 
 
 def expression(query: str) -> str | None:
-    """The FTS5 expression of a query; None where there is nothing to look for."""
+    """The FTS5 expression of a query; None if it is empty."""
     return _expression(terms(query))
 
 
 def part_expression(query: str) -> str | None:
-    """As `expression`, for the index of what `spaceless` takes apart."""
+    """As `expression`, for the index of parts (`unspaced_text`)."""
     return _expression([_part(term) for term in terms(query)])
 
 
-def _expression(found: list[Term]) -> str | None:
-    wanted = [_quoted(term) for term in found if not term.excluded]
-    unwanted = [_quoted(term) for term in found if term.excluded]
-    if not wanted:
+def _expression(terms: list[Term]) -> str | None:
+    required = [_quoted(term) for term in terms if not term.excluded]
+    excluded = [_quoted(term) for term in terms if term.excluded]
+    if not required:
         return None
-    made = " AND ".join(wanted)
-    return f"({made}) NOT ({' OR '.join(unwanted)})" if unwanted else made
+    joined = " AND ".join(required)
+    return f"({joined}) NOT ({' OR '.join(excluded)})" if excluded else joined
 
 
-def has_prefix(made: str) -> bool:
-    """Whether an expression of `expression` looks for the beginning of a word."""
-    return '"*' in made
+def has_prefix(expression: str) -> bool:
+    """Whether an expression searches for a prefix."""
+    return '"*' in expression
 
 
 def terms(query: str) -> list[Term]:
-    """What a query looks for, in its order, each once."""
-    found = (_term(match) for match in _TERM.finditer(_clean(query[:LONGEST])))
-    different = dict.fromkeys(term for term in found if any(map(_is_word, term.text)))
-    kept = list(different)[:MOST_TERMS]
-    prefixes = sorted((term for term in kept if term.prefix), key=lambda term: -len(term.text))
+    """The terms of a query in order, each once."""
+    parsed = (_term(match) for match in _TERM.finditer(_clean(query[:LONGEST])))
+    different = dict.fromkeys(term for term in parsed if any(map(_is_word, term.text)))
+    distinct = list(different)[:MOST_TERMS]
+    prefixes = sorted((term for term in distinct if term.prefix), key=lambda term: -len(term.text))
     few = set(prefixes[:MOST_PREFIXES])
-    return list(dict.fromkeys(term if term in few else term._replace(prefix=False) for term in kept))
+    return list(dict.fromkeys(term if term in few else term._replace(prefix=False) for term in distinct))
 
 
 def _term(match: re.Match[str]) -> Term:
     excluded = bool(match["minus"])
     text, prefix = match["quoted"], bool(match["star"])
-    if text is None:  # the pattern leaves a word its own stars, and `--force` the second dash
+    if text is None:  # the word keeps its stars, and `--force` its second dash
         text = match["word"].rstrip("*")
         prefix = text != match["word"]
         excluded = excluded and not text.startswith("-")
@@ -95,10 +95,10 @@ def _quoted(term: Term) -> str:
 
 
 def _clean(query: str) -> str:
-    """The query without what SQLite cannot take: NUL ends a text, half a surrogate pair is none."""
+    """The query without characters that SQLite cannot take: NUL and halves of surrogate pairs."""
     return query.replace("\0", " ").encode(errors="replace").decode()
 
 
 def _is_word(char: str) -> bool:
-    """Whether a character can be part of a word in the index: letters, digits, characters of private use."""
+    """Whether a character can be part of an indexed word: letters, digits, private use."""
     return unicodedata.category(char)[0] in "LN" or unicodedata.category(char) == "Co"

@@ -1,9 +1,9 @@
-"""Sessions: found, listed, begun, renamed, forked, cleared, deleted.
+"""Sessions: find, list, create, rename, fork, clear, delete.
 
-1. A session is at one thread; threads that it was at before it was cleared stay its own.
-2. A fork is a new thread that goes on from a turn of another: nothing is copied.
-3. What a deleted session shares with others stays, and belongs to one of them from then on.
-4. What a session may be called is looked at here alone, when it gets its name.
+1. A session has one current thread; it keeps its threads from before it was cleared.
+2. A fork is a new thread that continues from a turn of another: nothing is copied.
+3. Turns that a deleted session shares with others stay and then belong to one of them.
+4. The name of a session is checked only here, when it is set.
 """
 
 import re
@@ -30,11 +30,11 @@ from nexus_context.ledger.rows import value_of
 from nexus_context.ledger.sql import row, value
 
 PURGED = 200
-"""Pages of the index that are written in one step: other writers wait no longer."""
+"""Pages of the index written per step: other writers wait no longer than that."""
 
 LONGEST_NAME = 200
-"""Characters of the name of a new session."""
-# controls, line ends, and what turns the direction of the text around it
+"""Most characters of the name of a new session."""
+# control characters, line ends, and marks that change the text direction
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _PLACE = """
@@ -65,9 +65,9 @@ _NAMED = " WHERE session.workspace = ? AND session.name = ?"
 
 
 class SessionPosition(NamedTuple):
-    """Where a session is: the numbers of its rows, its thread's public id, and how far that goes.
+    """The end of a session: the numbers of its rows, the key of its thread, and how far that goes.
 
-    `owner` and `owner_key` are of the thread that holds the last turn; None while there is none.
+    `owner` and `owner_key` are those of the thread that holds the last turn; None without a turn.
     """
 
     session: int
@@ -82,31 +82,31 @@ class SessionPosition(NamedTuple):
 
     @property
     def turn(self) -> int | None:
-        """Number of the last turn's row."""
+        """Row number of the last turn."""
         return None if self.owner is None else (self.owner << SHIFT) + self.seq
 
     @property
     def head(self) -> Head:
         last = None if self.owner_key is None else turn_name(self.owner_key, self.seq)
-        return Head(self.key, last, self.seq, self.messages, self.tokens)
+        return Head(thread=self.key, turn=last, seq=self.seq, messages=self.messages, tokens=self.tokens)
 
 
 def find(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition | None:
-    found = row(connection, _PLACE + _NAMED, workspace, session)
-    if found is not None:
-        return SessionPosition(*found)
-    # nobody may begin a session anew because an index is damaged; there are not many sessions
+    columns = row(connection, _PLACE + _NAMED, workspace, session)
+    if columns is not None:
+        return SessionPosition(*columns)
+    # a damaged index must not let a session be created twice; there are few sessions
     if row(connection, _THERE, workspace, session):
         raise apsw.CorruptError("the index of sessions misses one")
     return None
 
 
 def require(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition:
-    """As `find`; LedgerError for a session that is not there."""
-    found = find(connection, workspace, session)
-    if found is None:
+    """As `find`; LedgerError if there is no such session."""
+    position = find(connection, workspace, session)
+    if position is None:
         raise LedgerError(f"There is no session {session!r} in {workspace}.", code="unknown-session")
-    return found
+    return position
 
 
 def position_of(connection: apsw.Connection, session: int) -> SessionPosition:
@@ -114,17 +114,17 @@ def position_of(connection: apsw.Connection, session: int) -> SessionPosition:
 
 
 def read_session(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
-    known = find(connection, workspace, session)
-    return None if known is None else read_existing(connection, workspace, session)
+    position = find(connection, workspace, session)
+    return None if position is None else read_existing(connection, workspace, session)
 
 
 def read_existing(connection: apsw.Connection, workspace: str, session: str) -> Session:
-    """As `one`, for a session that is there."""
+    """As `read_session`, for a session that exists."""
     return _session(connection, row(connection, _SESSION + _NAMED, workspace, session))
 
 
 def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Session]:
-    """Those that changed last first."""
+    """All sessions, the most recently changed first."""
     sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
     values = () if workspace is None else (workspace,)
     rows = list(connection.execute(sql + " ORDER BY session.changed DESC", values))
@@ -132,7 +132,7 @@ def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Se
 
 
 def count_summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
-    """How many compactions there are after a turn, and the tokens of their summaries."""
+    """The number of compactions after a turn, and the tokens of their summaries."""
     count = tokens = 0
     for ids in turn_ranges(parts, after):
         of_range = row(connection, _SUMMARIES, *ids)
@@ -140,8 +140,8 @@ def count_summaries(connection: apsw.Connection, parts: list[Segment], after: in
     return count, tokens
 
 
-def agent_of(connection: apsw.Connection, known: SessionPosition) -> str | None:
-    agent: str | None = value(connection, "SELECT agent FROM session WHERE id = ?", known.session)
+def agent_of(connection: apsw.Connection, position: SessionPosition) -> str | None:
+    agent: str | None = value(connection, "SELECT agent FROM session WHERE id = ?", position.session)
     return agent
 
 
@@ -154,10 +154,10 @@ def begin(
     origin: int | None = None,
     base: "Base | None" = None,
 ) -> SessionPosition:
-    """A new session, at an empty thread or one that goes on from `base`; LedgerError if it exists."""
+    """Create a session with an empty thread or one that continues from `base`; LedgerError if it exists."""
     if find(connection, workspace, session) is not None:
         raise LedgerError(
-            f"There is a session {session!r} in {workspace} already; choose another name.",
+            f"A session {session!r} already exists in {workspace}; choose another name.",
             code="session-exists",
         )
     _check_name(session)
@@ -178,20 +178,20 @@ def begin(
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or _UNFIT.search(name):
         raise LedgerError(
-            f"{name[:40]!r} is no name for a session: it must have 1 to {LONGEST_NAME} characters, not only "
-            "blanks, on one line and without control characters.",
+            f"{name[:40]!r} is not a valid session name; use 1 to {LONGEST_NAME} characters on one line, "
+            "not only blanks and no control characters.",
             code="bad-session-name",
         )
 
 
 def fitting(name: str, end: str = "") -> str:
-    """The name, also one that nobody could give any more, cut to fit with `end` behind it."""
+    """A valid name from any name: cleaned, and cut to fit before `end`."""
     stem = _UNFIT.sub("", name)[: LONGEST_NAME - len(end)]
     return (stem if stem.strip() else "session") + end
 
 
 def touch(connection: apsw.Connection, session: int, moment: str) -> None:
-    """The session changed, and is the first of the list now."""
+    """Mark a session as changed: it becomes the first in the list."""
     connection.execute(
         "UPDATE session SET updated = ?, changed = (SELECT max(changed) + 1 FROM session) WHERE id = ?",
         (moment, session),
@@ -199,41 +199,45 @@ def touch(connection: apsw.Connection, session: int, moment: str) -> None:
 
 
 def rename(connection: apsw.Connection, workspace: str, session: str, to: str) -> None:
-    known = require(connection, workspace, session)
+    position = require(connection, workspace, session)
     if session == to:
         return
     if find(connection, workspace, to) is not None:
         raise LedgerError(
-            f"There is a session {to!r} in {workspace} already; choose another name.", code="session-exists"
+            f"A session {to!r} already exists in {workspace}; choose another name.", code="session-exists"
         )
     _check_name(to)
-    connection.execute("UPDATE session SET name = ? WHERE id = ?", (to, known.session))
+    connection.execute("UPDATE session SET name = ? WHERE id = ?", (to, position.session))
     connection.execute(
         "UPDATE direct SET session = ? WHERE workspace = ? AND session = ?", (to, workspace, session)
     )
-    touch(connection, known.session, now())
+    touch(connection, position.session, now())
 
 
 def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
-    known = require(connection, workspace, session)
-    thread = _new_thread(connection, known.session, None)
-    connection.execute("UPDATE session SET thread = ? WHERE id = ?", (thread, known.session))
-    connection.execute("DELETE FROM key WHERE session = ?", (known.session,))
-    touch(connection, known.session, now())
+    position = require(connection, workspace, session)
+    thread = _new_thread(connection, position.session, None)
+    connection.execute("UPDATE session SET thread = ? WHERE id = ?", (thread, position.session))
+    connection.execute("DELETE FROM key WHERE session = ?", (position.session,))
+    touch(connection, position.session, now())
 
 
-def fork(connection: apsw.Connection, workspace: str, session: str, to: str, turn: str | None) -> None:
-    known = require(connection, workspace, session)
-    base = base_at(connection, known.owner, known.seq) if turn is None else base_of(connection, known, turn)
-    agent = agent_of(connection, known)
-    begin(connection, workspace, to, agent=agent, origin=known.session, base=base)
+def fork(connection: apsw.Connection, workspace: str, session: str, *, to: str, turn: str | None) -> None:
+    position = require(connection, workspace, session)
+    base = (
+        base_at(connection, position.owner, position.seq)
+        if turn is None
+        else base_of(connection, position, turn)
+    )
+    agent = agent_of(connection, position)
+    begin(connection, workspace, to, agent=agent, origin=position.session, base=base)
 
 
 # ---------------------------------------------------------------- forks
 
 
 class Base(NamedTuple):
-    """A turn from which a thread goes on: the thread that holds it, and how far it goes with it."""
+    """A turn from which a thread continues: the thread that holds it, and the sizes up to it."""
 
     thread: int
     seq: int
@@ -242,38 +246,38 @@ class Base(NamedTuple):
 
 
 def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> Base | None:
-    """The place behind a turn; None before the first."""
+    """The base after a turn; None before the first."""
     if thread is None:
         return None
     sums = "SELECT first + messages, before + tokens FROM turn WHERE id = ?"
-    found = row(connection, sums, (thread << SHIFT) + seq)
-    return None if found is None else Base(thread, seq, *found)
+    sums_row = row(connection, sums, (thread << SHIFT) + seq)
+    return None if sums_row is None else Base(thread, seq, *sums_row)
 
 
-def base_of(connection: apsw.Connection, known: SessionPosition, turn: str) -> Base:
-    """The place behind a turn that the session has, or had before it was cleared; LedgerError for others."""
+def base_of(connection: apsw.Connection, position: SessionPosition, turn: str) -> Base:
+    """The base after a turn that the session has, or had before it was cleared; else LedgerError."""
     name = split_name(turn)
     if name is not None:
         thread = value(connection, "SELECT id FROM thread WHERE key = ?", name[0])
-        if thread is not None and _has(connection, known, thread, name[1]):
+        if thread is not None and _has(connection, position, thread, name[1]):
             base = base_at(connection, thread, name[1])
             if base is not None:
                 return base
-    raise LedgerError(f"The session {known.name!r} has no turn {turn!r}.", code="unknown-turn")
+    raise LedgerError(f"The session {position.name!r} has no turn {turn!r}.", code="unknown-turn")
 
 
-def _has(connection: apsw.Connection, known: SessionPosition, thread: int, seq: int) -> bool:
-    wanted = (thread << SHIFT) + seq
+def _has(connection: apsw.Connection, position: SessionPosition, thread: int, seq: int) -> bool:
+    turn_id = (thread << SHIFT) + seq
     return any(
-        first <= wanted < end
-        for each in _threads(connection, known)
+        first <= turn_id < end
+        for each in _threads(connection, position)
         for first, end in turn_ranges(segments(connection, each))
     )
 
 
-def _threads(connection: apsw.Connection, known: SessionPosition) -> list[int]:
-    """The threads that belong to a session, the youngest first."""
-    rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (known.session,))
+def _threads(connection: apsw.Connection, position: SessionPosition) -> list[int]:
+    """The threads of a session, newest first."""
+    rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (position.session,))
     return [each for (each,) in rows]
 
 
@@ -292,9 +296,11 @@ def _new_thread(connection: apsw.Connection, session: int, base: Base | None) ->
 
 
 def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
-    known = require(connection, workspace, session)
-    connection.execute("PRAGMA defer_foreign_keys = ON")  # the session is at a thread until both are gone
-    for thread in _threads(connection, known):  # a fork is younger than its parent: children come first
+    position = require(connection, workspace, session)
+    connection.execute(
+        "PRAGMA defer_foreign_keys = ON"
+    )  # session and thread refer to each other until both are gone
+    for thread in _threads(connection, position):  # a fork is newer than its parent: children come first
         shared = row(
             connection,
             "SELECT session, base_seq, base_messages, base_tokens FROM thread WHERE parent = ?"
@@ -310,17 +316,17 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
                 "UPDATE thread SET session = ?, seq = ?, messages = ?, tokens = ? WHERE id = ?",
                 (*shared, thread),
             )
-    connection.execute("DELETE FROM session WHERE id = ?", (known.session,))
+    connection.execute("DELETE FROM session WHERE id = ?", (position.session,))
     direct_messages.forget(connection, workspace, session)
 
 
 def purge(connection: apsw.Connection, *, first: bool) -> bool:
-    """Take one step of removing from the indexes the words of what was deleted; whether there is more to do.
+    """Take one step of removing deleted words from the indexes; returns whether there is more to do.
 
-    A deleted message is found no more, but its words stay in the index until its parts are merged.
+    A deleted message is not found, but its words stay in the index until its parts are merged.
     """
     before = connection.total_changes()
-    pages = -PURGED if first else PURGED  # negative: begin to merge all parts into one
+    pages = -PURGED if first else PURGED  # negative: start merging all parts into one
     connection.execute("INSERT INTO found (found, rank) VALUES ('merge', ?)", (pages,))
     connection.execute("INSERT INTO part (part, rank) VALUES ('merge', ?)", (pages,))
     return connection.total_changes() - before > 2  # each command itself counts as one
@@ -335,21 +341,31 @@ def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> N
 
 
 def now() -> str:
-    """The time for people: ISO 8601, UTC."""
+    """The current time for people: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _session(connection: apsw.Connection, found: tuple[Any, ...]) -> Session:
-    *names, agent, origin, key, owner, seq, messages, tokens, thread, in_force, undone = found
-    head = Head(key, None if owner is None else turn_name(owner, seq), seq, messages, tokens)
+def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
+    *names, agent, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
+    last = None if owner is None else turn_name(owner, seq)
+    head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
     was_compacted = in_force is not None or undone
     sent = _sent_tokens(connection, thread, tokens, in_force) if was_compacted else tokens
     workspace, name, created, updated = names
-    return Session(workspace, name, head, created, updated, agent, origin, sent)
+    return Session(
+        workspace=workspace,
+        name=name,
+        head=head,
+        created=created,
+        updated=updated,
+        agent=agent,
+        forked_from=origin,
+        sent_tokens=sent,
+    )
 
 
 def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force: int | None) -> int:
-    """Tokens of what is not compacted away, of a thread with `tokens` in all; all of them if it is damaged.
+    """Tokens that are not compacted away, of a thread with `tokens` in all; all of them if it is damaged.
 
     Only what the compaction kept is read: a list costs the same however long the histories are.
     """
@@ -357,9 +373,9 @@ def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force
     if in_force is None:  # all compactions were undone
         return tokens - count_summaries(connection, parts, 0)[1]
     try:
-        before, kept = row(connection, _COMPACTION, in_force)
-        places = [ids for start, end in value_of(kept) for ids in message_ranges(parts, start, end)]
-    except (TypeError, ValueError):  # who opens it is told; the list shows the others
+        before, kept_ranges = row(connection, _COMPACTION, in_force)
+        places = [ids for start, end in value_of(kept_ranges) for ids in message_ranges(parts, start, end)]
+    except (TypeError, ValueError):  # opening it reports the damage; the list shows the others
         return tokens
     since: int = tokens - before - count_summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
     kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in places)

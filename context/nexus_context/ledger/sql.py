@@ -1,4 +1,4 @@
-"""The first row, or the first value, of what a statement finds."""
+"""The first row, or the first value, of the result of a statement."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import apsw
 
 
 def row(connection: apsw.Connection, statement: str, *values: Any) -> Any:
-    """A tuple, or None."""
+    """The first row as a tuple, or None."""
     return connection.execute(statement, values).fetchone()
 
 
 def value(connection: apsw.Connection, statement: str, *values: Any) -> Any:
-    """The first value of the first row; None where there is no row."""
-    found = connection.execute(statement, values).fetchone()
-    return None if found is None else found[0]
+    """The first value of the first row; None without a row."""
+    first = connection.execute(statement, values).fetchone()
+    return None if first is None else first[0]

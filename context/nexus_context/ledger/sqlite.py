@@ -1,7 +1,7 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
-What a method does is a function of a connection: `sessions`, `options`, `writing`, `reading`, `direct`,
-`living`, `search`.
+The work of a method is a function of a connection, in `sessions`, `options`, `turn_writer`, `read_history`,
+`excerpt`, `receipts`, `search`, `direct_messages` or `agents`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +10,13 @@ from contextlib import suppress
 from nexus_context.ledger import (
     agents,
     backup,
+    chain,
     direct_messages,
-    import_turns,
     part_index,
     read_history,
     receipts,
     sessions,
     turn_writer,
-    verification,
 )
 from nexus_context.ledger import options as session_options
 from nexus_context.ledger.connections import Connections
@@ -44,16 +43,18 @@ from nexus_context.ledger.records import (
 from nexus_context.ledger.rows import DamagedError
 
 INDEX = 0.5
-"""Seconds for which messages of an earlier version are indexed before a search."""
+"""Seconds spent on indexing messages of an earlier version before a search."""
 
 
 class SqliteLedger:
-    """A `store.Ledger`. `noticed` says what the user should know, as it is now."""
+    """A `store.Ledger`. `read_notice` returns the current notice for the user."""
 
-    def __init__(self, connections: Connections, *, location: str, noticed: Callable[[], str | None]) -> None:
+    def __init__(
+        self, connections: Connections, *, location: str, read_notice: Callable[[], str | None]
+    ) -> None:
         self._connections = connections
         self._location = location
-        self._noticed = noticed
+        self._read_notice = read_notice
 
     @property
     def persists(self) -> bool:
@@ -61,7 +62,7 @@ class SqliteLedger:
 
     @property
     def notice(self) -> str | None:
-        return self._noticed()
+        return self._read_notice()
 
     @property
     def location(self) -> str:
@@ -97,7 +98,7 @@ class SqliteLedger:
         with self._connections.writing() as connection:
             sessions.delete(connection, workspace, session)
         first = more = True
-        while more:  # each step is a transaction: others come between
+        while more:  # each step is a transaction: other writers run in between
             with self._connections.writing() as connection:
                 more = sessions.purge(connection, first=first)
             first = False
@@ -110,7 +111,7 @@ class SqliteLedger:
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         with self._connections.writing() as connection:
-            sessions.fork(connection, workspace, session, to, turn)
+            sessions.fork(connection, workspace, session, to=to, turn=turn)
             return sessions.read_existing(connection, workspace, to)
 
     # ------------------------------------------------------------ options
@@ -135,10 +136,10 @@ class SqliteLedger:
         session: str,
         turns: Iterable[NewTurn | Turn],
         *,
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
         with self._connections.writing() as connection:
-            import_turns.import_turns(connection, workspace, session, turns, told)
+            turn_writer.import_turns(connection, workspace, session, turns, on_progress=on_progress)
             return sessions.read_existing(connection, workspace, session)
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
@@ -151,8 +152,8 @@ class SqliteLedger:
 
     def head(self, workspace: str, session: str) -> Head | None:
         with self._connections.reading() as connection:
-            known = sessions.find(connection, workspace, session)
-            return None if known is None else known.head
+            position = sessions.find(connection, workspace, session)
+            return None if position is None else position.head
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         with self._connections.reading(session) as connection:
@@ -164,10 +165,10 @@ class SqliteLedger:
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         with self._connections.reading(session) as connection:
-            known = sessions.require(connection, workspace, session)
-            parts = read_history.whole(connection, known)
-        first = 0 if last is None else max(0, known.seq - last)
-        return self._turns(parts, session, first, known.seq)
+            position = sessions.require(connection, workspace, session)
+            parts = read_history.whole(connection, position)
+        first = 0 if last is None else max(0, position.seq - last)
+        return self._turns(parts, session, first, position.seq)
 
     def excerpt(
         self,
@@ -199,11 +200,11 @@ class SqliteLedger:
         with self._connections.reading() as connection:
             return search(connection, query, workspace=workspace, session=session, limit=limit)
 
-    # ------------------------------------------------------------ the whole of it
+    # ------------------------------------------------------------ the whole ledger
 
     def verify(self) -> Verification:
         with self._connections.reading(fresh=True) as connection:
-            return verification.verify(connection)
+            return chain.verify_ledger(connection)
 
     def backup(self, path: str) -> int:
         with self._connections.reading() as connection:
@@ -246,7 +247,7 @@ class SqliteLedger:
     # ------------------------------------------------------------ inside
 
     def _fill_index(self) -> None:
-        """Go on to index what an earlier version wrote; the search does without what is not there yet."""
+        """Continue to index messages of an earlier version; the search works without them."""
         with self._connections.reading() as connection:
             if part_index.is_whole(connection):
                 return
@@ -259,15 +260,15 @@ class SqliteLedger:
             part_index.fill_for(INDEX, step)
 
     def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
-        """In batches, each read at a moment of its own: what a thread holds does not change."""
+        """Read turns in batches, each in its own transaction: the turns of a thread do not change."""
         for after in range(first, last, read_history.BATCH):
             until = min(last, after + read_history.BATCH)
             with self._connections.reading(session) as connection:
-                found = read_history.turns(connection, parts, after, until)
-                if len(found) < until - after:
+                turns = read_history.turns(connection, parts, after, until)
+                if len(turns) < until - after:
                     if segments(connection, parts[-1].thread)[-1:] >= parts[-1:]:
-                        raise DamagedError(f"{until - after - len(found)} turns are missing")
+                        raise DamagedError(f"{until - after - len(turns)} turns are missing")
                     raise LedgerError(
                         f"The session {session!r} was deleted while it was read.", code="unknown-session"
                     )
-            yield from found
+            yield from turns

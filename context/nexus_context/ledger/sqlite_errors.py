@@ -1,4 +1,4 @@
-"""What SQLite reports, as what happened, where, and what to do."""
+"""Translates errors of SQLite: what happened, where, and what to do."""
 
 import errno
 import shlex
@@ -13,12 +13,12 @@ _DISK = (apsw.IOError, apsw.CantOpenError)
 
 
 def is_corrupt(error: apsw.Error) -> bool:
-    """Whether the database is damaged, or is none: our statements fit every schema but a damaged one."""
+    """Whether the file is damaged or not a database: our statements fit every undamaged schema."""
     return isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
 
 
 def refused(error: OSError, path: str) -> LedgerError:
-    """The error to raise where the system refuses a file or its folder."""
+    """The error for a file or folder that the system refuses."""
     if error.errno in _NO_ROOM:
         return _no_room(path, "it was not opened")
     if error.errno == errno.EIO:
@@ -30,7 +30,7 @@ def refused(error: OSError, path: str) -> LedgerError:
 
 
 def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> LedgerError | None:
-    """The error to raise for one of SQLite's; None for a bug of ours. `number` is the system's own."""
+    """The error for one of SQLite; None for a bug of ours. `number`: the system's error number."""
     detail = str(error)
     if isinstance(error, apsw.FullError) or (isinstance(error, _DISK) and number in _NO_ROOM):
         return _no_room(path, outcome)
@@ -47,27 +47,27 @@ def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> L
             f"The disk failed with the ledger {path} ({detail}); {outcome}. Check the disk and try again.",
             code="ledger-io",
         )
-    if isinstance(error, apsw.ConstraintError):  # what we write fits what is there, unless that is damaged
+    if isinstance(error, apsw.ConstraintError):  # our writes violate constraints only if the file is damaged
         return damaged(path, None, error)
     if is_corrupt(error):
         return LedgerError(
-            f"The ledger {path} was damaged ({detail}); {outcome}. Try again: what could not be mended was "
-            "set aside beside it, and nexus sessions salvage brings back what can be read.",
+            f"The ledger {path} was damaged ({detail}); {outcome}. Try again: what could not be repaired was "
+            "set aside beside it, and nexus sessions salvage recovers what can be read.",
             code="ledger-corrupt",
         )
     return None
 
 
 def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
-    """The error for what was read but is not what was written."""
+    """The error for data that is not what was written."""
     where = f" in the session {session!r}" if session else ""
     name = f" {shlex.quote(session)}" if session else " NAME"
-    if session and session.startswith("-"):  # it would be taken for an option
+    if session and session.startswith("-"):  # it would be parsed as an option
         name = f"={name[1:]}"
     return LedgerError(
-        f"The ledger {path} is damaged{where} ({error}). Other sessions are not concerned. In the folder of "
-        f"the damaged one, nexus sessions salvage {shlex.quote(path)} --session{name} brings over what can "
-        "be read of it as a new session.",
+        f"The ledger {path} is damaged{where} ({error}). Other sessions are not affected. In the folder of "
+        f"the damaged one, nexus sessions salvage {shlex.quote(path)} --session{name} copies what can "
+        "be read of it to a new session.",
         code="ledger-corrupt",
     )
 
@@ -75,8 +75,8 @@ def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
 def newer(path: str, version: int) -> LedgerError:
     """The error for a ledger of a newer version."""
     return LedgerError(
-        f"The ledger {path} was written by a newer version of Nexus (its format is {version}, this one "
-        f"knows {VERSION}), and is left as it is. Install the newer version, or set NEXUS_STATE to "
+        f"The ledger {path} was written by a newer version of Nexus (its format is {version}, this version "
+        f"supports {VERSION}) and is left unchanged. Install the newer version, or set NEXUS_STATE to "
         "another folder.",
         code="ledger-newer",
     )
@@ -85,21 +85,21 @@ def newer(path: str, version: int) -> LedgerError:
 def foreign(path: str) -> LedgerError:
     """The error for another program's database."""
     return LedgerError(
-        f"{path} is the database of another program, and is left as it is. Name another file.",
+        f"{path} is the database of another program and is left unchanged. Choose another file.",
         code="ledger-foreign",
     )
 
 
 def _no_room(path: str, outcome: str) -> LedgerError:
     return LedgerError(
-        f"There is no room left for the ledger {path}; {outcome}. Free some room there and try again.",
+        f"No space is left for the ledger {path}; {outcome}. Free some space there and try again.",
         code="ledger-full",
     )
 
 
 def _read_only(path: str, detail: str, outcome: str) -> LedgerError:
     return LedgerError(
-        f"The ledger {path} may not be written ({detail}); {outcome}. Give this user the right to write "
+        f"The ledger {path} cannot be written ({detail}); {outcome}. Give this user permission to write "
         "the file and its folder, or set NEXUS_STATE to another folder.",
         code="ledger-read-only",
     )

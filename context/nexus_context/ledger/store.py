@@ -1,7 +1,7 @@
-"""What everything above a ledger may ask of it, whatever database it is kept in.
+"""The interface of a ledger, independent of the database.
 
 Every method may block on the disk, may be called from any thread, and raises LedgerError. When a writing
-method returns, what it wrote survives the end of the process and of the power.
+method returns, its data survives the end of the process and a power cut.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,25 +28,25 @@ from nexus_context.ledger.records import (
 
 
 class Ledger(Protocol):
-    """Sessions of all workspaces of one user."""
+    """The sessions of all workspaces of one user."""
 
     @property
     def persists(self) -> bool:
-        """Whether what is written is there after the end of the process."""
+        """Whether data outlives the process."""
         ...
 
     @property
     def notice(self) -> str | None:
-        """What the user should know: that nothing persists and why, or that a broken file was set aside."""
+        """A notice for the user: why nothing persists, or that a damaged file was set aside."""
         ...
 
     @property
     def location(self) -> str:
-        """Where it is kept: a path."""
+        """The path of the ledger."""
         ...
 
     def version(self) -> int:
-        """A number that differs after another process has written; costs next to nothing."""
+        """A number that changes when another process writes; costs next to nothing."""
         ...
 
     def close(self) -> None: ...
@@ -54,46 +54,46 @@ class Ledger(Protocol):
     # ------------------------------------------------------------ sessions
 
     def sessions(self, workspace: str | None = None) -> list[Session]:
-        """The sessions of a workspace, or all; those that changed last first."""
+        """The sessions of a workspace, or all; the most recently changed first."""
         ...
 
     def find(self, workspace: str, session: str) -> Session | None: ...
 
     def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
-        """Begin a session; `session-exists` if there is one."""
+        """Create a session; `session-exists` if the name is taken."""
         ...
 
     def rename(self, workspace: str, session: str, to: str) -> Session: ...
 
     def delete(self, workspace: str, session: str) -> None:
-        """Remove a session and all turns that no other session shares; they cannot be found any more."""
+        """Remove a session and all turns that no other session shares, from searches as well."""
         ...
 
     def clear(self, workspace: str, session: str) -> Session:
-        """Let the session begin anew: an empty thread. The turns before stay in the ledger."""
+        """Give the session an empty thread. Its previous turns stay in the ledger."""
         ...
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
-        """A new session that shares all turns up to and including `turn`, else all there are."""
+        """A new session that shares all turns up to and including `turn`, by default all."""
         ...
 
     # ------------------------------------------------------------ options
 
     def options(self, workspace: str) -> dict[str | None, SessionOptions]:
-        """What the sessions of a workspace are used with, by name, as far as they have options of their own.
+        """The options of the sessions of a workspace that have some, by name.
 
-        Under None: what one of them was used with last, for those that have none.
+        Under None: those that one of them used last, for the sessions without options.
         """
         ...
 
     def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
-        """Keep what a session is used with from now on, if there is one, and what its workspace is."""
+        """Store the options of a session, if it exists, and of its workspace."""
         ...
 
     # ------------------------------------------------------------ turns
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
-        """Append a turn; an unknown session is begun."""
+        """Append a turn; an unknown session is created."""
         ...
 
     def import_turns(
@@ -102,44 +102,45 @@ class Ledger(Protocol):
         session: str,
         turns: Iterable[NewTurn | Turn],
         *,
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
-        """Append many turns to a new session, all or none; `told` hears how many there are so far.
+        """Append many turns to a new session, all or none; `on_progress` gets their number so far.
 
-        A Turn, as `turns` of a session gives it, becomes what it was, also a compaction or an undo, with its
-        `created`; only its `id` and `seq` are given anew.
+        A Turn from `turns` is restored as it was, including compactions and undos, with its `created`; only
+        its `id` and `seq` are new.
         """
         ...
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
-        """Put a compaction in force. Turns that were appended since it was planned are kept behind what it
-        keeps; HeadMovedError if anything else happened to the thread.
+        """Put a compaction in force. Turns appended since it was planned follow what it keeps.
+
+        HeadMovedError if anything else happened to the thread.
         """
         ...
 
     def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
-        """Take back a compaction, else the one in force, and with it all later ones."""
+        """Take back a compaction, by default the one in force, and all later ones."""
         ...
 
     def head(self, workspace: str, session: str) -> Head | None:
-        """How far a session goes; None if there is none. Costs one look-up."""
+        """The end of a session; None if there is no such session. Costs one look-up."""
         ...
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         """What the next request is made of; None if there is no such session.
 
-        `tokens`: read only what stands first (the session's start and the user's messages before any answer;
-        a summary and what was kept beside it) and, of the rest, whole turns from the end until there are that
+        `tokens`: read only the beginning (the start of the session and the user messages before the first
+        answer; or a summary and what was kept beside it) and whole turns from the end until they have that
         many tokens. Costs what is read, not what there is.
         """
         ...
 
     def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
-        """The messages after `head`; None if more happened than appends: then read the history again."""
+        """The messages after `head`; None if anything but appends happened: then read the history again."""
         ...
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
-        """All turns, oldest first, or the last few; read as they are asked for."""
+        """All turns, oldest first, or the last few; read on demand."""
         ...
 
     def excerpt(
@@ -152,18 +153,17 @@ class Ledger(Protocol):
         before: int | None = None,
         limit: int,
     ) -> Excerpt | None:
-        """A page of everything that a session holds, to be read by people; None where there is none.
+        """A page of a session for people; None if there is no such session.
 
-        From the position `first` on, else the last before `before`, else the last: `limit` messages, fewer
-        where they are long. `thread`: one that the session was at before it was cleared. Costs what is read.
+        `limit` messages, fewer if they are long: from the position `first` on, else the last ones before
+        `before`, else the last ones. `thread`: one from before the session was cleared. Costs what is read.
         """
         ...
 
     def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
-        """The receipt of a compaction, else of the session's last one; `unknown-compaction` if there is none.
+        """The receipt of a compaction, by default the session's last one; else `unknown-compaction`.
 
-        By its id it is found in whichever session of the workspace holds it: the session may have another
-        name by now.
+        An id is searched in all sessions of the workspace: the session may have been renamed.
         """
         ...
 
@@ -172,58 +172,58 @@ class Ledger(Protocol):
     ) -> list[Hit]:
         """Messages in which all words of a query occur, best first.
 
-        `"two words"` stand together, `word*` is a beginning, `-word` must not occur. Nothing is a syntax
-        error.
+        `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
         """
         ...
 
-    # ------------------------------------------------------------ the whole of it
+    # ------------------------------------------------------------ the whole ledger
 
     def verify(self) -> Verification:
-        """Walk the chain of every session, and have the file checked. Costs what it takes to read all."""
+        """Verify the chain of every session and the file. Costs as much as reading everything."""
         ...
 
     def backup(self, path: str) -> int:
-        """Copy the ledger, as it is at one moment, into a new file at an absolute path; its sessions.
+        """Copy the ledger at one moment to a new file at an absolute path; returns the number of sessions.
 
-        Others may write meanwhile. The copy is verified before it has its name. FileExistsError where
-        something is there already, another OSError where it cannot be written, LedgerError `ledger-corrupt`
-        where the copy is not sound: then no file is left.
+        Others may write meanwhile. The copy is verified before it gets its name. FileExistsError if the path
+        exists, another OSError if it cannot be written, LedgerError `ledger-corrupt` if the copy is damaged;
+        then no file is left.
         """
         ...
 
     # ------------------------------------------------------------ direct messages
 
     def send(self, message: DirectMessage) -> None:
-        """Keep a direct message; one with the same id is there once."""
+        """Store a direct message; a repeated id is ignored."""
         ...
 
     def inbox(
         self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
     ) -> list[DirectMessage]:
-        """What waits for an agent and has not expired at `now`: highest priority first, then oldest first."""
+        """The waiting messages of an agent that are valid at `now`: by priority, then oldest first."""
         ...
 
     def delivered(self, ids: Iterable[str]) -> None:
-        """These have reached their agent: they wait no more."""
+        """Mark messages as delivered."""
         ...
 
     # ------------------------------------------------------------ agents
 
     def agents(self, workspace: str) -> list[LiveAgent]:
-        """The agents that live in a workspace, in the order in which they were started."""
+        """The running agents of a workspace in the order of their start."""
         ...
 
     def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
-        """The names that agents have had in a workspace and that differ from `name` at most in upper and
-        lower case, each with whether its agent lives. Costs one look-up.
+        """The names of agents, running and ended, that equal `name` except for case, and which are running.
+
+        Costs one look-up.
         """
         ...
 
     def start_agent(self, workspace: str, agent: NewAgent) -> int:
-        """Keep an agent; its number. `agent-exists`, `unknown-agent` (its parent) or `agent-count`."""
+        """Store an agent; returns its number. `agent-exists`, `unknown-agent` (parent), `agent-count`."""
         ...
 
     def end_agent(self, workspace: str, name: str) -> list[str]:
-        """Keep an agent and all below it no longer; their names, children first. None of an unknown one."""
+        """Remove an agent and all below it; returns their names, children first. None for an unknown one."""
         ...

@@ -1,16 +1,17 @@
-"""Turns that are appended: queries, compactions, and undos that take these back.
+"""Appends turns: queries, compactions, and undos that take these back.
 
-1. Nothing is changed: all three are turns behind the last one.
-2. Each turn says which compaction is in force after it, so that nobody has to look for it.
-3. A compaction is put in force at the present end of its thread: what was appended since it was planned is
-   kept. So nobody who appends can hold it up.
-4. Whoever names a parent that is not the last turn any more gets a fork; whoever names none is put at the
+1. Nothing is changed: all three are new turns after the last one.
+2. Each turn records which compaction is in force after it, so that nobody has to search for it.
+3. A compaction takes effect at the current end of its thread: what was appended since it was planned is kept.
+   So appends cannot delay it.
+4. An append with a parent that is no longer the last turn creates a fork; one without a parent goes to the
    end.
 5. Each turn has a sum that covers it and the turn before it (`chain`).
+6. An import writes turns from elsewhere to a new session: all or none.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -20,7 +21,16 @@ from nexus_context.ledger import options, sessions
 from nexus_context.ledger.chain import MessageColumns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
-from nexus_context.ledger.records import Appended, Counted, Head, NewCompaction, NewTurn, Ranges, TurnType
+from nexus_context.ledger.records import (
+    Appended,
+    Counted,
+    Head,
+    NewCompaction,
+    NewTurn,
+    Ranges,
+    Turn,
+    TurnType,
+)
 from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row_of
 from nexus_context.ledger.sessions import SessionPosition
 from nexus_context.ledger.sql import row, value
@@ -51,9 +61,9 @@ _SINCE = "SELECT group_concat(DISTINCT type), min(first) FROM turn WHERE id >= ?
 _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
 
-class State(NamedTuple):
-    """Which compaction is in force after a turn (number of its turn's row), whether one was taken back since
-    the last one was made, and the sum of the turn.
+class CompactionState(NamedTuple):
+    """The compaction in force after a turn (its row number), whether the last one was taken back, and the sum
+    of the turn.
     """
 
     in_force: int | None = None
@@ -62,86 +72,149 @@ class State(NamedTuple):
 
 
 def append(connection: apsw.Connection, workspace: str, session: str, turn: NewTurn) -> Appended:
-    known = sessions.find(connection, workspace, session)
-    if known is None:
-        known = sessions.begin(connection, workspace, session)
+    position = sessions.find(connection, workspace, session)
+    if position is None:
+        position = sessions.begin(connection, workspace, session)
     key = turn.key or None
-    if key is not None and (answer := _repeated(connection, known.session, key, turn.messages)):
+    if key is not None and (answer := _repeated(connection, position.session, key, turn.messages)):
         return answer
-    addressed, forked = known.session, False
-    if isinstance(turn.parent, str | None) and turn.parent != known.head.turn:
-        known, forked = _fork(connection, workspace, known, turn.parent), True
-    if turn.opening is not None and not known.messages:
+    addressed, forked = position.session, False
+    if isinstance(turn.parent, str | None) and turn.parent != position.head.turn:
+        position, forked = _fork(connection, workspace, position, turn.parent), True
+    if turn.opening is not None and not position.messages:
         turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
     moment = sessions.now()
-    after = put_query(connection, known, turn, moment)
+    after = put_query(connection, position, turn, moment)
     advance(connection, after, moment)
     if key is not None:
         remember(connection, addressed, key, after, forked=forked)
     if turn.options is not None:
-        options.keep_of(connection, known.session, turn.options)
-    return _appended(known, after, forked=forked)
+        options.keep_of(connection, position.session, turn.options)
+    return _appended(position, after, forked=forked)
 
 
 def compact(connection: apsw.Connection, workspace: str, session: str, compaction: NewCompaction) -> Appended:
-    known = sessions.require(connection, workspace, session)
-    last = state(connection, known).in_force
-    if last is not None and last == known.turn and _name(connection, last) == compaction.id:
-        answer = _answer(connection, last, forked=False)  # the same once more: nothing is written
+    position = sessions.require(connection, workspace, session)
+    last = state(connection, position).in_force
+    if last is not None and last == position.turn and _name(connection, last) == compaction.id:
+        answer = _answer(connection, last, forked=False)  # repeated: nothing is written
         if answer is not None:
             return answer
-    if compaction.thread not in (None, known.key):
+    if compaction.thread not in (None, position.key):
         raise HeadMovedError(session)
-    kept = compaction.kept + _appended_since(connection, known, compaction.seq)
+    preserved = compaction.kept + _appended_since(connection, position, compaction.seq)
     moment = sessions.now()
     turn = NewTurn(messages=(compaction.summary,), counter=compaction.counter)
     after = put_compaction(
-        connection, known, turn, moment, name=compaction.id, kept=kept, receipt=compaction.receipt
+        connection, position, turn, moment, name=compaction.id, kept=preserved, receipt=compaction.receipt
     )
     advance(connection, after, moment)
-    return _appended(known, after)
+    return _appended(position, after)
 
 
-def _appended_since(connection: apsw.Connection, known: SessionPosition, seq: int) -> Ranges:
-    """The positions of what was appended behind a turn. HeadMovedError where anything else happened."""
-    if seq > known.seq:
-        raise HeadMovedError(known.name)
-    first = known.messages
-    for ids in reversed(turn_ranges(segments(connection, known.thread), seq)):
+def _appended_since(connection: apsw.Connection, position: SessionPosition, seq: int) -> Ranges:
+    """The positions of what was appended after a turn. HeadMovedError if anything else happened."""
+    if seq > position.seq:
+        raise HeadMovedError(position.name)
+    first = position.messages
+    for ids in reversed(turn_ranges(segments(connection, position.thread), seq)):
         types, first = row(connection, _SINCE, *ids)
         if types != "query":
-            raise HeadMovedError(known.name)
-    return ((first, known.messages),) if first < known.messages else ()
+            raise HeadMovedError(position.name)
+    return ((first, position.messages),) if first < position.messages else ()
 
 
 def undo(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> Appended:
-    known = sessions.require(connection, workspace, session)
+    position = sessions.require(connection, workspace, session)
     moment = sessions.now()
-    after = put_undo(connection, known, NewTurn(messages=(), counter=""), moment, name=compaction)
+    after = put_undo(connection, position, NewTurn(messages=(), counter=""), moment, name=compaction)
     advance(connection, after, moment)
-    return _appended(known, after)
+    return _appended(position, after)
 
 
-def state(connection: apsw.Connection, known: SessionPosition) -> State:
-    """What is in force at the end of a session's thread."""
-    found = row(connection, "SELECT in_force, undone, sum FROM turn WHERE id = ?", known.turn)
-    return State() if found is None else State(found[0], bool(found[1]), found[2])
+def state(connection: apsw.Connection, position: SessionPosition) -> CompactionState:
+    """The state at the end of a session."""
+    columns = row(connection, "SELECT in_force, undone, sum FROM turn WHERE id = ?", position.turn)
+    return CompactionState() if columns is None else CompactionState(columns[0], bool(columns[1]), columns[2])
+
+
+# ---------------------------------------------------------------- imports
+
+
+def import_turns(
+    connection: apsw.Connection,
+    workspace: str,
+    session: str,
+    turns: Iterable[NewTurn | Turn],
+    *,
+    on_progress: Callable[[int], None],
+) -> None:
+    """Write turns from elsewhere to a new session; `on_progress` gets the number so far."""
+    after = sessions.begin(connection, workspace, session)
+    moment = sessions.now()
+    keys: set[str] = set()
+    for count, turn in enumerate(turns, 1):
+        if isinstance(turn, Turn):
+            after = _put_again(connection, after, turn, moment)
+        elif turn.key is None or turn.key not in keys:
+            after = put_query(connection, after, turn, moment)
+            if turn.key is not None:
+                keys.add(turn.key)
+                remember(connection, after.session, turn.key, after, forked=False)
+        on_progress(count)
+    advance(connection, after, moment)
+
+
+def _put_again(
+    connection: apsw.Connection, position: SessionPosition, turn: Turn, moment: str
+) -> SessionPosition:
+    """Write a turn of another session unchanged."""
+    counts = turn.counts if len(turn.counts) == len(turn.messages) else (0,) * len(turn.messages)
+    new = NewTurn(
+        messages=tuple(map(Counted, turn.messages, counts)),
+        counter=turn.counter,
+        model=turn.model,
+        role=turn.role,
+        toolset=turn.toolset,
+        permissions=turn.permissions,
+        event=turn.event,
+        context=turn.context,
+        created=turn.created,
+    )
+    if turn.type == "query":
+        return put_query(connection, position, new, moment)
+    if turn.type == "undo":
+        return put_undo(connection, position, new, moment, name=turn.compaction)
+    return put_compaction(
+        connection, position, new, moment, name=turn.compaction or "", kept=turn.kept, receipt=turn.receipt
+    )
 
 
 # ---------------------------------------------------------------- rows
 
 
+class _Entry(NamedTuple):
+    """A turn to write: the state before and after it, and what only one kind of turn has."""
+
+    kind: TurnType
+    turn: NewTurn
+    before: CompactionState
+    after: CompactionState
+    undoes: int | None = None
+    compaction: tuple[Any, ...] | None = None  # its row from `name` to `receipt`
+
+
 def put_query(
-    connection: apsw.Connection, known: SessionPosition, turn: NewTurn, moment: str
+    connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str
 ) -> SessionPosition:
-    """Write a turn behind a place; returns the place behind the turn. So do the next two."""
-    before = state(connection, known)
-    return _put(connection, known, "query", turn, before, before, moment)
+    """Write a turn at a position; returns the position after it. So do the next two."""
+    before = state(connection, position)
+    return _put(connection, position, _Entry("query", turn, before, before), moment)
 
 
 def put_compaction(
     connection: apsw.Connection,
-    known: SessionPosition,
+    position: SessionPosition,
     turn: NewTurn,
     moment: str,
     *,
@@ -151,64 +224,57 @@ def put_compaction(
 ) -> SessionPosition:
     end = 0
     for first, after in kept:
-        if not end <= first < after <= known.messages:
-            raise ValueError(f"kept {kept} are no ascending ranges of {known.messages} messages")
+        if not end <= first < after <= position.messages:
+            raise ValueError(f"kept {kept} are not ascending ranges of {position.messages} messages")
         end = after
-    number, before = _next(known), state(connection, known)
+    number, before = _next(position), state(connection, position)
     tokens = sum(counted.tokens for counted in turn.messages)
     compaction = (name, before.in_force, tokens, json_text(kept), json_text(receipt))
     connection.execute(_COMPACTION, (number, *compaction))
-    return _put(connection, known, "compaction", turn, before, State(number), moment, compaction=compaction)
+    entry = _Entry("compaction", turn, before, CompactionState(number), compaction=compaction)
+    return _put(connection, position, entry, moment)
 
 
 def put_undo(
-    connection: apsw.Connection, known: SessionPosition, turn: NewTurn, moment: str, *, name: str | None
+    connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str, *, name: str | None
 ) -> SessionPosition:
-    """`name`: the compaction that is taken back, else the one in force."""
-    before = state(connection, known)
+    """`name`: the compaction to take back, by default the one in force."""
+    before = state(connection, position)
     taken = below = before.in_force
     while taken is not None:
-        found, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
-        if name in (None, found):
+        compaction, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
+        if name in (None, compaction):
             break
         taken = below
     if taken is None:
         what = "no compaction" if name is None else f"no compaction {name!r}"
-        raise LedgerError(f"The session {known.name!r} has {what} to take back.", code="unknown-compaction")
-    return _put(connection, known, "undo", turn, before, State(below, undone=True), moment, undoes=taken)
+        raise LedgerError(
+            f"The session {position.name!r} has {what} to take back.", code="unknown-compaction"
+        )
+    entry = _Entry("undo", turn, before, CompactionState(below, undone=True), undoes=taken)
+    return _put(connection, position, entry, moment)
 
 
 def _put(
-    connection: apsw.Connection,
-    known: SessionPosition,
-    kind: TurnType,
-    turn: NewTurn,
-    before: State,
-    force: State,
-    moment: str,
-    *,
-    undoes: int | None = None,
-    compaction: tuple[Any, ...] | None = None,
+    connection: apsw.Connection, position: SessionPosition, entry: _Entry, moment: str
 ) -> SessionPosition:
-    """Write a turn and its messages behind a place; returns the place behind them.
-
-    `before` is the state there, `force` the one after the turn.
-    """
-    tokens = sum(counted.tokens for counted in turn.messages)
-    first = (known.thread << SHIFT) + known.messages
+    """Write a turn and its messages at a position; returns the position after them."""
+    turn = entry.turn
+    first = (position.thread << SHIFT) + position.messages
     messages = [
-        row_of(counted.message, number, known.seq + 1, counted.tokens)
+        row_of(counted.message, number, position.seq + 1, counted.tokens)
         for number, counted in enumerate(turn.messages, first)
     ]
+    tokens = sum(counted.tokens for counted in turn.messages)
     columns = (
-        kind,
-        known.messages,
+        entry.kind,
+        position.messages,
         len(messages),
-        known.tokens,
+        position.tokens,
         tokens,
-        force.in_force,
-        int(force.undone),
-        undoes,
+        entry.after.in_force,
+        int(entry.after.undone),
+        entry.undoes,
         turn.created or moment,
         turn.model,
         turn.role,
@@ -217,44 +283,52 @@ def _put(
         optional_json(turn.event),
         optional_json(turn.context),
     )
-    total = turn_sum(before.sum, columns, compaction, (_summed(each, turn.counter) for each in messages))
-    connection.execute(_TURN, (_next(known), *columns, total))
-    if messages:
-        same = (kind == "compaction", _counter(connection, turn.counter))
-        connection.executemany(_MESSAGE, ((*each, *same) for each in messages))
-        connection.executemany(_FOUND, ((each.id, each.said) for each in messages))
-        parts = [(each.id, part) for each in messages if (part := split_runs(each.said)) is not None]
-        if parts:
-            connection.executemany(_PART, parts)
-    return known._replace(
-        seq=known.seq + 1,
-        messages=known.messages + len(messages),
-        tokens=known.tokens + tokens,
-        owner=known.thread,
-        owner_key=known.key,
+    summed = (_summed(each, turn.counter) for each in messages)
+    total = turn_sum(entry.before.sum, columns, entry.compaction, summed)
+    connection.execute(_TURN, (_next(position), *columns, total))
+    _put_messages(connection, messages, turn.counter, summary=entry.kind == "compaction")
+    return position._replace(
+        seq=position.seq + 1,
+        messages=position.messages + len(messages),
+        tokens=position.tokens + tokens,
+        owner=position.thread,
+        owner_key=position.key,
     )
+
+
+def _put_messages(
+    connection: apsw.Connection, messages: Sequence[MessageRow], counter: str, *, summary: bool
+) -> None:
+    """Write messages and index their text."""
+    if not messages:
+        return
+    shared = (summary, _counter(connection, counter))
+    connection.executemany(_MESSAGE, ((*each, *shared) for each in messages))
+    connection.executemany(_FOUND, ((each.id, each.text) for each in messages))
+    parts = [(each.id, part) for each in messages if (part := split_runs(each.text)) is not None]
+    if parts:
+        connection.executemany(_PART, parts)
 
 
 def _summed(message: MessageRow, counter: str) -> MessageColumns:
-    position, data = message.id & (PER_THREAD - 1), message.data
     return MessageColumns(
-        position,
-        message.role,
-        message.tokens,
-        counter,
-        message.length,
-        message.said.encode(),
-        None if data is None else data.encode(),
+        position=message.id & (PER_THREAD - 1),
+        role=message.role,
+        tokens=message.tokens,
+        counter=counter,
+        length=message.length,
+        text=message.text.encode(),
+        data=None if message.data is None else message.data.encode(),
     )
 
 
-def _next(known: SessionPosition) -> int:
-    """Number of the row of the turn that comes next."""
-    return (known.thread << SHIFT) + known.seq + 1
+def _next(position: SessionPosition) -> int:
+    """Row number of the next turn."""
+    return (position.thread << SHIFT) + position.seq + 1
 
 
 def advance(connection: apsw.Connection, after: SessionPosition, moment: str) -> None:
-    """The session is at this place now."""
+    """Move the end of the session to a position."""
     connection.execute(
         "UPDATE thread SET seq = ?, messages = ?, tokens = ? WHERE id = ?",
         (after.seq, after.messages, after.tokens, after.thread),
@@ -273,16 +347,16 @@ def _counter(connection: apsw.Connection, name: str) -> int:
 # ---------------------------------------------------------------- answers
 
 
-def _appended(known: SessionPosition, after: SessionPosition, *, forked: bool = False) -> Appended:
-    return Appended(after.name, turn_name(after.key, after.seq), after.head, known.head, forked=forked)
+def _appended(position: SessionPosition, after: SessionPosition, *, forked: bool = False) -> Appended:
+    return Appended(after.name, turn_name(after.key, after.seq), after.head, position.head, forked=forked)
 
 
 def remember(
     connection: apsw.Connection, session: int, key: str, after: SessionPosition, *, forked: bool
 ) -> None:
-    """Whoever appends to the session with this key again gets the turn before that place."""
+    """Store the key of an append: repeating it returns the turn before `after`."""
     connection.execute(
-        # no OR REPLACE: the index of words would be written out before each turn of an import
+        # not OR REPLACE: it would flush the index of words before each turn of an import
         "INSERT INTO key (session, key, turn, forked) VALUES (?, ?, ?, ?)",
         (session, key, after.turn, forked),
     )
@@ -291,65 +365,66 @@ def remember(
 def _repeated(
     connection: apsw.Connection, session: int, key: str, messages: Sequence[Counted]
 ) -> Appended | None:
-    """The answer to the append that had this key; None for a new key, or where that turn was deleted.
+    """The answer to the append with this key; None for a new key, or if that turn was deleted.
 
-    LedgerError where that had another number of messages.
+    LedgerError if that append had another number of messages.
     """
-    found = row(connection, "SELECT turn, forked FROM key WHERE session = ? AND key = ?", session, key)
-    if found is None:
+    key_row = row(connection, "SELECT turn, forked FROM key WHERE session = ? AND key = ?", session, key)
+    if key_row is None:
         return None
-    answer = _answer(connection, found[0], forked=bool(found[1]))
+    answer = _answer(connection, key_row[0], forked=bool(key_row[1]))
     if answer is None:
         connection.execute("DELETE FROM key WHERE session = ? AND key = ?", (session, key))
-    elif (before := _own(connection, found[0], answer, messages)) != len(messages):
+    elif (before := _own(connection, key_row[0], answer, messages)) != len(messages):
         raise key_reused(key, before, len(messages))
     return answer
 
 
 def _own(connection: apsw.Connection, turn: int, answer: Appended, messages: Sequence[Counted]) -> int:
-    """How many messages an append was given, as far as what is given now tells whether one opened it."""
+    """How many messages an append had, without an opening one, as far as `messages` shows."""
     first = answer.before.messages
     count = answer.head.messages - first
     if first or count < 2 or not messages:
         return count
     number = (turn >> SHIFT) << SHIFT
     written = row(connection, "SELECT role, said, data FROM message WHERE id = ?", number)
-    given = row_of(messages[0].message, number, answer.head.seq, messages[0].tokens)
-    opened: bool = written != (given.role, given.said, given.data)
+    expected = row_of(messages[0].message, number, answer.head.seq, messages[0].tokens)
+    opened: bool = written != (expected.role, expected.text, expected.data)
     return count - opened
 
 
 def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended | None:
-    """What was answered when a turn was appended."""
-    found = row(connection, _ANSWER, turn)
-    if found is None:
+    """The answer to the append of a turn."""
+    columns = row(connection, _ANSWER, turn)
+    if columns is None:
         return None
-    first, messages, before, tokens, key, base_seq, parent, session = found
+    first, messages, before, tokens, key, base_seq, parent, session = columns
     seq = turn & ((1 << SHIFT) - 1)
     owner = key if seq - 1 > base_seq else parent
     name = turn_name(key, seq)
+    last = None if owner is None else turn_name(owner, seq - 1)
     return Appended(
-        session,
-        name,
-        Head(key, name, seq, first + messages, before + tokens),
-        Head(key, None if owner is None else turn_name(owner, seq - 1), seq - 1, first, before),
+        session=session,
+        turn=name,
+        head=Head(thread=key, turn=name, seq=seq, messages=first + messages, tokens=before + tokens),
+        before=Head(thread=key, turn=last, seq=seq - 1, messages=first, tokens=before),
         repeated=True,
         forked=forked,
     )
 
 
 def _fork(
-    connection: apsw.Connection, workspace: str, known: SessionPosition, parent: str | None
+    connection: apsw.Connection, workspace: str, position: SessionPosition, parent: str | None
 ) -> SessionPosition:
-    """A new session behind `parent`, for a turn that somebody else was faster than."""
-    base = None if parent is None else sessions.base_of(connection, known, parent)
-    agent = sessions.agent_of(connection, known)
-    name = _free(connection, workspace, known.name)
-    return sessions.begin(connection, workspace, name, agent=agent, origin=known.session, base=base)
+    """A new session after `parent`, for a turn that came second."""
+    base = None if parent is None else sessions.base_of(connection, position, parent)
+    agent = sessions.agent_of(connection, position)
+    name = _free(connection, workspace, position.name)
+    return sessions.begin(connection, workspace, name, agent=agent, origin=position.session, base=base)
 
 
 def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
-    """The first of "name (2)", "name (3)", … that no session has."""
+    """The first free name of "name (2)", "name (3)", …"""
     stem = _NUMBERED.sub("", session)
     number = 2
     while sessions.find(connection, workspace, sessions.fitting(stem, f" ({number})")) is not None:

@@ -1,14 +1,14 @@
-"""The witness: which write was acknowledged last, in a small file beside the ledger.
+"""The witness: a small file beside the ledger that records the last acknowledged write.
 
-1. Each transaction that writes takes the next number and a random token, which stand in the ledger (`mark`).
-   After its commit, and before anybody is answered, they stand in the witness, too. So the witness may lag
-   behind the ledger, and never claims a write that was not committed.
-2. A record is one write of 64 bytes, which no sector's border divides and which has a check sum, into a ring
-   of slots by its number: no lock is needed for several processes, and nothing is synced, as what a power cut
-   takes from the witness only makes it lag.
-3. A witness belongs to one ledger, which its header names, and goes where that goes when it is set aside.
-4. Whoever compares reads the witness first and the ledger then: others may write in between.
-5. What cannot be written is not: the ledger is worth more than its witness. The next write tries again.
+1. Each write transaction takes the next number and a random token and stores them in the ledger (`mark`).
+   After the commit, and before the caller is answered, the witness stores them too. So the witness may lag
+   behind the ledger, but never claims a write that was not committed.
+2. A record is one write of 64 bytes that does not cross a sector border and has a checksum, into a ring of
+   slots by its number. Several processes need no lock, and nothing is synced: a power cut only makes the
+   witness lag.
+3. A witness belongs to the ledger named in its header and moves with it when that is set aside.
+4. A comparison reads the witness first and then the ledger: others may write in between.
+5. If the witness cannot be written, the ledger goes on without it. The next write tries again.
 """
 
 import os
@@ -23,7 +23,7 @@ import apsw
 from nexus_context.ledger.sql import row, value
 
 END = ".witness"
-"""What the ledger's path ends with in the witness's."""
+"""The witness has the path of the ledger with this suffix."""
 
 SLOTS = 63
 
@@ -49,9 +49,9 @@ LEFT JOIN turn ON turn.id = (iif(thread.seq > thread.base_seq, thread.id, thread
 
 
 class Mark(NamedTuple):
-    """A write: its number and token, and the last turn of the session that it changed, with that turn's sum.
+    """A write: its number and token, and the last turn of the changed session with the sum of that turn.
 
-    `size` and `modified` (nanoseconds) are of the ledger's file after it; 0 where nobody looked.
+    `size` and `modified` (nanoseconds) are those of the ledger's file afterwards; 0 if unknown.
     """
 
     number: int
@@ -63,25 +63,25 @@ class Mark(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a witness says: which ledger it belongs to, and its newest mark."""
+    """The content of a witness: the id of its ledger, and the newest mark."""
 
     ledger: bytes
     mark: Mark
 
 
 class LostError(apsw.CorruptError):
-    """The ledger lacks what was acknowledged; the message says what."""
+    """The ledger lacks acknowledged writes; the message says which."""
 
 
 class ChangedError(apsw.SQLError):
-    """The file was changed by another program, and is damaged."""
+    """Another program changed the file, and it is damaged."""
 
 
 # ---------------------------------------------------------------- in the ledger
 
 
 def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
-    """The id of a ledger and its newest mark, at the end of a transaction; with `changed` a new one."""
+    """The id of a ledger and its newest mark at the end of a transaction; a new mark if `changed`."""
     if changed:
         connection.execute(_NEXT, (secrets.randbits(63),))
     ledger, number, token, turn, total = _row(connection, _NEWEST)
@@ -89,20 +89,20 @@ def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
 
 
 def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str | None:
-    """Why a ledger is not the one, or not all of the one, that was acknowledged. `claim` was read before."""
+    """Why a ledger lacks acknowledged writes; None if it has them. `claim` was read before."""
     if claim is None or not claim.mark.number:
         return None
     number = claim.mark.number
-    if version < 4:  # written before there were witnesses
-        return "it is older than what was acknowledged"
+    if version < 4:  # from before witnesses existed
+        return "it is older than the acknowledged writes"
     ledger, last = _row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
     if ledger != claim.ledger:
         return "another ledger lies in its place"
     if last < number:
-        return f"it ends with write {last:,}, and write {number:,} was acknowledged"
+        return f"it ends with write {last:,}, but write {number:,} was acknowledged"
     token = value(connection, "SELECT token FROM mark WHERE number = ?", number)
     if token not in (None, claim.mark.token):
-        return f"it went on by itself from an older copy: its write {number:,} is another one"
+        return f"it continued from an older copy: its write {number:,} is a different one"
     if last == number and claim.mark.turn:
         turn = row(connection, "SELECT ifnull(sum, x'') FROM turn WHERE id = ?", claim.mark.turn)
         if turn != (claim.mark.sum,):
@@ -111,17 +111,17 @@ def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str 
 
 
 def _row(connection: apsw.Connection, statement: str) -> tuple[Any, ...]:
-    found: tuple[Any, ...] | None = row(connection, statement)
-    if found is None:
+    columns: tuple[Any, ...] | None = row(connection, statement)
+    if columns is None:
         raise apsw.CorruptError("the ledger has no id")
-    return found
+    return columns
 
 
 # ---------------------------------------------------------------- beside the ledger
 
 
 def claim(path: str) -> Claim | None:
-    """What the witness of the ledger at a path says; None where there is none that can be read."""
+    """The content of the witness of the ledger at a path; None if it cannot be read."""
     try:
         with open(path + END, "rb") as file:
             return _claim(file.read(_SLOT * (SLOTS + 1)))
@@ -130,14 +130,14 @@ def claim(path: str) -> Claim | None:
 
 
 def unchanged(path: str, mark: Mark) -> bool:
-    """Whether the ledger's file is as it was at a mark, as far as its size and time tell."""
+    """Whether the size and time of the ledger's file are those at a mark."""
     return not mark.size or _stamp(path) == (mark.size, mark.modified)
 
 
 def emptied(path: str) -> bool:
-    """Whether the ledger's file is empty or gone, and a log or a witness says that it was not.
+    """Whether the ledger's file is empty or gone, but a log or a witness shows that it existed.
 
-    The file is looked at last: another process may be beginning it.
+    The file is checked last: another process may be creating it.
     """
     written = claim(path)
     log = _stamp(f"{path}-wal")[0]
@@ -146,10 +146,10 @@ def emptied(path: str) -> bool:
 
 def _stamp(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _claim(data: bytes) -> Claim | None:
@@ -168,7 +168,7 @@ def _sealed(form: struct.Struct, *values: object) -> bytes:
 
 
 def _unsealed(form: struct.Struct, data: bytes) -> tuple[Any, ...] | None:
-    """The values of a slot; None where it is empty or torn."""
+    """The values of a slot; None if it is empty or torn."""
     body, total = data[: form.size], data[form.size : form.size + _SUM.size]
     return (
         form.unpack(body)
@@ -178,7 +178,7 @@ def _unsealed(form: struct.Struct, data: bytes) -> tuple[Any, ...] | None:
 
 
 class Witness:
-    """The witness of the ledger at a path, for one that writes there. Not for several threads at once."""
+    """Writes the witness of the ledger at a path. Not thread-safe."""
 
     def __init__(self, path: str) -> None:
         self._ledger = path
@@ -187,11 +187,11 @@ class Witness:
         self._of: Claim | None = None
 
     def number_of(self, ledger: bytes) -> int:
-        """Of the newest write to that ledger that was recorded here."""
+        """The number of the newest recorded write to a ledger."""
         return 0 if self._of is None or self._of.ledger != ledger else self._of.mark.number
 
     def record(self, ledger: bytes, mark: Mark) -> None:
-        """Record a write that was committed; one that is not newer is known already."""
+        """Record a committed write, unless it is older than the newest record."""
         try:
             file = self._opened(ledger)
             if file is not None and mark.number > self.number_of(ledger):
@@ -200,7 +200,7 @@ class Witness:
             self.close()
 
     def touch(self) -> None:
-        """Record that the ledger's file was changed by us, as SQLite brings its log into it."""
+        """Record the new size and time of the file after SQLite moved its log into it."""
         written = claim(self._ledger)
         if written is None or not written.mark.number or unchanged(self._ledger, written.mark):
             return
@@ -230,7 +230,7 @@ class Witness:
         self._of = Claim(ledger, mark)
 
     def _opened(self, ledger: bytes) -> IO[bytes] | None:
-        """The file, begun where there is none; None where it belongs to another ledger."""
+        """The file, created if missing; None if it belongs to another ledger."""
         if (
             self._file is not None
             and self._of is not None
@@ -245,7 +245,7 @@ class Witness:
             self._begin(ledger)
             file = open(self._path, "r+b", buffering=0)  # noqa: SIM115
         written = _claim(file.read(_SLOT * (SLOTS + 1)))
-        if written is None:  # torn by a power cut when it was begun
+        if written is None:  # torn by a power cut at its creation
             file.seek(0)
             file.write(_new(ledger))
             written = Claim(ledger, Mark(0, 0))
@@ -262,7 +262,7 @@ class Witness:
             return False
 
     def _begin(self, ledger: bytes) -> None:
-        """Make the file whole, then put it in its place, unless another process was quicker."""
+        """Write a complete file, then put it in place unless another process was faster."""
         fresh = f"{self._path}.{os.getpid()}-{secrets.token_hex(4)}"
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
@@ -278,12 +278,12 @@ class Witness:
 
 
 def _new(ledger: bytes) -> bytes:
-    """A witness that has seen no write."""
+    """The content of a new witness."""
     return _sealed(_HEADER, _MAGIC, ledger).ljust(_SLOT * (SLOTS + 1), b"\0")
 
 
 def link(fresh: str, path: str) -> None:
-    """Give a file its name, if that is free; FileExistsError if not."""
+    """Give a file its name; FileExistsError if the name is taken."""
     try:
         os.link(fresh, path)
     except FileExistsError:

@@ -1,10 +1,10 @@
-"""What agents do, as events and as messages; a bus that keeps the newest of them.
+"""What agents do, as events and as messages; a bus that keeps the newest events.
 
-1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → assistant, in a line; a tool's
-   result is left out of memory, for it would echo large outputs.
-2. A turn of a ledger is events, too: what the user says is `execute`, what an assistant says `thinking`, each
-   of its calls `tool_call`, a tool's answer `tool_result`.
-3. The bus keeps the newest events of each workspace, within bounds. Nothing is written to the disk.
+1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → one line of the assistant. A tool's
+   result is left out, since it would repeat large outputs.
+2. A ledger's turn becomes events: the user's messages are `execute`, an assistant's `thinking`, each of its
+   calls `tool_call`, a tool's answer `tool_result`.
+3. The bus keeps the newest events of each workspace, within limits. It never writes to the disk.
 """
 
 import threading
@@ -27,15 +27,15 @@ Action = Literal["thinking", "execute", "tool_call", "tool_result", "node.messag
 MOST_EVENTS = 1_000
 """Events of one workspace that are kept."""
 MOST_WORKSPACES = 64
-"""Workspaces of which events are kept: those in which something happened last."""
+"""Workspaces whose events are kept: the most recently active ones."""
 LONGEST_ARGUMENTS = 200
-"""Characters of a call's arguments that are told."""
+"""Characters of a call's arguments in a message."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that an agent did in a session.
 
-    `text` is what was thought, asked for or returned; a call has `tool` and `arguments`, a message `direct`.
+    `text` is the thought, the request or the result. A call has `tool` and `arguments`, a message `direct`.
     """
 
     action: Action
@@ -48,7 +48,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventBus:
-    """The newest events of each workspace, and who wants to hear of them. For use by any thread."""
+    """The newest events of each workspace, and the listeners. For use by any thread."""
 
     def __init__(self, *, most: int = MOST_EVENTS) -> None:
         self._most = most
@@ -57,12 +57,12 @@ class EventBus:
         self._lock = threading.Lock()
 
     def publish(self, workspace: str, events: Iterable[Event]) -> None:
-        """Keep events, in this order, and tell them to who listens."""
+        """Keep events, in this order, and notify the listeners."""
         batch = tuple(events)
         with self._lock:
             events_kept = self._kept.pop(workspace, None) or deque(maxlen=self._most)
             events_kept.extend(batch)
-            self._kept[workspace] = events_kept  # the one used last is the last
+            self._kept[workspace] = events_kept  # the last used one is the last
             if len(self._kept) > MOST_WORKSPACES:
                 del self._kept[next(iter(self._kept))]
             listeners = tuple(self._listeners)
@@ -71,7 +71,9 @@ class EventBus:
                 listener(workspace, event)
 
     def listen(self, listener: Callable[[str, Event], None]) -> Callable[[], None]:
-        """Call `listener(workspace, event)` in the publishing thread; what is returned ends that."""
+        """Call `listener(workspace, event)` in the publishing thread until the returned function is
+        called.
+        """
         with self._lock:
             self._listeners.append(listener)
 
@@ -83,7 +85,7 @@ class EventBus:
         return end
 
     def events(self, workspace: str, *, session: str | None = None) -> list[Event]:
-        """What is kept of a workspace, oldest first; with a session only what belongs to it."""
+        """The kept events of a workspace, oldest first; with a session, only that session's."""
         with self._lock:
             newest = tuple(self._kept.get(workspace, ()))
         return [one for one in newest if session is None or one.session == session]
@@ -91,13 +93,13 @@ class EventBus:
     def replay(
         self, workspace: str, session: str, turns: Iterable[Turn], *, agent: str | None = None
     ) -> None:
-        """Publish what happened in turns of a ledger."""
+        """Publish the events of a ledger's turns."""
         for turn in turns:
             if turn.type == "query":
                 self.publish(workspace, events_of(turn.messages, session=session, agent=agent))
 
     def forget(self, workspace: str, ids: Iterable[str]) -> None:
-        """Drop direct messages that were delivered."""
+        """Drop delivered direct messages."""
         gone = frozenset(ids)
         with self._lock:
             newest = self._kept.get(workspace)
@@ -109,7 +111,7 @@ class EventBus:
 def events_of(
     messages: Iterable[Message], *, session: str | None = None, agent: str | None = None
 ) -> Iterator[Event]:
-    """What happened in these messages. What is no part of the conversation (system, summaries) is not."""
+    """The events of messages of the conversation; system messages and summaries have none."""
     opening = texts.text("session_started").partition("{")[0]
     for message in messages:
         text = text_of(message).strip()
@@ -127,7 +129,7 @@ def events_of(
 
 
 def message_of(event: Event) -> Message | None:
-    """The event as a message; None for what memory leaves out, and for a message to an agent (`direct`)."""
+    """The event as a message; None for what memory leaves out, and for a direct message."""
     if event.action == "thinking":
         return Message("assistant", event.text)
     if event.action == "execute":

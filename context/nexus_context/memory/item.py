@@ -1,4 +1,4 @@
-"""One thing that is remembered, as it is put before the user's message."""
+"""One remembered item, as it is put before the user's message."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,8 +11,9 @@ from nexus_context.prompt import texts
 
 Source = Literal["instructions", "message", "memory", "event", "knowledge"]
 ORDER: tuple[Source, ...] = Source.__args__  # type: ignore[attr-defined]
-"""The order in which items stand: what the editor attached, messages of agents and L1, what happened, then
-knowledge (SPEC §9)."""
+"""The order of items: attachments of the editor, messages of agents and L1, events, then knowledge
+(SPEC §9).
+"""
 
 BASE: Mapping[Source, float] = {
     "instructions": 4.0,
@@ -21,21 +22,21 @@ BASE: Mapping[Source, float] = {
     "knowledge": 1.0,
     "event": 0.0,
 }
-"""Where the priorities of a source begin; within it they reach up to, but not including, 1 more.
+"""Where the priorities of a source begin; they stay below that number plus 1.
 
-A direct message outlives what else is remembered, whatever its own priority.
+A direct message always outranks other memory, whatever its own priority.
 """
 
 LONGEST_ITEM = 2_000
-"""Characters of what one remembered message or summary may say."""
+"""Characters of one remembered message or summary."""
 
 
 class MemoryItem(msgspec.Struct, frozen=True):
     """Something to put before the user's message.
 
-    `label` is for people: it names the row of its tokens. Where there is no room for all, the items of the
-    lowest `priority` are left out. `path` and `span` are the place in a file that it comes from. `id` is that
-    of a direct message, to be marked as delivered once it is sent.
+    `label` names the row of its tokens for people. If there is not enough room, the items of the lowest
+    `priority` are left out. `path` and `span` are its place in a file. `id` is that of a direct message,
+    which is marked as delivered once it is sent.
     """
 
     source: Source
@@ -48,7 +49,7 @@ class MemoryItem(msgspec.Struct, frozen=True):
 
 
 def brief(text: str, most: int = LONGEST_ITEM) -> str:
-    """The text without white space around it, shortened with a mark to about `most` characters."""
+    """The text without white space at both ends, shortened with a mark to about `most` characters."""
     return shorten_text(text.strip(), most)
 
 

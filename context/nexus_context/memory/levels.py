@@ -2,14 +2,15 @@
 
     L1  the newest messages of a session
     L2  the turns of a session that matter (`working`)
-    L3  the summaries of a session: of its compactions, or, where it has none, one of its old turns that is
-        picked from them when it is asked for
-    L4  all sessions of the workspace: what a query finds, or their latest summaries
+    L3  the summaries of a session's compactions; if it has none, a summary of its old turns, extracted on
+        request
+    L4  all sessions of the workspace: the results of a query, or their latest summaries
 
-1. With a session L1 to L3 stay in it. Without one they take the sessions that changed last. L4 never asks.
-2. What was read is kept for the next time, and only what is new is read: it is a cache, the ledger decides.
-3. All words of a query must be in one message. Where no message has them, those that have most of its longer
-   words are found. What tools returned comes last, and only where it is asked for.
+1. L1 to L3 stay within the session if there is one; otherwise they take the sessions that changed last. L4
+   always covers all.
+2. What was read is cached, and only new turns are read; the ledger decides what is valid.
+3. A message must have all words of a query. If none does, the messages with most of its longer words are
+   returned. Tool results come last, and only on request.
 """
 
 import threading
@@ -28,22 +29,22 @@ from nexus_context.memory.working import Entry, Summary, WorkingMemory
 from nexus_context.tokens import SimpleTokenCounter
 
 SESSIONS = 5
-"""Sessions that are asked where none is named, or for their summaries."""
+"""Sessions that are read if none is named, or for their summaries."""
 FOUND = 100
-"""Messages that a search is asked for: the best of them are taken."""
+"""Hits that a search requests; the best are used."""
 FOLLOWED = 32
 """Sessions whose working memory is kept."""
 PICKED = 600
-"""Tokens, estimated, of a summary that is picked from a session without compactions."""
+"""Estimated tokens of the summary of a session without compactions."""
 PICKED_FROM = 128
-"""Turns, at its end, that such a summary is picked from."""
+"""Turns at its end that such a summary covers."""
 WORDS = 6
-"""Words of a query that are searched for one by one where no message has all of them."""
+"""Words of a query that are searched for one by one if no message has all of them."""
 NEWEST = 6
-"""Messages that such a summary leaves out: they are L1's."""
+"""Messages that such a summary leaves out, since L1 has them."""
 LONGEST_SUMMARY = 6_000
-"""Characters of a summary that are told."""
-_SPARE = 8  # turns beside those asked for: compactions and undos say nothing here
+"""Characters of a summary."""
+_SPARE = 8  # extra turns, since compactions and undos have no messages here
 _TRIES = 3
 
 _T = TypeVar("_T")
@@ -59,14 +60,14 @@ class Levels:
         self._picked: dict[tuple[str, str], tuple[Head, Summary | None]] = {}
 
     def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
-        """L1: the newest `limit` messages, oldest first. Tool results are not among them."""
+        """L1: the newest `limit` messages, oldest first, without tool results."""
         return [
             Entry(each.session, each.seq, each.created, _spoken_line(message))
             for each, message in self.newest(workspace, session, limit=limit)
         ]
 
     def newest(self, workspace: str, session: str | None, *, limit: int) -> list[tuple[Entry, Message]]:
-        """The messages of `recent`, each with what is told of it."""
+        """The messages of `recent`, each with its entry."""
         names = self._names(workspace, session)[:1]
         if limit <= 0 or not names:
             return []
@@ -82,7 +83,7 @@ class Levels:
         return entries[-limit:]
 
     def important(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
-        """L2: the `limit` exchanges that matter most, oldest first; those of several sessions one by one."""
+        """L2: the `limit` exchanges that matter most, oldest first, session by session."""
         return self._each(
             workspace, session, limit, lambda name, most: self._important(workspace, name, most)
         )
@@ -103,8 +104,8 @@ class Levels:
         besides: str | None = None,
         results: bool = True,
     ) -> list[Entry]:
-        """L4: what `query` finds in all sessions, or `only` in one, best first; without a query the latest
-        summary of each session `besides` one, the latest first. `results`: also in what tools returned.
+        """L4: the hits of `query` in all sessions, or `only` in one, best first; without a query, the latest
+        summary of each session `besides` one, the latest first. `results`: search tool results, too.
         """
         if query is not None and query.strip():
             hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
@@ -118,7 +119,7 @@ class Levels:
         return entries
 
     def sessions(self, workspace: str) -> list[Session]:
-        """The sessions of a workspace; those that changed last first."""
+        """The sessions of a workspace; the last changed one first."""
         return self.ledger.sessions(workspace)
 
     # ------------------------------------------------------------ inside
@@ -131,7 +132,7 @@ class Levels:
     def _each(
         self, workspace: str, session: str | None, limit: int, read: Callable[[str, int], list[Entry]]
     ) -> list[Entry]:
-        """`read(session, limit)` of each session, the latest first, until there are enough."""
+        """`read(session, limit)` of each session, the latest first, until there are enough entries."""
         entries: list[Entry] = []
         for name in self._names(workspace, session):
             if len(entries) >= limit:
@@ -153,7 +154,7 @@ class Levels:
         ]
 
     def _read(self, workspace: str, session: str, use: Callable[[WorkingMemory], _T]) -> _T | None:
-        """What `use` makes of the working memory of a session, up to date; None if there is no session."""
+        """What `use` returns for the up-to-date working memory of a session; None without such a session."""
         for _ in range(_TRIES):
             head = self.ledger.head(workspace, session)
             if head is None:
@@ -163,26 +164,26 @@ class Levels:
             with working.lock:
                 if working.follow(self.ledger, workspace, session, head):
                     return use(working)
-        return None  # it begins anew again and again: there is nothing to remember yet
+        return None  # it restarts again and again: there is nothing to remember yet
 
     def _followed(self, key: tuple[str, str], thread: str) -> WorkingMemory:
         with self._lock:
             working = self._working.pop(key, None)
             if working is None or working.thread != thread:
                 working = WorkingMemory(thread)
-            self._working[key] = working  # the one used last is the last
+            self._working[key] = working  # the last used one is the last
             if len(self._working) > FOLLOWED:
                 del self._working[next(iter(self._working))]
             return working
 
     def _forget(self, key: tuple[str, str]) -> None:
-        """Keep nothing of a session that was deleted."""
+        """Drop everything about a deleted session."""
         with self._lock:
             self._working.pop(key, None)
             self._picked.pop(key, None)
 
     def _other_summaries(self, workspace: str, session: str) -> list[Summary]:
-        """The summary in force, of a compaction too long ago to be met; else one that is picked."""
+        """The summary in force of a compaction that is too old to be scanned; else an extracted one."""
         history = self.ledger.history(workspace, session, tokens=0)
         if history is None:
             return []
@@ -232,14 +233,14 @@ class Levels:
 
 
 def session_names(sessions: Sequence[Session], most: int = 8) -> str:
-    """The names of sessions, for an error: the first of them, and how many more there are."""
+    """The names of sessions for an error: the first ones, and the number of the others."""
     names = [repr(one.name) for one in sessions[:most]]
     more = len(sessions) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "") if names else "none"
 
 
 def _telling_words(query: str) -> list[str]:
-    """The longest of a query's significant words, in its order."""
+    """The longest significant words of a query, in its order."""
     from nexus_context.memory.knowledge.terms import query_terms  # rarely needed
 
     words = query_terms(query)

@@ -1,9 +1,9 @@
 """Direct messages (`node.message`): from one agent to another, in one workspace.
 
-1. The highest priority first, then in the order in which they came.
-2. From `ttl` seconds after it was made a message is expired: it is never given to anybody.
-3. A message waits until it is marked as delivered: when it was sent to its agent's model, not when it was
-   looked at.
+1. The highest priority comes first, then the earliest message.
+2. A message expires `ttl` seconds after it was made; an expired one is never delivered.
+3. A message waits until it is marked as delivered, once its agent's model was sent it; looking at it does not
+   count.
 """
 
 import math
@@ -20,9 +20,9 @@ from nexus_context.memory.item import BASE, MemoryItem, line
 
 DEFAULT_PRIORITY = 0.5
 LONGEST_CONTENT = 16_000
-"""Characters of a direct message: it stands in the context of whoever gets it, and should be brief."""
+"""Characters of a direct message: it takes room in the receiver's context and should be brief."""
 MOST_DELIVERED = 20
-"""Messages that one turn delivers; the others wait for the next."""
+"""Messages that one turn delivers; the others wait for the next turn."""
 _JUST_BELOW = 0.999
 
 
@@ -80,22 +80,22 @@ def make(
 def inbox(
     ledger: Ledger, workspace: str, agent: str, *, now: float, node: str | None = None
 ) -> list[DirectMessage]:
-    """What waits for an agent, in the order of delivery."""
+    """The messages that wait for an agent, in the order of delivery."""
     return waiting(ledger.inbox(workspace, agent, now=now, node=node, limit=MOST_DELIVERED), now=now)
 
 
 def waiting(messages: Iterable[DirectMessage], *, now: float) -> list[DirectMessage]:
-    """Those that have not expired, as rule 1 says; `messages` are in the order in which they came."""
+    """The messages that have not expired, in the order of rule 1; `messages` are in order of arrival."""
     return sorted((one for one in messages if not is_expired(one, now=now)), key=lambda one: -one.priority)
 
 
 def is_expired(message: DirectMessage, *, now: float) -> bool:
-    """Whether its time is over at `now`, in seconds since the epoch."""
+    """Whether the message has expired at `now`, in seconds since the epoch."""
     return message.ttl is not None and now >= message.created + message.ttl
 
 
 def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
-    """The messages for their agent's context, in the order that they have."""
+    """The messages as items for their agent's context, in the same order."""
     return [
         MemoryItem(
             "message",
@@ -109,7 +109,7 @@ def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
 
 
 def rendered(message: DirectMessage) -> str:
-    """What the agent reads: who it is from, for which task, how urgent it is, and what it says."""
+    """What the agent reads: sender, task, priority and content."""
     head = [line("from", source=message.source)]
     if message.task is not None:
         head.append(line("task", task=message.task))
@@ -120,9 +120,9 @@ def rendered(message: DirectMessage) -> str:
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise _bad(f"{name} is of the type {type(value).__name__}; it must be a text.")
+        raise _bad(f"{name} is of type {type(value).__name__}; it must be a string.")
     if not value.strip():
-        raise _bad(f"{name} is empty; it must say something.")
+        raise _bad(f"{name} is empty; it must contain text.")
 
 
 def _is_number(value: Any) -> bool:
@@ -135,7 +135,7 @@ def _copied(metadata: Any) -> Any:
     try:
         return msgspec.json.decode(msgspec.json.encode(metadata))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
-        raise _bad(f"metadata is no JSON value: {error}.") from None
+        raise _bad(f"metadata is not a JSON value: {error}.") from None
 
 
 def _bad(message: str) -> RequestError:

@@ -1,9 +1,9 @@
 """Memory as tools that a model calls: `query_l2_memory`, `query_l3_memory`, `query_l4_memory`.
 
-1. Definitions are in the neutral form, with a JSON Schema of their arguments. They only read, and say so.
-2. An argument that cannot be is an error that names it; a model can mend its call by it.
-3. The answer is a text: entries with session, turn and time, oldest first; found ones best first. It has at
-   most LONGEST_ANSWER characters, and says what it leaves out.
+1. Definitions are in the neutral form, with a JSON Schema of their arguments. They are marked as read-only.
+2. An invalid argument raises an error that names it, so that a model can correct its call.
+3. The answer is a text: entries with session, turn and time, oldest first; hits best first. It has at most
+   LONGEST_ANSWER characters, and tells what it leaves out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _PARAMETERS = {
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The tools, in the order of their names."""
+    """The tools, sorted by name."""
     descriptions = table("memory_tools")
     schemas: dict[str, dict[str, Any]] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
@@ -67,10 +67,10 @@ def run(
     session: str | None = None,
     settings: MemorySettings = MemorySettings(),  # noqa: B008 (frozen)
 ) -> str:
-    """What a call of one of the tools answers. `arguments` are an object, or its JSON text.
+    """The answer to a call of one of the tools. `arguments` are an object, or its JSON text.
 
     `session` is the current one. Raises RequestError: `unknown-tool`, `bad-argument` (which names the
-    argument), `unknown-session`; LedgerError where the ledger cannot be read.
+    argument), `unknown-session`; LedgerError if the ledger cannot be read.
     """
     if tool_name not in NAMES:
         raise RequestError(
@@ -83,7 +83,7 @@ def run(
     if named is not None and levels.ledger.find(workspace, named) is None:
         names = session_names(levels.sessions(workspace))
         raise RequestError(
-            f"{tool_name}: session_id {named!r} is no session of this workspace. There are: {names}.",
+            f"{tool_name}: session_id {named!r} is not a session of this workspace. Sessions: {names}.",
             code="unknown-session",
         )
     if tool_name == "query_l2_memory":
@@ -97,7 +97,7 @@ def run(
 
 
 def rendered(entries: Sequence[Entry]) -> str:
-    """The entries as a text; empty for none."""
+    """The entries as a text; empty without entries."""
     templates = table("memory_results")
     blocks: list[str] = []
     room = LONGEST_ANSWER
@@ -124,11 +124,11 @@ def _object(tool: str, arguments: Mapping[str, Any] | str | None) -> Mapping[str
         try:
             value = msgspec.json.decode(value) if value.strip() else {}
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-            raise _bad(f"{tool}: the arguments are no JSON: {error}.") from None
+            raise _bad(f"{tool}: the arguments are not valid JSON: {error}.") from None
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _bad(f"{tool}: the arguments are of the type {type(value).__name__}; they must be an object.")
+        raise _bad(f"{tool}: the arguments are of type {type(value).__name__}; they must be an object.")
     return value
 
 
@@ -154,7 +154,7 @@ def _text(tool: str, values: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _bad(f"{tool}: {name} is of the type {type(value).__name__}; it must be a text.")
+        raise _bad(f"{tool}: {name} is of type {type(value).__name__}; it must be a string.")
     if len(value) > LONGEST_QUERY:
         raise _bad(f"{tool}: {name} has {len(value):,} characters; it may have {LONGEST_QUERY:,}.")
     return value.strip() or None

@@ -1,11 +1,11 @@
-"""Where remembered items come from, and `gather`, which asks all of them for one turn.
+"""Where remembered items come from, and `gather`, which queries all sources for one turn.
 
-1. What the history shows anyway (`Query.history`) is not remembered beside it, and nothing is twice.
-2. With a session L1 to L3 and events stay in it; L4, knowledge and direct messages do not.
-3. Items come in the order in which they are to stand: direct messages, L1 and what else of the levels was
-   asked for, events, knowledge (SPEC §9). Within a source the newest matter most, and the best passages.
-4. A source that fails takes nothing with it: the others' items are there, and what failed is said.
-5. Sources are optional: without a ledger there are events and knowledge, without any there is nothing.
+1. What the history contains (`Query.history`) is not remembered again, and no item repeats.
+2. With a session, L1 to L3 and events stay within it; L4, knowledge and direct messages do not.
+3. Items come in their final order: direct messages, L1 and requested other levels, events, knowledge (SPEC
+   §9). Within a source the newest items have the highest priority; of passages, the best ones.
+4. A failing source does not affect the others; its failure is reported.
+5. Sources are optional: without a ledger there are events and knowledge, without any source there is nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,41 +26,41 @@ from nexus_context.memory.working import Entry
 Level = Literal["L1", "L2", "L3", "L4"]
 
 MOST_EVENTS = 12
-"""Events that one turn is told."""
+"""Events in one turn."""
 FOUND = 5
-"""Messages of other sessions that one turn is told, where L4 is asked for."""
+"""Messages of other sessions in one turn, where L4 is requested."""
 SHOWN = 100
 """Newest messages of the history that events and L1 are compared with; for each message of L1 four more."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of all sources for one turn. `now` is in seconds since the epoch."""
+    """What one turn asks of all sources. `now` is in seconds since the epoch."""
 
     workspace: str  # absolute real path of the folder
     now: float
     session: str | None = None
-    agent: str | None = None  # whose direct messages are delivered
+    agent: str | None = None  # the receiver of direct messages
     node: str | None = None
-    text: str = ""  # what the user says now
+    text: str = ""  # the user's present message
     history: Sequence[Message] = ()  # the messages of the history that are sent
     settings: MemorySettings = MemorySettings()
 
 
 class Source(Protocol):
-    """Something that remembers. It may block on the disk."""
+    """A source of memory. It may block on the disk."""
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Its name for people."""
         ...
 
     def items(self, query: Query) -> Iterable[MemoryItem]:
-        """What it remembers for this turn, in the order in which it is to stand."""
+        """What it remembers for this turn, in the final order."""
         ...
 
 
 class PassageLike(Protocol):
-    """A passage of a file that a search found."""
+    """A passage of a file that a search returned."""
 
     @property
     def path(self) -> str: ...
@@ -76,14 +76,14 @@ class PassageLike(Protocol):
 
 
 class GatheredItems(NamedTuple):
-    """The items of all sources, and in words which source failed and why."""
+    """The items of all sources, and a sentence for each source that failed."""
 
     items: list[MemoryItem]
     failures: list[str]
 
 
 def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
-    """Ask all sources. It may block on the disk: call it in a worker thread."""
+    """Query all sources. It may block on the disk: call it in a worker thread."""
     collected: list[MemoryItem] = []
     failures: list[str] = []
     for source in sources:
@@ -102,7 +102,7 @@ def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
 
 
 class MemorySource:
-    """The levels of a ledger. L1 by itself; the others where they are asked for, else they are tools."""
+    """The levels of a ledger: L1 by default, the others on request; otherwise they are tools."""
 
     name = "memory"
 
@@ -111,7 +111,7 @@ class MemorySource:
         self._include = include
 
     def items(self, query: Query) -> list[MemoryItem]:
-        """L4 and L3 first, then L2, then L1: the nearer, the later and the dearer."""
+        """L4 and L3 first, then L2, then L1, the nearest and latest, with the highest priority."""
         found_items = [
             (level, entry) for level in LEVELS if level in self._include for entry in self._of(level, query)
         ]
@@ -146,7 +146,7 @@ class MemorySource:
 
 
 class DirectSource:
-    """The direct messages that wait for the query's agent in a ledger."""
+    """The direct messages in a ledger that wait for the query's agent."""
 
     name = "messages"
 
@@ -163,7 +163,7 @@ class DirectSource:
 
 
 class EventSource:
-    """What happened lately, by a bus: thinking, requests, tool calls, and messages to the query's agent."""
+    """Recent events of a bus: thinking, requests, tool calls, and messages to the query's agent."""
 
     name = "events"
 
@@ -196,7 +196,7 @@ class EventSource:
 
 
 class KnowledgeSource:
-    """What a search in files finds for what the user says. `find` gives the best passage first."""
+    """The results of a file search for the user's message. `find` returns the best passage first."""
 
     name = "knowledge"
 
@@ -208,7 +208,7 @@ class KnowledgeSource:
 
 
 def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
-    """Passages, the best first, as items: each with its file and heading above it."""
+    """Passages, the best first, as items: each after a line with its file and heading."""
     ranked = list(passages)
     return [
         MemoryItem(
@@ -224,7 +224,7 @@ def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
 
 
 LEVELS: tuple[Level, ...] = ("L4", "L3", "L2", "L1")
-_TOLD_BY = 150  # characters of a sentence by which it is known again
+_TOLD_BY = 150  # characters of a sentence that identify it
 
 
 def _place(passage: PassageLike) -> str:
@@ -234,12 +234,12 @@ def _place(passage: PassageLike) -> str:
 
 
 def _shares(count: int) -> list[float]:
-    """Priorities of so many items, ascending, above 0 and below 1."""
+    """`count` priorities, ascending, above 0 and below 1."""
     return [(place + 1) / (count + 1) for place in range(count)]
 
 
 def _texts_by_role(messages: Iterable[Message]) -> set[tuple[str, str]]:
-    """What the messages say, as memory has it."""
+    """Roles and texts of the messages, as memory has them."""
     return {(message.role, text_of(message)) for message in memory_messages(messages)}
 
 
@@ -248,7 +248,7 @@ def _text(messages: Iterable[Message]) -> str:
 
 
 def _is_in_history(entry: str, history: str) -> bool:
-    """Whether everything that is said in an exchange stands in what is shown."""
+    """Whether the history contains every message of an exchange."""
     openings = tuple(line("said", role=role, text="") for role in ("user", "assistant"))
     spoken = [each.partition(": ")[2] for each in entry.splitlines() if each.startswith(openings)]
     return bool(spoken) and all(each[:_TOLD_BY] in history for each in spoken)

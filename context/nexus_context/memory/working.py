@@ -1,14 +1,13 @@
-"""L2, the working memory of a session: which exchanges matter, told in a few lines each. No model is needed.
+"""L2, the working memory of a session: the exchanges that matter, a few lines each. No model is needed.
 
-1. Turns are read as one line of messages and cut into exchanges: at a user's message that answers something,
-   at every TURNS_TOGETHER turns, and after LONGEST messages; a tool's result stays with its call.
-2. An exchange matters by what the user orders or corrects, what was decided, changed files, errors, and a
-   command that ends well where it failed before: it is the mend, and the error is told as resolved. What is
-   pinned (`meta.pinned`, a pin of a compaction) matters most.
-3. Only the last SCANNED turns are looked at. Each is read once: a session that goes on is read from where it
-   was left, and an exchange is looked into when it is first asked for. What is told depends on the thread
-   alone, not on when it was read.
-4. Summaries of compactions are met on the way (L3); one that was taken back is not told.
+1. Turns are read as one sequence of messages and cut into exchanges: at a user's message after another
+   role's, at every TURNS_TOGETHER turns, and after LONGEST messages. A tool's result stays with its call.
+2. Orders and corrections of the user, decisions, changed files and errors make an exchange matter, and so
+   does a command that succeeds after it failed: it is the fix, and the error is shown as resolved. Pinned
+   messages (`meta.pinned`, a pin of a compaction) matter most.
+3. Only the last SCANNED turns are read, each once: reading continues where it ended, and an exchange is
+   analysed when it is first requested. The result depends on the thread alone, not on when it was read.
+4. Summaries of compactions are collected on the way (L3), without those that were undone.
 """
 
 import threading
@@ -25,19 +24,19 @@ from nexus_context.memory.events import events_of
 from nexus_context.memory.item import brief, line
 
 SCANNED = 512
-"""Turns at the end of a thread that are looked at."""
+"""Turns at the end of a thread that are read."""
 TURNS_TOGETHER = 64
 LONGEST = 100
 """Messages of one exchange."""
 MOST_LINES = 10
-"""Lines that an exchange is told in."""
+"""Lines that describe an exchange."""
 LONGEST_LINE = 400
 """Characters of a line."""
 
 IMPORTANT = 1.0
-"""The least weight of an exchange that is told."""
-PINNED, ERROR, MEND, CHANGED, DECIDED, REPORTED = 5.0, 1.5, 1.5, 1.0, 1.0, 0.5
-_DECISION, _REPORT = 2.0, 1.5  # weights of `cues`
+"""The minimum weight of an exchange that is included."""
+PINNED, ERROR, FIXED, CHANGED, DECIDED, REPORTED = 5.0, 1.5, 1.5, 1.0, 1.0, 0.5
+_DECISION, _REPORT = 2.0, 1.5  # weights of `sentence_patterns`
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -51,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class ExchangeNotes(msgspec.Struct, frozen=True):
-    """What is worth telling of one exchange; commands that failed and were not mended, and that went well."""
+    """What matters of one exchange; commands that failed and were not fixed, and those that succeeded."""
 
     seq: int
     created: str
@@ -71,7 +70,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class _Exchange(msgspec.Struct):
-    """An exchange that nobody asked for yet, or that may still go on."""
+    """An exchange that was not analysed yet, or that may still go on."""
 
     seq: int
     created: str
@@ -79,7 +78,7 @@ class _Exchange(msgspec.Struct):
 
 
 class WorkingMemory:
-    """What was read of one thread. Whoever uses it holds `lock`."""
+    """What was read of one thread. Hold `lock` while using it."""
 
     def __init__(self, thread: str) -> None:
         self.thread = thread
@@ -91,14 +90,14 @@ class WorkingMemory:
         self._role = ""
 
     def follow(self, ledger: Ledger, workspace: str, session: str, head: Head) -> bool:
-        """Read what is new up to `head` at least. False if this is not the thread any more."""
+        """Read new turns, at least up to `head`. False if the session has another thread by now."""
         first = first_scanned(head.seq)
         count = head.seq - max(self._read, first - 1)
         while count > 0:
             turns = list(ledger.turns(workspace, session, last=count))
             last_read = max(self._read, first - 1)
             missing = turns[0].seq - last_read - 1 if turns else 0
-            if missing > 0:  # appended to while it was read
+            if missing > 0:  # turns were appended during the read
                 count += missing
                 continue
             for turn in turns:
@@ -144,7 +143,7 @@ class WorkingMemory:
             self._open.messages.append(message)
 
     def _begins(self, message: Message, turn: Turn) -> bool:
-        """Whether an exchange begins with the message, which is no result."""
+        """Whether the message, which is not a tool's result, begins an exchange."""
         if self._open is None:
             return True
         asks = message.role == "user" and self._role != "user"
@@ -157,7 +156,7 @@ class WorkingMemory:
             self._open = None
 
     def _pins(self, session: str) -> list[Entry]:
-        """What stands pinned in the last summary."""
+        """The pins of the last summary."""
         if not self.summaries:
             return []
         last = self.summaries[-1]
@@ -165,7 +164,7 @@ class WorkingMemory:
 
 
 def first_scanned(seq: int) -> int:
-    """The first turn that is looked at in a thread of `seq` turns: the first of a row of TURNS_TOGETHER."""
+    """The first turn that is read in a thread of `seq` turns: the first of a group of TURNS_TOGETHER."""
     return max((seq - SCANNED) // TURNS_TOGETHER * TURNS_TOGETHER, 1)
 
 
@@ -207,7 +206,7 @@ def _is_pinned(message: Message) -> bool:
 
 
 def _spoken_notes(facts: Facts) -> tuple[float, list[str]]:
-    """How much what is said matters, and that."""
+    """The weight of what was said, and its lines."""
     ordered = facts.of("instructions")
     decided = [item for item in facts.of("decisions") if item.weight >= _REPORT]
     weight = max((item.weight for item in ordered), default=0.0)
@@ -218,7 +217,7 @@ def _spoken_notes(facts: Facts) -> tuple[float, list[str]]:
 
 
 def _opening(messages: Iterable[Message]) -> list[str]:
-    """How the user began an exchange, where none of the sentences that matter is the user's."""
+    """The beginning of an exchange, if none of the sentences that matter is the user's."""
     request = next((event.text for event in events_of(messages) if event.action == "execute"), "")
     if not request:
         return []
@@ -230,27 +229,27 @@ def _error(text: str, where: str, *, resolved: bool) -> str:
 
 
 def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Entry]:
-    """The exchanges that matter, with errors as resolved that a later one mended."""
+    """The exchanges that matter; an error that a later one fixed is shown as resolved."""
     fails: dict[str, list[int]] = {}
-    mended: dict[int, dict[str, str]] = {}
-    mends: dict[int, list[str]] = {}
+    resolved: dict[int, dict[str, str]] = {}
+    fixes: dict[int, list[str]] = {}
     for place, one in enumerate(noted):
         for command, outcome in one.fine.items():
             for before in fails.pop(command, ()):
                 pairs = noted[before].failed[command]
-                mended.setdefault(before, {}).update(
+                resolved.setdefault(before, {}).update(
                     (_error(text, command, resolved=False), _error(text, command, resolved=True))
                     for text in pairs
                 )
                 form = lines()["ran" if outcome else "silent"]
-                mends.setdefault(place, []).append(form.format(command=command, outcome=outcome))
+                fixes.setdefault(place, []).append(form.format(command=command, outcome=outcome))
         for command in one.failed:
             fails.setdefault(command, []).append(place)
     entries = []
     for place, one in enumerate(noted):
-        better = {brief(old, LONGEST_LINE): new for old, new in mended.get(place, {}).items()}
-        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(mends.get(place, ()))]
-        weight = one.weight + (MEND if place in mends else 0)
+        better = {brief(old, LONGEST_LINE): new for old, new in resolved.get(place, {}).items()}
+        notes = [*(better.get(each, each) for each in one.lines), *dict.fromkeys(fixes.get(place, ()))]
+        weight = one.weight + (FIXED if place in fixes else 0)
         if weight >= IMPORTANT and notes:
             entries.append(Entry(session, one.seq, one.created, "\n".join(notes), weight=weight))
     return entries

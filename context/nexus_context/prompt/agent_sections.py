@@ -1,4 +1,4 @@
-"""The sections that only an agent among others has: its own files before its parent's, and its role."""
+"""The sections that only an agent below others has: its own files before its parent's, and its role."""
 
 import os
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prompt import texts
 from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Generation
 from nexus_context.prompt.gather import PromptContents
-from nexus_context.prompt.sections import Part, bootstrap_file, by_file, glued, sourced
+from nexus_context.prompt.sections import Part, bootstrap_file, by_file, join_groups, sourced
 from nexus_context.prompt.texts import Piece
 
 
 def folder_files(contents: PromptContents) -> PromptContents | Generation:
-    """The files that stand as in the prompt of the workspace folder itself."""
+    """The files in their places in the workspace folder's own prompt."""
     grant = contents.grant
     if grant is None or (not grant.above and grant.text is None):
         return contents
@@ -20,7 +20,7 @@ def folder_files(contents: PromptContents) -> PromptContents | Generation:
 
 
 def configurations(contents: PromptContents) -> Iterator[list[Part]]:
-    """What the agent has of its own, then what those between it and the folder have, the nearest first."""
+    """The agent's own files, then those of the agents between it and the folder, nearest first."""
     grant = contents.grant
     if grant is None:
         return
@@ -39,7 +39,7 @@ def configurations(contents: PromptContents) -> Iterator[list[Part]]:
 
 
 def role(grant: AgentGrant | None) -> list[Part]:
-    """What an agent of its role does and leaves, and its task."""
+    """What an agent of its role does, and its task."""
     if grant is None:
         return []
     task = texts.unix_lines(grant.task or "").strip()
@@ -54,15 +54,15 @@ def role(grant: AgentGrant | None) -> list[Part]:
     if grant.role in (MANAGER, WORKER):
         title = f"Role: {grant.role}"
         groups.append([Part("role", None, title, texts.fill(f"role_{grant.role}", values))])
-    return glued(groups, "\n\n")
+    return join_groups(groups, "\n\n")
 
 
 def _configuration(
     generation: Generation, name: str, title: str, values: dict[str, list[Piece]]
 ) -> list[Part]:
-    """The files of one agent under one heading, each after a line that says where it stands.
+    """The files of one agent under one heading, each after a line with its path.
 
-    Each file has a title of its own, below the heading's: what costs what is listed by titles.
+    Each file has its own title below the heading's, since costs are listed by title.
     """
     heading = texts.fill(name, values)
     groups = [_instructions(block, title) for block in generation.blocks]
@@ -71,7 +71,7 @@ def _configuration(
         return []
     end = "\n" if generation.blocks else "\n\n"
     first = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
-    return [first, *glued(groups, "\n\n")]
+    return [first, *join_groups(groups, "\n\n")]
 
 
 def _instructions(block: Block, title: str) -> list[Part]:
@@ -80,6 +80,6 @@ def _instructions(block: Block, title: str) -> list[Part]:
 
 
 def _system_prompt(text: str) -> list[Part]:
-    """A system prompt that was given in place of files; traced to no file."""
+    """A system prompt that replaces files; traced to no file."""
     content = texts.unix_lines(text).strip()
     return [Part("subagent", None, "Given System Prompt", [Piece(content)])] if content else []

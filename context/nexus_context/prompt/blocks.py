@@ -1,4 +1,4 @@
-"""What files put into a prompt, as values; and what an agent's prompt has besides those of its own folder."""
+"""What files contribute to a prompt, and what an agent's prompt has besides its own folder's files."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,11 +15,11 @@ WORKER = "worker"
 MANAGER = "manager"
 
 OWN_TEXTS = str(DIRECTORY)
-"""Where the sentences of Nexus itself are; no file of the user's."""
+"""The directory of Nexus's own sentences, which are no files of the user."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One file of a layer as it stands in the prompt; `pieces` are not empty."""
+    """One file of a layer as the prompt contains it; `pieces` are not empty."""
 
     kind: Kind
     layer: Layer
@@ -28,14 +28,14 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Conditional(msgspec.Struct, frozen=True):
-    """A file that is sent with turns about files that the globs `applies_to` stand for."""
+    """A file that is sent with turns about files that match the globs `applies_to`."""
 
     block: Block
     applies_to: str
 
 
 class CustomSection(msgspec.Struct, frozen=True):
-    """A custom section of `context.sections`. `path` and `span` are where it is defined."""
+    """A custom section of `context.sections`, defined at `path` and `span`."""
 
     name: str
     priority: int
@@ -48,8 +48,8 @@ class CustomSection(msgspec.Struct, frozen=True):
 class Generation(msgspec.Struct, frozen=True):
     """The files that one agent brings into a prompt, without those of the agents above it.
 
-    `agent` is its name; None for the workspace folder itself, whose files stand as in its own prompt. `text`
-    is a system prompt that was given in place of files.
+    `agent` is its name; None for the workspace folder itself, whose files keep the places of its own prompt.
+    `text` is a system prompt that replaces the files.
     """
 
     agent: str | None = None
@@ -59,13 +59,13 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 class AgentGrant(msgspec.Struct, frozen=True):
-    """What an agent is among others, as far as its snapshot tells.
+    """What an agent has besides its folder: its role and task, and what the agents above it grant.
 
-    `above` are the files of the agents above it, the nearest first, and `sections` their custom sections;
-    `texts` are those files by path. `text` is a system prompt given in place of all files. A tool is offered
-    if its name matches one pattern of each list in `tools`. `servers` are the MCP servers that the agent was
-    granted, `settings` the values, by JSON pointer, that replace those of its folder. `strict`: what it may
-    do was said of it, or of one above it; tools that do not say what they need are not offered then.
+    `above` are the files of the agents above it, nearest first; `sections` are their custom sections; `texts`
+    are those files by path. `text` is a system prompt that replaces all files. A tool is offered if its name
+    matches one pattern of each list in `tools`. `servers` are the granted MCP servers. `settings` maps JSON
+    pointers to values that replace the folder's. `strict`: permissions were set for the agent or one above
+    it, so tools without declared permissions are not offered.
     """
 
     agent: str
@@ -83,7 +83,7 @@ class AgentGrant(msgspec.Struct, frozen=True):
 
 
 def paths_of(blocks: Iterable[Block | CustomSection]) -> Iterator[str]:
-    """The paths of the files whose text is in the blocks, what they import included; some more than once."""
+    """The paths of the files whose text is in the blocks, including imports; some may repeat."""
     for block in blocks:
         for piece in block.pieces:
             if piece.path is not None and not piece.path.startswith(OWN_TEXTS):

@@ -1,28 +1,34 @@
-"""What the model can work with, in a few lines: skills, tools, MCP servers, credentials.
+"""What the model can work with: skills, tools, MCP servers and credentials by name; a summary of tools.
 
-1. At most MOST names of each kind are shown. Without anything to tell, there is no section.
-2. Tools are those that the request offers, by name and in their order, which is that of their names: the line
-   changes only when they do, and they stand before the prompt in what providers cache. A prompt that no
-   request with tools asked for (a preview) has no such line.
+1. At most MOST names of each kind are listed. An empty section is left out.
+2. Tools are those that the request offers, sorted by name. The sections change only when the tools do, and
+   tools precede the prompt in what providers cache anyway. A prompt without a request with tools (a preview)
+   mentions none.
+3. With `tools.summary`, the tools follow with the first sentence of their descriptions.
+4. The text of the summary belongs to the request: it is traced to no file.
 """
 
+import re
 from collections.abc import Sequence
 
 from nexus_context.layers.model import Layers
 from nexus_context.prompt import texts
-from nexus_context.prompt.credentials import Credential
 from nexus_context.prompt.environment import one_line
+from nexus_context.prompt.gather import Credential
 from nexus_context.prompt.sections import Facts, Part
-from nexus_context.prompt.skill_sections import offered
+from nexus_context.prompt.skill_sections import offered_skills
 from nexus_context.prompt.texts import Piece
 
 MOST = 20
+MAX_SENTENCE = 200  # characters of a tool's description
+
+_END = re.compile(r"[.!?](?=\s+[^\Wa-z\d_]|\s*$)|。|\n\s*\n")  # "e.g. v1.2" ends no sentence
 
 
 def section(layers: Layers, credentials: Sequence[Credential], facts: Facts) -> list[Part]:
-    """The section; nothing where there is nothing to tell."""
+    """The section; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
-    skills = [one.skill.name for one in offered(layers, facts)]
+    skills = [one.skill.name for one in offered_skills(layers, facts)]
     values = {
         "count": [Piece(str(len(skills)))] if skills else None,
         "skills": _listed(skills),
@@ -43,3 +49,23 @@ def _listed(names: Sequence[str]) -> list[Piece] | None:
         return None
     lines = [one_line(name) for name in names[:MOST]]
     return [Piece(", ".join(lines) + (", …" if len(names) > MOST else ""))]
+
+
+def tool_summary(tools: Sequence[tuple[str, str]]) -> list[Part]:
+    """The section of tools, each a name and a description; empty without tools."""
+    if not tools:
+        return []
+    rows = "\n".join(_row(one_line(name), _sentence(description)) for name, description in tools)
+    filled = texts.fill("tools", {"rows": [Piece(rows)]})
+    return [Part("tools", None, "Tools", [Piece(piece.text) for piece in filled])]
+
+
+def _row(name: str, sentence: str) -> str:
+    row = texts.text("tool_row").format(name=name, description=sentence)
+    return row if sentence else row.rstrip(" :")
+
+
+def _sentence(description: str) -> str:
+    end = _END.search(description.strip())
+    first = one_line(description.strip()[: end.end()] if end is not None else description)
+    return first if len(first) <= MAX_SENTENCE else f"{first[: MAX_SENTENCE - 1]}…"

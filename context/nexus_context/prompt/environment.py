@@ -1,10 +1,10 @@
 """What the prompt says about the host: name, system, processor, terminal, mode.
 
-1. Only what stays as it is while the process runs: no time, no load, no state of the work.
-2. Every fact is one line of at most MAX_FACT characters that people can see: the host's own files and names
-   are given by others, and a prompt must not get headings or hidden orders from them.
-3. A Linux under Windows is told apart by its kernel's name, and where that is the user's own kernel by the
-   name of its distribution in the environment, which only WSL sets.
+1. Only facts that stay the same while the process runs: no time, no load, no state of the work.
+2. Every fact is one line of at most MAX_FACT visible characters: others may control the host's files and
+   names, which must not add headings or hidden instructions to a prompt.
+3. A Linux under Windows is recognized by its kernel's name. If the user built that kernel, the distribution's
+   name in the environment shows it, which only WSL sets.
 """
 
 import os
@@ -31,7 +31,7 @@ _SELECTORS = re.compile(
 
 
 class Host(msgspec.Struct, frozen=True):
-    """What a host says of itself.
+    """What a host reports about itself.
 
     `system`, `node`, `release` and `machine` are those of uname; `version` is the macOS version, the Windows
     build ("10.0.22631") or the text of os-release. Each may be empty.
@@ -55,7 +55,7 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 def detect(mode: Mode, *, environ: Mapping[str, str]) -> Environment:
-    """This host, once per process. Starts no process and never raises for what the host lacks."""
+    """This host, once per process. Starts no process; never raises for missing facts."""
     return describe(read_host(), mode, environ=environ)
 
 
@@ -72,7 +72,7 @@ def describe(host: Host, mode: Mode, *, environ: Mapping[str, str]) -> Environme
 
 
 def read_host() -> Host:
-    """What this host says of itself."""
+    """What this host reports about itself."""
     import platform  # only here: it is slow to import
 
     system = platform.system()
@@ -90,7 +90,7 @@ def read_host() -> Host:
 
 
 def os_release(paths: tuple[str, ...]) -> str:
-    """The text of the first of these files that can be used; empty where none can."""
+    """The text of the first readable file; empty if there is none."""
     reads = (read_text(path, limit=PROMPT_LIMIT) for path in paths)
     return next((read.text for read in reads if read.status == "loaded" and read.text), "")
 
@@ -124,7 +124,7 @@ def describe_terminal(environ: Mapping[str, str]) -> str | None:
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one space: a value cannot add lines to the prompt."""
+    """The text with every run of white space as one space, so that a value cannot add lines to the prompt."""
     return " ".join(text.split())
 
 
@@ -137,7 +137,7 @@ def _fact(text: str) -> str:
 
 
 def _distribution(os_release_text: str) -> str:
-    """Name and version of a Linux distribution by its os-release; empty where that says nothing."""
+    """Name and version of a Linux distribution from its os-release; empty if it has neither."""
     fields = {name: _unquoted(value.strip()) for name, value in _ASSIGNMENT.findall(os_release_text)}
     if fields.get("NAME"):
         return _fact(f"{fields['NAME']} {fields.get('VERSION_ID', '')}")

@@ -1,12 +1,12 @@
-"""Where in a prompt the headings and imports of one file stand: what each of them brings.
+"""What each heading and import of one file contributes to a prompt.
 
-1. A heading's part goes from its line to the next heading of its level or above, with what is imported there.
+1. A heading's part extends from its line to the next heading of its level or above, including imports.
    Headings are lines that begin with `#`, outside of code and comments.
-2. An import's part is the text of the file that it brings, with what that imports. Which imports those are
-   is known from the load: most words with an `@` are none.
-3. What of the file is not in the prompt has no part.
-4. A part's tokens are the file's own, rounded down by themselves, and those of what it imports, as in
-   `token_attribution`: parts never sum to more than the heading and the file that they are in.
+2. An import's part is the text of the imported file with that file's imports. The load recorded which words
+   are imports: most words with an `@` are not.
+3. Text of the file that is not in the prompt has no part.
+4. A part's tokens are those of the file's own text, rounded down separately, and those of its imports, as in
+   `token_attribution`: parts never sum to more than the heading or file that contains them.
 """
 
 import re
@@ -33,7 +33,7 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)[^\r\n]*", re.MULTILINE)
 
 
 class Share(msgspec.Struct, frozen=True):
-    """A heading or an import: `source` is its place in the file, `span` what it brings in the prompt."""
+    """A heading or an import: `source` is its place in the file, `span` its text in the prompt."""
 
     kind: Literal["heading", "import"]
     source: Span
@@ -41,9 +41,9 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class PlacedFile(msgspec.Struct, frozen=True):
-    """The pieces of one file and its imports, in a row, and the prompt's offsets of their beginnings.
+    """The consecutive pieces of one file and its imports, and the prompt's offsets where they begin.
 
-    `through` is the import in the file that each other file is there by, by that one's path.
+    `through` maps the path of each imported file to the import in this file that brings it.
     """
 
     pieces: tuple[Piece, ...]
@@ -59,7 +59,7 @@ class PlacedFile(msgspec.Struct, frozen=True):
 def placed(
     prompt: Prompt, contents: PromptContents, path: str, file_texts: Mapping[str, str]
 ) -> PlacedFile | None:
-    """Where a file stands in a prompt that was rendered from these contents; None where it does not.
+    """Where a file stands in a prompt that was rendered from these contents; None if it is not in it.
 
     `file_texts` are the texts by path that the prompt was made of.
     """
@@ -74,7 +74,7 @@ def placed(
 
 
 def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
-    """A prompt that is nothing but a part of a file."""
+    """A prompt that consists of a part of one file."""
     piece = cut(path, text, trimmed(text, span))
     return Prompt(piece.text, ()), PlacedFile((piece,), (0,))
 
@@ -82,7 +82,7 @@ def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
 def counted_shares(
     prompt: Prompt, where: PlacedFile, path: str, text: str, counter: TokenCounter, *, most: int
 ) -> list[tuple[Share, int]]:
-    """The first shares of a file of that text, each with the tokens of what it brings."""
+    """The first shares of a file with that text, each with its tokens."""
     parts = shares(where, path, text)[:most]
     units, imported = _sums(prompt, path, counter, {end for share in parts for end in share.span})
     return [
@@ -93,7 +93,7 @@ def counted_shares(
 
 
 def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
-    """What the headings and imports of a file of that text bring, in the order of the text."""
+    """What the headings and imports of a file with that text contribute, in the order of the text."""
     parts = [*_headings(where, path, text), *_imports(where)]
     return sorted(parts, key=lambda share: (share.source, share.kind))
 
@@ -101,7 +101,7 @@ def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
 def _sums(
     prompt: Prompt, path: str, counter: TokenCounter, places: Collection[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Before each place of a prompt: units of a file's own text, and tokens of what is of other files.
+    """Before each place of a prompt: units of the file's own text, and tokens of other files' text.
 
     A prompt without fragments is the file's own text.
     """
@@ -130,14 +130,14 @@ def _sums(
 
 @lru_cache(maxsize=16)
 def _units(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int, ...]:
-    """Remembered: an editor asks again and again, mostly for texts that have not changed."""
+    """Cached: an editor asks repeatedly, mostly for unchanged texts."""
     return span_units(counter, text, cuts)
 
 
 def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
-    """The import in a file that each file beneath it is in the prompt by; each is there once."""
+    """The import in a file that brings each file beneath it; each has exactly one."""
     imports_by_path: dict[str, Span] = {}
-    for one in imports:  # each after that of its importing file
+    for one in imports:  # each follows that of its importing file
         if one.path == path:
             imports_by_path[one.target] = one.span
         elif one.path in imports_by_path:
@@ -146,7 +146,7 @@ def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
 
 
 def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, str]) -> tuple[int, ...] | None:
-    """The prompt's offsets where pieces in a row begin: one is looked for, the others follow from it."""
+    """The prompt's offsets where consecutive pieces begin: one is searched for, the others follow from it."""
     lengths = accumulate((len(one.text) for one in pieces), initial=0)
     for piece, start in zip(pieces, (starts := list(lengths)), strict=False):
         if piece.verbatim and piece.path is not None:
@@ -156,9 +156,9 @@ def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, st
 
 
 def _files(contents: PromptContents) -> Iterator[tuple[str | None, Sequence[Piece]]]:
-    """The pieces of each file that a layer or a section brings, with those of what it imports.
+    """The pieces of each file that a layer or a section brings, including its imports.
 
-    Of the files of agents above the imports are not known: all pieces are those of the path that is told.
+    For files of agents above, imports are not recorded: all pieces belong to the yielded path.
     """
     for block in (*contents.bootstrap, *contents.blocks):
         yield None, block.pieces
@@ -186,7 +186,7 @@ def _headings(where: PlacedFile, path: str, text: str) -> Iterator[Share]:
 
 
 def _outside_code(text: str) -> Iterator[re.Match[str]]:
-    """Headings."""
+    """The matches of headings outside of code and comments."""
     code = code_ranges(text)
     index = 0
     for match in _HEADING.finditer(text):

@@ -1,13 +1,20 @@
-"""What the files of the layers put into the prompt: bootstrap files, instruction files, READMEs, sections.
+"""What the files of the layers contribute to the prompt: bootstrap files, instruction files, READMEs,
+sections.
 
-1. A file is in the prompt once, by real path, with what it imports: where the prompt has it first, bootstrap
-   files before all others. What a nearer layer names again is left out.
-2. The file of a custom section is relative to its layer's directory (to the global directory in the global
-   file) and, for a file of a workspace, may be what an import may be.
-3. Sections of one name in two files are both in the prompt; that is reported at the nearer one.
-4. A literal secret in what is in the prompt is reported, and not shown again. Hidden text is reported, too.
-   Both are looked for in all of a SKILL.md that counts, although its text is in the prompt only if asked for.
-5. What takes much of the model's window is reported (`size`); nothing of it is cut.
+1. A file is in the prompt once, by real path, with its imports, at its first place; bootstrap files come
+   first. A nearer layer's repetition is left out.
+2. The file of a custom section is relative to its layer's directory (in the global file, to the global
+   directory). For a workspace file, the rules of imports apply.
+3. If two files define a section of one name, both are in the prompt; this is reported at the nearer one.
+4. A literal secret in the prompt's text is reported without quoting it, and so is hidden text. Both checks
+   cover every SKILL.md in force, although its text is sent only when the skill is active.
+5. Files that take much of the model's window are reported (`size`); nothing is cut.
+6. An agent inherits the files of the agents above it. A worker has their identity, too: its own folder's
+   AGENT.md, SOUL.md and IDENTITY.md do not count, except its own definition, `AGENT.<name>.md`. A manager or
+   unified agent has its own folder's identity, which replaces the files of the same kind above; an empty file
+   replaces none. A system prompt in the request replaces all files and custom sections.
+7. A credential is a variable that `provider.api_key_env` or an enabled MCP server names, without a default.
+   It is configured if it is set and not empty; its value is not used otherwise.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -20,31 +27,40 @@ from typing import Any
 import msgspec
 
 from nexus_context.config import fixes
+from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective, Provenance
+from nexus_context.config.references import references_in
 from nexus_context.containment import reported
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.files import FileRead
-from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS
+from nexus_context.layers.bootstrap import BOOTSTRAP_KINDS, agent_file, is_blank
 from nexus_context.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import within
+from nexus_context.layers.walk import RealPath, within
 from nexus_context.prompt import size
-from nexus_context.prompt.blocks import AgentGrant, Block, Conditional, CustomSection, Generation, paths_of
-from nexus_context.prompt.credentials import Credential, credentials
+from nexus_context.prompt.blocks import (
+    WORKER,
+    AgentGrant,
+    Block,
+    Conditional,
+    CustomSection,
+    Generation,
+    blocks_of,
+    paths_of,
+)
 from nexus_context.prompt.hidden_markup import hidden_markup
 from nexus_context.prompt.hidden_text import hidden_text
 from nexus_context.prompt.imports import (
     Import,
     ImportRefusal,
     Imports,
-    expand,
-    impossible,
+    expand_imports,
+    is_impossible,
+    is_too_long,
+    read_import,
     short_name,
     short_path,
-    take,
-    too_long,
 )
-from nexus_context.prompt.inheritance import divided
 from nexus_context.prompt.memo import TextMemo, whole
 from nexus_context.prompt.texts import Piece, unix_lines
 from nexus_context.redact import secrets_in_text
@@ -52,16 +68,27 @@ from nexus_context.redact import secrets_in_text
 DEFAULT_PRIORITY = 300
 MAX_SECRETS = 20  # of one file that are reported
 
+IDENTITY: tuple[Kind, ...] = ("agent", "soul", "identity")
+"""Kinds of files that define an agent's identity."""
+
+PromptFiles = list[tuple[Layer, LayerFile]]
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """An environment variable that something needs, and whether it is set."""
+
+    variable: str
+    configured: bool
+
 
 class PromptContents(msgspec.Struct, frozen=True):
-    """The files' part of the prompt and what is wrong with it.
+    """The files' part of the prompt, and its problems.
 
-    `bootstrap` stands in the order of the prompt, `blocks` (instruction files and READMEs) in layer order.
-    Of an agent among others (`grant`) they are only those that no agent above it has; `above` are theirs
-    as far as they are in this agent's prompt, and `sections` has the ones above, too. `imports` are those
-    that were followed, each after that of its importing file. `conditional` are files that only some turns
-    are sent with. `waits_for` is an encoding without which it cannot be told whether a file is too long:
-    gather again once it is loaded.
+    `bootstrap` is in the order of the prompt, `blocks` (instruction files and READMEs) in layer order. With a
+    `grant`, they are only the files that no agent above has; `above` are those agents' files in this prompt,
+    and `sections` includes their sections. `imports` are the imports in the prompt, each after that of its
+    importing file. Only some turns are sent with `conditional` files. `waits_for` is an encoding that is
+    needed to check the size of a file: gather again once it is loaded.
     """
 
     bootstrap: tuple[Block, ...]
@@ -85,16 +112,16 @@ def gather(
     grant: AgentGrant | None = None,
     load_vocabulary: bool = True,
 ) -> PromptContents:
-    """Read what the layers' bootstrap and instruction files import, and the files of custom sections.
+    """Read the imports of the layers' bootstrap and instruction files, and the files of custom sections.
 
-    `load_vocabulary`: the first vocabulary may be loaded to count a large file, which takes 0.1 to 0.3 s.
+    `load_vocabulary`: a large file may cause a first vocabulary to be loaded, which takes 0.1 to 0.3 s.
     """
     imports = Imports(reading.read, user_home, reading.real_path)
     before = set(reading.reads)
     files = _prompt_files(layers)
     above: tuple[Generation, ...] = ()
     if grant is not None:
-        files, above, imports.inherited = divided(files, grant, reading.real_path)
+        files, above, imports.inherited = _divided(files, grant, reading.real_path)
         imports.included.update(imports.inherited)
     blocks = tuple(_blocks(imports, files))
     if grant is None:
@@ -106,12 +133,7 @@ def gather(
         reading.reads.pop(path, None)  # an unused text is not kept in memory
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
-    text_problems = [
-        problem
-        for path, text in imports.texts.items()
-        if path not in packaged
-        for problem in reading.remark(path, text, _text_problems)
-    ]
+    text_problems = _problems_of_texts(imports, reading, packaged)
 
     def measure() -> size.OversizeReport:
         return size.measure(
@@ -125,7 +147,7 @@ def gather(
 
     oversize = reported(imports.problems, layers.folder, measure, size.OversizeReport((), None))
     nothing: tuple[Credential, ...] = ()
-    required = reported(imports.problems, layers.folder, lambda: credentials(layers, environ), nothing)
+    required = reported(imports.problems, layers.folder, lambda: _credentials(layers, environ), nothing)
     return PromptContents(
         bootstrap=tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS),
         blocks=tuple(block for block in blocks if block.kind not in BOOTSTRAP_KINDS),
@@ -140,6 +162,38 @@ def gather(
     )
 
 
+def _divided(
+    files: PromptFiles, grant: AgentGrant, real_path: RealPath
+) -> tuple[PromptFiles, tuple[Generation, ...], set[str]]:
+    """An agent's new files, what remains of those above, and the real paths of the latter."""
+    if grant.text is not None:
+        return [], (), set()
+    loaded = _real_paths(grant.above, real_path)
+    new_files = [
+        (layer, file) for layer, file in files if _counts(file, grant) and real_path(file.path) not in loaded
+    ]
+    replaced = {file.kind for _, file in new_files if file.kind in IDENTITY and not is_blank(file)}
+    if not replaced:
+        return new_files, grant.above, loaded
+    above = tuple(_without(generation, replaced) for generation in grant.above)
+    return new_files, above, _real_paths(above, real_path)
+
+
+def _counts(file: LayerFile, grant: AgentGrant) -> bool:
+    if grant.role != WORKER or file.kind not in IDENTITY or not grant.above:
+        return True
+    return os.path.basename(file.path) == agent_file(grant.agent)
+
+
+def _without(generation: Generation, kinds: set[Kind]) -> Generation:
+    blocks = tuple(block for block in generation.bootstrap if block.kind not in kinds)
+    return msgspec.structs.replace(generation, bootstrap=blocks)
+
+
+def _real_paths(generations: tuple[Generation, ...], real_path: RealPath) -> set[str]:
+    return {real_path(path) for path in set(paths_of(blocks_of(generations)))}
+
+
 def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Iterator[Block]:
     """The files with their imports in place, each real file once."""
     waiting = {imports.real_path(file.path) for _, file in files}
@@ -149,13 +203,13 @@ def _blocks(imports: Imports, files: Sequence[tuple[Layer, LayerFile]]) -> Itera
         if real not in waiting:
             continue
         waiting.remove(real)
-        pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
+        pieces = expand_imports(imports, layer, file.path, file.text or "", body=file.body)
         if pieces:
             yield Block(file.kind, layer, file.path, tuple(pieces))
 
 
 def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
-    """The files that only some turns are sent with, and of what they import what the prompt does not have."""
+    """The files that only some turns are sent with, without the imports that the prompt has already."""
     in_prompt = frozenset(imports.included)
     for layer in layers.layers:
         for file in layer.files:
@@ -163,7 +217,7 @@ def _conditional(layers: Layers, imports: Imports) -> Iterator[Conditional]:
             if file.status != "conditional" or file.applies_to is None or real in in_prompt:
                 continue
             imports.included = {*in_prompt, real}
-            pieces = expand(imports, layer, file.path, file.text or "", body=file.body)
+            pieces = expand_imports(imports, layer, file.path, file.text or "", body=file.body)
             if pieces:
                 yield Conditional(Block(file.kind, layer, file.path, tuple(pieces)), file.applies_to)
     imports.included = set(in_prompt)
@@ -187,6 +241,16 @@ _PROMPT_ORDER: dict[Kind, int] = {
 }
 
 
+def _problems_of_texts(imports: Imports, reading: Reading, packaged: set[str]) -> list[Problem]:
+    """The problems of the prompt's texts, except those of packaged files."""
+    return [
+        problem
+        for path, text in imports.texts.items()
+        if path not in packaged
+        for problem in reading.remark(path, text, _text_problems)
+    ]
+
+
 def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:
     for one in layers.skills:
         path = one.skill.path
@@ -205,8 +269,8 @@ def _secret_problems(path: str, text: str) -> Iterator[Problem]:
 
 
 _LITERAL = (
-    "This looks like a secret, and it is sent to the model with the prompt. Remove it, replace it where it "
-    "is in use, and write the name of an environment variable here instead."
+    "This looks like a secret, and it is sent to the model with the prompt. Remove it, revoke it where it is "
+    "used, and name an environment variable here instead."
 )
 
 
@@ -233,10 +297,10 @@ def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Custo
         origin = _origin(layers.effective, f"/context/sections/{index}")
         if origin is None or origin.document is None:
             continue
-        # a stale file's value may be gone from its text: nothing is said of it
+        # a stale file's value may be gone from its text: it gets no problems
         problems = imports.problems if reading.is_present(origin) else []
         first = named.setdefault(" ".join(value["name"].split()), origin)
-        if first.path != origin.path:  # two of one name in one file are reported with that file
+        if first.path != origin.path:  # repetitions within one file are reported with that file
             problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
         look = functools.partial(_section_pieces, layers, imports, value, origin=origin, problems=problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
@@ -260,7 +324,7 @@ def _origin(effective: Effective, pointer: str) -> Provenance | None:
 
 def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Problem:
     message = (
-        f"Another layer has a section {fixes.quoted(name)}, too, and both are in the prompt. Rename or "
+        f"Another layer has a section {fixes.quoted(name)}, too, and the prompt contains both. Rename or "
         "remove one of them."
     )
     related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
@@ -300,11 +364,11 @@ def _section_pieces(
     if refusal is None and imports.real_path(path) in imports.inherited:
         return []
     if refusal is None and imports.real_path(path) in imports.included:
-        message = "The section's file is left out: that file is in the prompt already. Remove the section."
+        message = "The section's file is left out: the prompt contains that file already. Remove the section."
         code = "prompt.section-file"
         problems.append(Problem(origin.path, span, code, Severity.INFORMATION, message=message))
         return []
-    read = take(imports, layer, path) if refusal is None else ImportRefusal("outside", refusal)
+    read = read_import(imports, layer, path) if refusal is None else ImportRefusal("outside", refusal)
     if isinstance(read, FileRead) and read.status != "loaded":
         why = read.problems[0].message.rstrip(".") if read.problems else "it does not exist"
         read = ImportRefusal("unreadable", f"{short_path(path)} cannot be read: {why}")
@@ -314,10 +378,10 @@ def _section_pieces(
         problems.append(Problem(origin.path, span, "prompt.section-file", Severity.WARNING, message=message))
         return []
     imports.included.add(imports.real_path(path))
-    return expand(imports, layer, path, read.text)
+    return expand_imports(imports, layer, path, read.text)
 
 
-# many folders have the files above them in common
+# many folders share the files above them
 _secrets = TextMemo[tuple[Span, ...]]()
 
 
@@ -327,9 +391,9 @@ def _has_file(layer: Layer, path: str) -> bool:
 
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:
     """Absolute path of a section's file, and the reason why it must not be read."""
-    if impossible(name):
-        return name, f"{fixes.quoted(name)} holds a character that no file name can hold. Correct it"
-    if too_long(name):
+    if is_impossible(name):
+        return name, f"{fixes.quoted(name)} contains a character that no file name can contain. Correct it"
+    if is_too_long(name):
         return name, f"no file can have so long a name as {short_name(name)}. Correct it"
     if not layer.in_workspace:
         expanded = os.path.join(imports.user_home, name[2:]) if name.startswith("~/") else name
@@ -340,3 +404,23 @@ def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str |
     if os.path.isabs(name) or name.startswith("~/") or not inside:
         return path, f"{short_name(name)} is not beneath {short_path(layer.tree)}"
     return path, None
+
+
+def _credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential, ...]:
+    """The credentials of a folder, sorted by name."""
+    names = set()
+    api_key_variable = layers.effective.get("/provider/api_key_env")
+    if isinstance(api_key_variable, str) and api_key_variable.strip():
+        names.add(api_key_variable.strip())
+    for server in layers.servers:
+        if server.enabled and server.shadowed_by is None:
+            names.update(_variables(server))
+    return tuple(Credential(name, bool(environ.get(name))) for name in sorted(names))
+
+
+def _variables(server: McpServer) -> Iterator[str]:
+    values = (*server.command, server.url or "", *server.env.values(), *server.headers.values())
+    for value in values:
+        for reference in references_in(value):
+            if reference.kind == "variable" and reference.default is None:
+                yield reference.name

@@ -1,8 +1,8 @@
-"""Markup that hides text: models read what it holds, people who look at the rendered page do not see it.
+"""Markup that hides text: models read it; people who look at the rendered page do not see it.
 
 1. Hidden are HTML comments, link definitions that serve as comments (`[//]: # (…)`), and elements with the
-   attribute `hidden` or a style that shows nothing (`display: none`). One without an end hides the rest.
-2. What stands in a code span or a fence is shown to people, so it is not hidden.
+   attribute `hidden` or a style that shows nothing (`display: none`). An unclosed one hides the rest.
+2. Code spans and fences are visible to people, so their content is not hidden.
 3. This is information, not a warning: comments are an ordinary way to leave notes.
 """
 
@@ -44,7 +44,7 @@ class _Markup(NamedTuple):
 
 
 def hidden_markup(path: str, text: str) -> Iterator[Problem]:
-    """One information for each comment or hidden element of a file; with its removal as a fix if it ends."""
+    """An information for each comment or hidden element of a file; a closed one has its removal as a fix."""
     for markup in islice(_markups(text), MOST_MARKUPS):
         fix = Fix(f"Remove the {markup.noun}", (Edit(markup.span, ""),)) if markup.closed else None
         message = (
@@ -57,7 +57,7 @@ def hidden_markup(path: str, text: str) -> Iterator[Problem]:
 
 
 def _markups(text: str) -> Iterator[_Markup]:
-    """Every piece of hiding markup in order; one inside another is part of it."""
+    """Every piece of hiding markup in order; a nested one is part of the outer one."""
     if "<" not in text and "]:" not in text:
         return
     ranges = code_ranges(text)
@@ -108,7 +108,7 @@ def _hides(attributes: str) -> bool:
 
 
 def _element_end(text: str, name: str, at: int) -> int | None:
-    """The offset after the element's closing tag; elements of the same name within it are passed over."""
+    """The offset after the element's closing tag; nested elements of the same name are skipped."""
     depth = 1
     for tag in re.compile(rf"(?i)<(/?){re.escape(name)}(?=[\s/>])[^<>]{{0,2000}}>").finditer(text, at):
         depth += -1 if tag[1] else 1
@@ -118,6 +118,6 @@ def _element_end(text: str, name: str, at: int) -> int | None:
 
 
 def _is_code(offset: int, code: Sequence[Span]) -> bool:
-    """Whether one of the spans, which are in order, contains the offset."""
+    """Whether one of the ordered spans contains the offset."""
     index = bisect_right(code, offset, key=attrgetter("start")) - 1
     return index >= 0 and offset < code[index].end

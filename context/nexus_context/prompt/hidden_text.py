@@ -1,15 +1,15 @@
-"""Hidden text: characters that people do not see and models read, a way to give a model orders unnoticed.
+"""Hidden text: characters that models read and people do not see, which can carry unnoticed instructions.
 
 1. Hidden are tag characters, bidirectional controls, characters without width or ink (joiners, fillers, soft
    hyphens, blank braille, the controls of notations), variation selectors and control characters such as ESC
-   and backspace. A run of them is one problem, and its fix takes the run away.
+   and backspace. A run of them is one problem, whose fix removes the run.
 2. Not hidden is what writing needs: one variation selector after an emoji, an ideograph or a Mongolian
    letter; a joiner between emoji, or after a letter of Arabic, Indic and the like; the tags of the three
    flags that have them; a zero-width space within Thai, Khmer and their neighbours; a direction mark near
    right-to-left letters; a filler beside a Hangul jamo; blank braille and the controls of a notation beside
    its own signs.
-3. Tag characters spell ASCII, variation selectors bytes: what they say is shown.
-4. A byte order mark at the start is none of this: `files` speaks of it.
+3. Tag characters spell ASCII, variation selectors bytes: the message shows the spelling.
+4. A byte order mark at the start is left to `files`.
 """
 
 import functools
@@ -26,14 +26,14 @@ MOST_NAMES = 3  # of code points in one run
 NEAR = 200  # code points on the same line in which a right-to-left letter explains a direction mark
 
 _ZERO_WIDTH = "\u00ad\u034f\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u3164\ufeff\uffa0\ufff0-\ufffb"
-_CONTROLS = "\x01-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f"  # a NUL has a problem of its own: `files`
+_CONTROLS = "\x01-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f"  # a NUL has its own problem: `files`
 _MARKS = "\u061c\u200e\u200f"
 _BIDI = f"{_MARKS}\u202a-\u202e\u2066-\u206f"
 _FREE_SELECTORS = "\u180b-\u180d\u180f"  # of Mongolian letters
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 
-# characters without ink of a script or notation, and the signs beside which it needs them
+# inkless characters of a script or notation, and the signs beside which they are needed
 _NEIGHBOURS = {
     "\u115f\u1160": "\u1100-\u115e\u1161-\u11ff\ua960-\ua97c\ud7b0-\ud7fb",  # Hangul fillers, jamo
     "\u2800": "\u2801-\u28ff",  # braille
@@ -61,7 +61,7 @@ _PAIRS = (
     rf"[#*0-9{_PICTURES}][\ufe0e\ufe0f]|[{_VARIED}][\ufe00-\ufe02]|[{_IDEOGRAPHS}][\U000e0100-\U000e01ef]"
     rf"|[{_JOINED}][\u200c\u200d]|[\u1820-\u18aa][{_FREE_SELECTORS}]|[\u0300-\u034e\u0350-\u036f\u0591-\u05c7]\u034f"
 )
-# pairs that stand alone, which are most, are passed over without leaving the regex; it must begin with a set
+# pairs that stand alone, the common case, are skipped within the regex; it must begin with a set
 _RUN = rf"[{_HIDDEN}](?:(?<!{_PAIRS.replace('|', ')(?<!')})[{_HIDDEN}]*|[{_HIDDEN}]+)"
 _FLAGS = "\U0001f3f4(?:{})\U000e007f".format(
     "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls"))
@@ -78,7 +78,7 @@ def hidden_text(path: str, text: str) -> Iterator[Problem]:
 
 @functools.lru_cache(maxsize=64)
 def _runs(text: str) -> tuple[Span, ...]:
-    """Remembered: all files but the one that is edited are the same on every keystroke."""
+    """Cached: all files but the edited one are the same on every keystroke."""
     suspects = _CONTROLS if text.isascii() else _HIDDEN
     if not _compiled(f"[{suspects}]").search(text):
         return ()
@@ -94,12 +94,12 @@ def _runs(text: str) -> tuple[Span, ...]:
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled on first use, which most folders have none of."""
+    """Compiled on first use; most folders need none."""
     return re.compile(pattern)
 
 
 def _start(text: str, start: int, end: int) -> int:
-    """Where a run begins to be hidden text, after what belongs to the character before it."""
+    """Where hidden text begins in a run, after what belongs to the character before it."""
     if start == 0:
         return int(text[0] == "\ufeff")
     for pattern in (_PAIRS, _FLAGS):
@@ -110,7 +110,7 @@ def _start(text: str, start: int, end: int) -> int:
 
 
 def _needed(text: str, start: int, end: int) -> bool:
-    """Whether the rest of a run is how its script, or an emoji, is written."""
+    """Whether the rest of a run is needed to write its script or an emoji."""
     run, after = text[start:end], text[end : end + 1]
     before = text[start - 1 : start] if start else ""
     if run == "\u200d":
@@ -150,7 +150,7 @@ def _message(run: str) -> str:
 
 
 def _spelling(run: str) -> str:
-    """What tag characters and variation selectors spell, secrets covered; empty where that is no text."""
+    """What tag characters and variation selectors spell, secrets covered; empty if that is not text."""
     tags = "".join(chr(ord(char) - 0xE0000) for char in run if 0xE0020 <= ord(char) <= 0xE007E)
     data = bytes(_selected(char) for char in run if _compiled(f"[{_SELECTORS}]").match(char))
     try:
@@ -179,8 +179,8 @@ _CONTROL_NAMES = {
 
 
 def _names(run: str) -> str:
-    """The run's code points, each with its name, in the order in which they first appear."""
-    # unicodedata is needed for a run only
+    """The run's code points with their names, in the order of their first appearance."""
+    # only a run needs unicodedata
     from unicodedata import name
 
     tags = sum(0xE0000 <= ord(char) <= 0xE007F for char in run)

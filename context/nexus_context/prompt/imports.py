@@ -1,21 +1,22 @@
 """Imports: `@path` in an instruction file includes that file.
 
-1. A token is `@` at the start of a line or after white space, then a path (a space in it is `\\ `);
-   punctuation after it is not part of it. Code spans, fences and HTML comments are skipped.
-2. The path is relative to the importing file. `~/` and absolute paths count in the global layer only.
-3. A file of a workspace layer imports from beneath that layer's directory only, symbolic links resolved; text
-   files only, by their suffix, and nothing hidden but what is there for assistants (ASSISTANT_DIRECTORIES): a
-   repository must not bring the `.env` of its user into the prompt.
-4. A token alone on its line is replaced by the file; beside other words it stays, and the file follows
-   the line, or the table whose row that is: lines that start with `|`.
-5. A file is included once a prompt, by real path; a cycle is cut; MAX_DEPTH files deep. MAX_FILES and
-   MAX_CHARACTERS are read for a prompt, whatever becomes of them; then imports are left as they stand.
+1. A token is `@` at the start of a line or after white space, then a path (with spaces as `\\ `) without
+   trailing punctuation. Code spans, fences and HTML comments are skipped.
+2. The path is relative to the importing file. Only the global layer may use `~/` and absolute paths.
+3. A workspace file imports only from beneath its layer's directory, symbolic links resolved; only text files,
+   by their suffix; and nothing hidden except in ASSISTANT_DIRECTORIES: a repository must not bring its user's
+   `.env` into the prompt.
+4. The file replaces a token that is alone on its line. Beside other words the token stays, and the file
+   follows the line, or the table that the line is a row of (lines that start with `|`).
+5. A prompt includes a file once, by real path. Cycles are cut, and imports nest MAX_DEPTH files deep. At most
+   MAX_FILES files and MAX_CHARACTERS are read for a prompt, used or not; further imports are left as they
+   are.
 6. Where another user could have put a file, it must belong to this user or root.
-7. A token whose file does not exist is reported only if it can be meant as a file (`@user`, `@decorator`,
-   `@scope/package` are not): it ends in a text suffix or starts with `./`, `../` or `~/`.
-8. What is longer than a path or a name can be, or holds a character that none can, is never looked for.
-   MAX_LOOKUPS tokens of a prompt are, with MAX_STEPS names in their paths: each directory may have to be
-   asked for.
+7. A token without a file is reported only if it looks like one (unlike `@user`, `@decorator`,
+   `@scope/package`): it ends in a text suffix or starts with `./`, `../` or `~/`.
+8. A token is not looked up if it is too long for a path or name, or has a character that none can have. At
+   most MAX_LOOKUPS tokens of a prompt are looked up, with MAX_STEPS names in their paths, since each
+   directory may cost a system call.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
@@ -30,7 +31,7 @@ from nexus_context.containment import contained, reported
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.files import FileRead, exists, is_dir
 from nexus_context.layers.model import Layer
-from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, examined, within
+from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, needs_examination, within
 from nexus_context.ownership import trusted_read
 from nexus_context.prompt.markdown import code_ranges
 from nexus_context.prompt.texts import Piece, cut, trimmed
@@ -39,12 +40,12 @@ from nexus_context.redact import redact_prose
 MAX_DEPTH = 5
 MAX_CHARACTERS = 2 * 1024 * 1024  # of all files that are read for a prompt's imports
 MAX_FILES = 200
-MAX_LOOKUPS = 1000  # tokens of a prompt that are looked at
+MAX_LOOKUPS = 1000  # tokens of a prompt that are looked up
 MAX_STEPS = 10_000  # names in the paths of those
-MAX_PATH = 4096  # bytes of a path, and of one name in it: what file systems take
+MAX_PATH = 4096  # bytes of a path, and of one name in it: the limits of file systems
 MAX_NAME = 255
 
-_SHOWN, _SHOWN_END = 60, 20  # characters of a longer name that a message has
+_SHOWN, _SHOWN_END = 60, 20  # characters of a longer name that a message shows
 _PATH_SHOWN, _PATH_SHOWN_END = 160, 80  # of a longer path
 _TOKEN = re.compile(r"(?<!\S)@(?=[\w./~-])((?:[^\s\\]+|\\ ?)+)")
 _BLANK = re.compile(r"\s*")
@@ -55,7 +56,9 @@ _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", "
 
 
 class Import(NamedTuple):
-    """A file that is in the prompt by an import: `target` stands where `path` has `@…` at `span`."""
+    """A file that an import brings into the prompt: at `span`, `path` has the `@…` that `target` follows
+    from.
+    """
 
     path: str
     span: Span
@@ -63,13 +66,13 @@ class Import(NamedTuple):
 
 
 class Imports:
-    """The imports of one prompt, of all its instruction files.
+    """The imports of one prompt, in all its instruction files.
 
-    `read` returns a file's text, unsaved text first; `user_home` is what `~` stands for. `included` are the
-    real paths that are in the prompt, of them `inherited` those through another agent; `texts` is what was
-    read for it, by path; `dropped` are paths that were read and not used, `refused` ones that are there and
-    must not be read; `followed` are the imports in the prompt, each after that of its importing file. All
-    grow with each `expand`.
+    `read` returns a file's text, unsaved text first; `user_home` is the meaning of `~`. `included` are the
+    real paths in the prompt; `inherited` are those of them that another agent brought. `texts` are the
+    prompt's texts by path. `dropped` are paths that were read and not used; `refused` are existing ones that
+    must not be read. `followed` are the imports in the prompt, each after that of its importing file. All
+    grow with each `expand_imports`.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -90,14 +93,14 @@ class Imports:
 
 
 class ImportRefusal(NamedTuple):
-    """Why a file is not included; no words where that was said before."""
+    """Why a file is not included; `why` is empty if that was reported before."""
 
     detail: str  # of the problem's code
     why: str
 
 
 class _Importer(NamedTuple):
-    """The file whose tokens are looked at."""
+    """The file whose tokens are being resolved."""
 
     path: str
     text: str
@@ -111,8 +114,10 @@ class _Token(NamedTuple):
     span: Span
 
 
-def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None) -> list[Piece]:
-    """Pieces of a file of a layer with its imports in place, without white space at both ends.
+def expand_imports(
+    imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None
+) -> list[Piece]:
+    """The pieces of a layer's file with its imports in place, without white space at both ends.
 
     `body` is the part of the text that counts; None: all of it.
     """
@@ -124,8 +129,8 @@ def expand(imports: Imports, layer: Layer, path: str, text: str, body: Span | No
     return _contained(imports, path, text, lambda: _pieces(imports, importer()))
 
 
-def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
-    """Read a file for the prompt, on behalf of a layer that may name its path; or why it is left out."""
+def read_import(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
+    """Read a file for the prompt on behalf of a layer that may name its path, or tell why it is left out."""
     real = imports.real_path(path)
     reason = _forbidden(imports, layer, path)
     if reason is not None:
@@ -134,7 +139,7 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
     if imports.spent:
         return ImportRefusal("limit", "")
     read = imports.read(path)
-    if read.real not in (None, real):  # what was decided of the path does not hold for this file
+    if read.real not in (None, real):  # the decision about the path does not hold for this file
         imports.dropped.add(path)
         return ImportRefusal(
             "unreadable", "its path was changed while it was read. Save the file that names it again"
@@ -147,24 +152,24 @@ def take(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
         imports.dropped.add(path)
         why = f"{MAX_FILES} files and {MAX_CHARACTERS:,} characters are read for one prompt. Import less"
         return ImportRefusal("limit", why)
-    # the file that was opened is looked at: another one may stand there by now
-    must = layer.in_workspace and examined(path, strict=layer.strict)
+    # check the opened file: another one may have replaced it by now
+    must = layer.in_workspace and needs_examination(path, strict=layer.strict)
     if must and (reason := trusted_read(read)):
         imports.dropped.add(path)
         return ImportRefusal("refused", f"it {reason}. Only your own files and root's are read there")
     return read
 
 
-def too_long(path: str) -> bool:
-    """Whether no file can have this path. Path functions take time that grows with the square of it."""
+def is_too_long(path: str) -> bool:
+    """Whether no file can have so long a path. The time of path functions grows with its square."""
     if len(path) > MAX_PATH:
         return True
     names = path.encode("utf-8", "surrogatepass").split(b"/")
     return sum(map(len, names)) + len(names) > MAX_PATH or max(map(len, names)) > MAX_NAME
 
 
-def impossible(path: str) -> bool:
-    """Whether a path has a character that no file name has here. Path functions raise ValueError for it."""
+def is_impossible(path: str) -> bool:
+    """Whether no file name here can have one of its characters. Path functions raise ValueError for them."""
     try:
         return b"\0" in os.fsencode(path)
     except UnicodeEncodeError:
@@ -172,19 +177,19 @@ def impossible(path: str) -> bool:
 
 
 def short_name(name: str) -> str:
-    """A name as a message has it: of a long one the beginning and the end."""
+    """A name for a message: of a long one only the beginning and the end."""
     return _shortened(name, _SHOWN, _SHOWN_END)
 
 
 def short_path(path: str) -> str:
-    """An absolute path as a message has it."""
+    """An absolute path for a message."""
     return _shortened(path, _PATH_SHOWN, _PATH_SHOWN_END)
 
 
 def place_after(text: str, span: Span, end: int) -> int:
-    """Where a file stands that is imported beside other words: the end of their line, or of their table.
+    """Where an import beside other words puts its file: the end of their line, or of their table.
 
-    `end` is that of the text.
+    `end` is the end of the text.
     """
     line = _line(text, span, end)
     while _is_row(text, line):
@@ -196,7 +201,7 @@ def place_after(text: str, span: Span, end: int) -> int:
 
 
 def import_tokens(text: str) -> Iterator[_Token]:
-    """Tokens of a text that can be imports, in order; the span covers `@` and the path."""
+    """The tokens of a text that can be imports, in order; the span covers `@` and the path."""
     if "@" not in text:
         return
     skipped = code_ranges(text)
@@ -220,11 +225,11 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         if token.span.start < whole.start:
             continue
         imports.lookups += 1
-        imports.steps += 0 if too_long(token.name) else token.name.count("/") + 1
+        imports.steps += 0 if is_too_long(token.name) else token.name.count("/") + 1
         if (imports.lookups > MAX_LOOKUPS or imports.steps > MAX_STEPS) and not imports.spent:
             imports.spent = True
             why = (
-                f"only the first {MAX_LOOKUPS} of a prompt are looked at, with {MAX_STEPS:,} names in their "
+                f"only the first {MAX_LOOKUPS} of a prompt are looked up, with {MAX_STEPS:,} names in their "
                 "paths. Import less"
             )
             _report(imports, importer, token, "limit", message=why)
@@ -241,7 +246,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
             yield from _cut(path, text, Span(position, token.span.start))
             position = token.span.end
         else:
-            # two tokens on one line, or in one table: both files follow it, and the rest is written once
+            # two tokens on one line or in one table: both files follow it, and the rest is written once
             if token.span.start >= position:
                 after = place_after(text, token.span, whole.end)
                 yield from _cut(path, text, Span(position, after))
@@ -254,7 +259,7 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
 
 
 def _contained(imports: Imports, path: str, text: str, look: Callable[[], Iterator[Piece]]) -> list[Piece]:
-    """The pieces of a file; where a bug is met, the whole text without what it imports."""
+    """The pieces of a file; if a bug occurs, the whole text without its imports."""
 
     def report(problem: Problem) -> list[Piece]:
         imports.problems.append(problem)
@@ -269,17 +274,17 @@ def _cut(path: str, text: str, span: Span) -> Iterator[Piece]:
 
 
 def _line(text: str, span: Span, end: int) -> Span:
-    """Range of the line around the span, without its line end; no farther than `end`."""
+    """The line around the span, without its line end, up to `end` at most."""
     start = text.rfind("\n", 0, span.start) + 1
     start = max(start, text.rfind("\r", start, span.start) + 1)
-    for mark in "\n\r":  # many imports may stand on one line of a million characters
+    for mark in "\n\r":  # a line of a million characters may hold many imports
         at = text.find(mark, span.end, end)
         end = end if at < 0 else at
     return Span(start, end)
 
 
 def _is_alone(text: str, span: Span, line: Span) -> bool:
-    """Whether there is nothing else on the line."""
+    """Whether the line holds nothing else."""
     around = ((line.start, span.start), (span.end, line.end))
     return all(_BLANK.fullmatch(text, start, end) for start, end in around)
 
@@ -293,13 +298,15 @@ def _shortened(text: str, most: int, last: int) -> str:
 
 
 def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer | None:
-    """The file that a token includes here, or None with the reason reported where it was meant."""
+    """The file that a token includes here; None, reported if the token looks like a file, if there
+    is none.
+    """
     target = _target(imports, importer, token)
     if target is None or is_dir(target):
         return None
     real = imports.real_path(target)
     refusal = _repetition(imports, importer, real)
-    read = refusal or take(imports, importer.layer, target)
+    read = refusal or read_import(imports, importer.layer, target)
     if isinstance(read, ImportRefusal):
         if read.detail != "refused" or exists(target):
             _report(imports, importer, token, *read)
@@ -317,7 +324,7 @@ def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer 
         return None
     if len(importer.stack) > MAX_DEPTH:
         imports.dropped.add(target)
-        why = f"imports are followed {MAX_DEPTH} files deep. Import it from a file nearer to the top"
+        why = f"imports nest at most {MAX_DEPTH} files deep. Import it from a file nearer to the top"
         _report(imports, importer, token, "depth", message=why)
         return None
     imports.included.add(real)
@@ -329,15 +336,15 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
     """Absolute path that a token names, if files of this layer may import it."""
     name = token.name
     if _ADDRESS in name:
-        why = "it is an address, and only files can be imported. Copy its text into a file"
+        why = "it is a URL, and only files can be imported. Copy its text into a file"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
-    if too_long(name):
+    if is_too_long(name):
         why = f"no file can have so long a name: it has {len(name):,} characters. Correct the path"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
-    if impossible(name):
-        why = "it holds a character that no file name can hold. Correct the path"
+    if is_impossible(name):
+        why = "it contains a character that no file name can contain. Correct the path"
         _report_if_meant(imports, importer, token, "missing", message=why)
         return None
     root = importer.layer.tree if importer.layer.in_workspace else None
@@ -357,7 +364,7 @@ def _target(imports: Imports, importer: _Importer, token: _Token) -> str | None:
 
 
 def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
-    """Reason why a workspace's file must not bring this one into the prompt; it is not read to say so."""
+    """Why a workspace file must not bring this one into the prompt; decided without reading it."""
     if not layer.in_workspace:
         return None
     real, root = imports.real_path(path), imports.real_path(layer.directory)
@@ -381,7 +388,7 @@ def _repetition(imports: Imports, importer: _Importer, real: str) -> ImportRefus
     if real in imports.inherited:
         return ImportRefusal("repeated", "")
     if real in imports.included:
-        why = "that file is in the prompt already and is not included twice. Remove this import"
+        why = "the prompt contains that file already. Remove this import"
         return ImportRefusal("repeated", why)
     return None
 

@@ -1,7 +1,7 @@
 """Markdown, as far as the prompt needs it: where code and comments are.
 
-1. A fence opens with three or more backticks or tildes, also behind list and quote marks, and closes
-   with at least as many of the same alone on a line; an open fence runs to the end.
+1. A fence opens with three or more backticks or tildes, also behind list and quote marks, and closes with at
+   least as many of the same alone on a line; an unclosed fence runs to the end.
 2. A code span is a run of backticks up to the next run of the same length in the same paragraph.
 3. A comment is `<!--` to `-->`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from nexus_context.errors import Span
 
-# a line begins where the text does and after each line end; within CR LF nothing that is looked for can begin
+# a line begins where the text does and after each line end; no match can begin within CR LF
 _BEGINS, _ENDS = r"(?:(?<=\n)|(?<=\r)(?!\n)|\A)", r"(?=[\r\n]|\Z)"
 _FENCE = re.compile(
     rf"{_BEGINS}(?:[ \t]|>|[-*+][ \t]|\d{{1,9}}[.)][ \t])*+(?:(`{{3,}})[^`\r\n]*+|(~{{3,}})[^\r\n]*+){_ENDS}"
@@ -40,7 +40,7 @@ def code_ranges(text: str) -> list[Span]:
 
 
 def _fences(text: str) -> Iterator[Span]:
-    """Each from the line that opens it to the end of the one that closes it."""
+    """Each fence, from its opening line to the end of its closing line."""
     opening = _opening(text, 0)
     while opening is not None:
         mark = opening[1] or opening[2]
@@ -54,7 +54,7 @@ def _fences(text: str) -> Iterator[Span]:
 
 
 def _opening(text: str, start: int) -> re.Match[str] | None:
-    """`_FENCE.search(text, start)`: only lines with such marks are looked at; `start` begins a line."""
+    """As `_FENCE.search(text, start)`, but only on lines with such marks; `start` begins a line."""
     while True:
         marks = _MARKS.search(text, start)
         if marks is None:
@@ -87,7 +87,7 @@ def _spans_between(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _spans(runs: Sequence[tuple[int, int]]) -> list[Span]:
     """The code spans of one paragraph, by its runs of backticks."""
-    next_run = [0] * len(runs)  # the next run of the same length; 0: there is none
+    next_run = [0] * len(runs)  # the next run of the same length; 0: none
     of_length: dict[int, int] = {}
     for index in range(len(runs) - 1, -1, -1):
         start, end = runs[index]

@@ -1,11 +1,11 @@
-"""What was worked out of texts, remembered without the texts.
+"""Results computed from texts, cached without keeping the texts.
 
-1. All files but the one that is edited are the same on every keystroke, and there may be thousands: each is
-   known by its hash and length, so that what is remembered of a large one takes no more than of a small one.
-   Hashes are 64 bits with a key of the process: two texts of one length have the same once in 10^19.
-2. Two generations stand in for the order of use: what is asked for moves to the young one, which becomes the
-   old one when it has MOST entries. So that many can be walked in turn, and all are known the next time.
-3. Of threads that ask at once, each may work it out: no one waits for another.
+1. All files but the edited one are the same on every keystroke, and there may be thousands. The key of a text
+   is its hash and length, so that a large text takes no more memory than a small one. Hashes are 64 bits,
+   keyed per process: two texts of one length collide once in 10^19.
+2. Two generations approximate the order of use. A requested value moves to the young one; with MOST entries,
+   that becomes the old one. So a walk over many texts finds all of them the next time.
+3. Threads that request a value at the same time may each compute it; none waits.
 """
 
 from collections.abc import Callable, Hashable
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 class TextSlice(NamedTuple):
-    """A part of a text. It is cut out only where it is looked at: a text keeps its hash, a part has none."""
+    """A part of a text, cut out only when needed: a text caches its hash, a slice would not."""
 
     text: str
     span: Span
@@ -35,14 +35,14 @@ def whole(text: str) -> TextSlice:
 
 
 class TextMemo(Generic[_Value]):
-    """Values of parts of texts."""
+    """Cached values of parts of texts."""
 
     def __init__(self) -> None:
         self._young: dict[Hashable, _Value] = {}
         self._old: dict[Hashable, _Value] = {}
 
     def of(self, part: TextSlice, look: Callable[[str], _Value], by: Hashable = None) -> _Value:
-        """`look(part.cut())`, from memory if it was worked out lately; `by` is what else it depends on."""
+        """`look(part.cut())`, cached; `by` is what else the value depends on."""
         key = (hash(part.text), len(part.text), part.span, by)
         young = self._young
         if key in young:

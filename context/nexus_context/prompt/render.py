@@ -4,7 +4,7 @@
 2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.
 3. Line ends are `\\n`. A verbatim fragment with fewer characters than its source has `\\r\\n` there, and
    `source_at` counts them: a file with such line ends needs no fragment for each line.
-4. Equal inputs give equal bytes: no clock and no state of the work is looked at.
+4. Equal inputs give equal bytes: no clock and no state of the work is read.
 """
 
 import re
@@ -15,13 +15,13 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections, tool_summary
+from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.sections import NO_FACTS, Facts, Part
 from nexus_context.prompt.texts import unix_lines
 
-OWN = 20_000  # of an agent below others: before everything that it has from them
+OWN = 20_000  # of an agent below others: before everything that it inherits
 AGENT = 1000
 PERSONA = 900
 CONTEXT = 800
@@ -67,9 +67,9 @@ class Prompt(msgspec.Struct, frozen=True):
 def render(
     layers: Layers, contents: PromptContents, *, environment: Environment, facts: Facts = NO_FACTS
 ) -> Prompt:
-    """The prompt of the layers. The date is in it only with `datetime.placement = system`.
+    """The prompt of the layers. It holds the date only with `datetime.placement = system`.
 
-    Raises RequestError for a skill that is to be activated and cannot be.
+    Raises RequestError for an active skill that does not exist or is left out.
     """
     effective = layers.effective
     surroundings = [
@@ -86,16 +86,16 @@ def render(
         (LAYERED, sections.layered(base)),
         (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
         (SKILLS, skill_sections.section(layers, facts)),
-        (TOOLS, tool_summary.section(facts.tools) if effective.get("/tools/summary") else []),
+        (TOOLS, capabilities.tool_summary(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
-        (ENVIRONMENT, sections.glued(surroundings, "\n\n")),
+        (ENVIRONMENT, sections.join_groups(surroundings, "\n\n")),
         (ROLE, agent_sections.role(contents.grant)),
         (DATE, sections.date(effective, facts.now)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]
     weighted.sort(key=lambda section: -section[0])
     separator = unix_lines(str(effective.get("/context/section_separator")))
-    return tiled(sections.glued((parts for _, parts in weighted), separator))
+    return tiled(sections.join_groups((parts for _, parts in weighted), separator))
 
 
 def tiled(parts: Sequence[Part]) -> Prompt:
@@ -121,7 +121,7 @@ def tiled(parts: Sequence[Part]) -> Prompt:
             start = end
     text = "".join(texts)
     if not text.isascii():
-        # a path or a name that is not Unicode; one character for one, so that spans stay
+        # a path or name that is not Unicode; one character for one keeps the spans
         text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     return Prompt(text, tuple(fragments))
 
@@ -152,7 +152,7 @@ def source_at(prompt: Prompt, offset: int, file_texts: Mapping[str, str]) -> tup
 
 
 def places_of(prompt: Prompt, path: str, offset: int, file_texts: Mapping[str, str]) -> Iterator[int]:
-    """Offsets of the prompt where a character of a file stands word for word."""
+    """The prompt's offsets of a character of a file that stands there verbatim."""
     for fragment in prompt.fragments:
         source = fragment.source
         if fragment.path != path or not fragment.verbatim or not source.start <= offset < source.end:
@@ -168,7 +168,7 @@ def _length(span: Span) -> int:
 
 
 def _joined(before: Fragment, after: Fragment) -> Fragment | None:
-    """One fragment for two of a file that follow each other there or stand for the same place; else None."""
+    """One fragment for two that are adjacent in a file or stand for the same place; else None."""
     if before.verbatim != after.verbatim or before.title != after.title or before.section != after.section:
         return None
     source = before.source

@@ -21,7 +21,7 @@ from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.texts import Piece
 
 SHIPPED = "(shipped)"
-"""In place of the path of a file that comes with Nexus: where it is installed says nothing to a model."""
+"""Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -53,8 +53,8 @@ class Part(NamedTuple):
     pieces: Sequence[Piece]
 
 
-def glued(groups: Iterable[list[Part]], separator: str) -> list[Part]:
-    """The groups one after the other, the separator between two that are not empty.
+def join_groups(groups: Iterable[list[Part]], separator: str) -> list[Part]:
+    """The groups in order, with the separator between two that are not empty.
 
     A separator belongs to the part before it.
     """
@@ -77,12 +77,12 @@ def layered(contents: PromptContents | Generation) -> list[Part]:
     if not groups:
         return []
     heading = Part("layers", None, "System Configuration", texts.fill("configuration", {}))
-    return glued([[heading], *groups], "\n\n")
+    return join_groups([[heading], *groups], "\n\n")
 
 
 def bootstrap(contents: PromptContents | Generation, *kinds: Kind) -> list[Part]:
-    """The bootstrap files of some kinds, each under its heading; nothing of kinds that no layer has."""
-    return glued((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
+    """The bootstrap files of some kinds, each under its heading; empty for kinds that no layer has."""
+    return join_groups((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
 
 def additional(text: str | None) -> list[Part]:
@@ -95,7 +95,7 @@ def additional(text: str | None) -> list[Part]:
 
 
 def environment(folder: str, host: Environment) -> list[Part]:
-    """Where the model works."""
+    """The host and the folder."""
     values = {
         "host": _plain(host.host),
         "os": _plain(host.os),
@@ -121,7 +121,7 @@ def active(effective: Effective, facts: Facts) -> list[Part]:
 
 
 def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
-    """The table of the servers that count, which Nexus does not start; nothing without one."""
+    """The table of the servers in force, which Nexus does not start; empty without one."""
     rows: list[Piece] = []
     for server in servers:
         if server.shadowed_by is not None:
@@ -148,7 +148,7 @@ def date(effective: Effective, now: datetime | None) -> list[Part]:
 
 
 def custom(section: CustomSection) -> list[Part]:
-    """A section of the user's own."""
+    """A custom section of the user."""
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})
     pieces = texts.retraced(filled, "custom", section.path, Span(section.span.start, section.span.start))
@@ -172,7 +172,7 @@ def bootstrap_file(block: Block) -> list[Part]:
 
 
 def sourced(block: Block) -> list[Piece]:
-    """The text of a file after a line that says where it stands, or that it comes with Nexus."""
+    """The text of a file after a line with its path, or with the note that it ships with Nexus."""
     location = SHIPPED if block.layer.name == DEFAULTS else _one_line(block.path)
     path = [Piece(location, block.path)]
     filled = texts.fill("source", {"path": path, "content": block.pieces})
@@ -192,9 +192,10 @@ def _heading(layer: Layer, path: str) -> tuple[list[Piece], str]:
 
 
 def by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Piece]) -> list[Part]:
-    """Parts of the file's own text and of what it imports, which has the imported file in its title.
+    """Parts of the file's own text and of its imports, whose titles include the imported file.
 
-    The last part is the file's own, empty where an import ends it: a separator behind it is not the import's.
+    The last part is the file's own, possibly empty, so that a following separator does not belong to an
+    import.
     """
     parts = []
     for origin, run in groupby(pieces, key=lambda piece: piece.path):

@@ -1,14 +1,14 @@
-"""How much of the model's window the files of a prompt take: what is too much is told, never cut.
+"""How much of the model's window the files of a prompt take: excess is reported, never cut.
 
-1. One file is too long from FILE_SHARE of the window on, all files together from PROMPT_SHARE; the second is
-   told only where no single file is, at the longest. What a file imports is a file of its own.
-2. The descriptions of all skills are one file more, told of at the longest one. A skill's text is sent only
-   where it is active: it is told of if it takes FILE_SHARE by itself, and is no part of the whole.
-3. The window is `context.max_tokens`, else that of the configured model; the usual one where that is unknown.
-4. What is told is what the model's own counter counts: "about" as many where that is an estimate.
-5. Nothing is counted that cannot be too long: a token is a byte at the least. Where the vocabulary is not in
-   memory, three letters of a lowercase word are not taken for more than two tokens, so that files of usual
-   length do not load it. Measured: 1.85 in words of the rarest letters, 1.6 of any letters, 0.7 in prose.
+1. A file is too long from FILE_SHARE of the window on, all files together from PROMPT_SHARE. The latter is
+   reported at the longest file, and only if no single file is too long. An imported file counts separately.
+2. The descriptions of all skills count as one more file, reported at the longest one. A skill's text is sent
+   only when active: it is reported if it alone takes FILE_SHARE, and does not count towards the whole.
+3. The window is `context.max_tokens`, else that of the configured model, else the usual one.
+4. Reported figures come from the model's own counter: "about" marks an estimate.
+5. What cannot be too long is not counted, since a token has at least one byte. Without a vocabulary in
+   memory, three letters of a lowercase word count as at most two tokens, so that files of usual length do not
+   load one. Measured: 1.85 in words of the rarest letters, 1.6 of any letters, 0.7 in prose.
 """
 
 import os
@@ -34,7 +34,7 @@ _WORDS = re.compile("[a-z]{3,}")
 
 
 class OversizeReport(NamedTuple):
-    """What is too long. `waits_for` is an encoding that has to be loaded before all can be told."""
+    """What is too long. `waits_for` is an encoding that must be loaded to check everything."""
 
     problems: tuple[Problem, ...]
     waits_for: str | None
@@ -51,8 +51,8 @@ def measure(
 ) -> OversizeReport:
     """A warning for each file that takes too much of the window, or for all of them together.
 
-    `read` returns the text of a skill's file; `packaged` are paths that no user can shorten. `load`: a
-    vocabulary that is not in memory is loaded where it is needed, which takes 0.1 to 0.3 s.
+    `read` returns the text of a skill's file; no user can shorten the `packaged` paths. `load`: load a
+    vocabulary that is needed and not in memory, which takes 0.1 to 0.3 s.
     """
     scale = _Scale(effective, load=load)
     files = _by_file(blocks, packaged)
@@ -60,7 +60,7 @@ def measure(
 
 
 class _Amount(NamedTuple):
-    """Tokens that are too many; `exact` where that is what the model's own tokenizer gives."""
+    """Too many tokens; `exact` if the model's own tokenizer counted them."""
 
     tokens: int
     exact: bool
@@ -90,25 +90,25 @@ class _Scale:
         self._load = load
 
     def too_much(self, texts: Collection[TextSlice], share: float) -> _Amount | None:
-        """The tokens of some texts, if they are that share of the window or more, as far as can be told."""
+        """The tokens of some texts, if they are known to be that share of the window or more."""
         least = self.window * share
         if sum(map(_length, texts)) * self._factor < least:
             return None
         if not is_loaded(self._encoding):
-            if sum(_ceilings.of(text, _most) for text in texts) * self._factor < least:
+            if sum(_ceilings.of(text, token_ceiling) for text in texts) * self._factor < least:
                 return None
             if not self._load:
                 self.waits_for = self._encoding
                 return None
         try:
             tokens, exact = sum(_count(self._counter, text) for text in texts), self._counter.exact
-        except VocabularyError:  # the installation is damaged, which is no reason to read no folder
+        except VocabularyError:  # a damaged installation must not prevent reading the folder
             tokens, exact = sum(_count(_BY_CHARACTERS, text) for text in texts), False
         return _Amount(tokens, exact, self.window) if tokens >= least else None
 
 
 def _by_file(blocks: Iterable[Block | CustomSection], packaged: Collection[str]) -> dict[str, TextSlice]:
-    """The text that each file brings."""
+    """The text that each file contributes."""
     parts: dict[str, list[str]] = {}
     for block in blocks:
         for piece in block.pieces:
@@ -118,7 +118,7 @@ def _by_file(blocks: Iterable[Block | CustomSection], packaged: Collection[str])
 
 
 def _prompt(scale: _Scale, files: Mapping[str, TextSlice], skills: Sequence[LayerSkill]) -> Iterator[Problem]:
-    """What is said of the files and of the skills' descriptions, which are in every request."""
+    """The warnings about the files and the skills' descriptions, which are in every request."""
     is_reported = False
     for path, text in files.items():
         if amount := scale.too_much([text], FILE_SHARE):
@@ -138,7 +138,7 @@ def _prompt(scale: _Scale, files: Mapping[str, TextSlice], skills: Sequence[Laye
 
 
 def _bodies(scale: _Scale, skills: Sequence[LayerSkill], read: Callable[[str], str]) -> Iterator[Problem]:
-    """What is said of the skills' own texts."""
+    """The warnings about the skills' own texts."""
     for one in skills:
         skill = one.skill
         if amount := scale.too_much([TextSlice(read(skill.path), skill.body)], FILE_SHARE):
@@ -154,16 +154,16 @@ def _length(part: TextSlice) -> int:
     """The bytes of a part."""
     if part.text.isascii():
         return part.span.end - part.span.start
-    return _lengths.of(part, _bytes)
+    return _lengths.of(part, byte_length)
 
 
-def _bytes(text: str) -> int:
+def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _most(text: str) -> float:
+def token_ceiling(text: str) -> float:
     """More tokens than any vocabulary makes of a text."""
-    return _bytes(text) - sum(map(len, _WORDS.findall(text))) / 3
+    return byte_length(text) - sum(map(len, _WORDS.findall(text))) / 3
 
 
 def _count(counter: TokenCounter, part: TextSlice) -> int:

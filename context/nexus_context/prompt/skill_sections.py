@@ -1,11 +1,11 @@
-"""What the model is told of skills: an index of all, and the text of those that are activated.
+"""What the prompt says of skills: an index of all, and the texts of the active ones.
 
 1. The index has name, description and path of each skill that the request does not leave out, in the order of
-   `Layers.skills`; what a skill says is read by the model, or put below by activation.
-2. Active are the skills that the request names, in the order of the index. A name that is not in the index is
-   a request that cannot be answered. A request without skills activates none.
-3. The text of an active skill stands as it is: its imports are not followed. After it are told the tools that
-   it names and its examples.
+   `Layers.skills`. The model reads a skill's file, or the request activates the skill.
+2. Active skills are those that the request names, in the order of the index. A name outside the index is an
+   error. A request without names activates none.
+3. The text of an active skill is sent as it is: its imports are not followed. Its tools and examples come
+   after it.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import Layers, LayerSkill
 from nexus_context.prompt import texts
-from nexus_context.prompt.sections import Facts, Part, glued
+from nexus_context.prompt.sections import Facts, Part, join_groups
 from nexus_context.prompt.texts import Piece
 
 SECTION = "skills"
-MOST_NAMED = 20  # of the known skills in an error
+MOST_NAMED = 20  # of the offered skills in an error
 
 
-def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+def offered_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     """The skills that the request does not leave out."""
     if facts.skip_skills:
         return ()
@@ -32,11 +32,11 @@ def offered(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
     return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
 
 
-def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
-    """The skills that the request activates; RequestError for a name that no skill has which it may use."""
+def activated_skills(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
+    """The active skills of a request; RequestError for a name that is not among the offered ones."""
     if facts.skip_skills:
         return ()
-    skills = offered(layers, facts)
+    skills = offered_skills(layers, facts)
     names = [one.skill.name for one in skills]
     for name in facts.skills:
         if name not in names:
@@ -45,21 +45,21 @@ def activated(layers: Layers, facts: Facts) -> tuple[LayerSkill, ...]:
 
 
 def section(layers: Layers, facts: Facts) -> list[Part]:
-    """The index and the texts of the active skills; nothing where no skill is offered."""
-    skills = offered(layers, facts)
-    active = bodies(layers, activated(layers, facts))
-    return glued([_index(skills), active], "\n\n") if skills else []
+    """The index and the texts of the active skills; empty if no skill is offered."""
+    skills = offered_skills(layers, facts)
+    active = bodies(layers, activated_skills(layers, facts))
+    return join_groups([_index(skills), active], "\n\n") if skills else []
 
 
 def bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     """The texts of skills, each under its heading."""
-    return glued((_body(layers, one) for one in skills), "\n\n")
+    return join_groups((_body(layers, one) for one in skills), "\n\n")
 
 
 def _index(skills: Sequence[LayerSkill]) -> list[Part]:
     """The list, a part for each skill."""
     heading = Part(SECTION, None, "Skills", texts.fill("skills", {}))
-    return glued([[heading], glued(([_row(one)] for one in skills), "\n")], "\n\n")
+    return join_groups([[heading], join_groups(([_row(one)] for one in skills), "\n")], "\n\n")
 
 
 def _row(one: LayerSkill) -> Part:

@@ -1,8 +1,8 @@
 """Sentences that the model sees: files under `texts/`, filled in so that every character keeps its source.
 
-1. `{name}` is a placeholder; a value is text from somewhere (pieces) or None.
+1. `{name}` is a placeholder; a value is a list of pieces or None.
 2. A line with a placeholder whose value is None is left out, with its line end.
-3. Values are never looked at for placeholders again.
+3. Values are never searched for placeholders.
 4. A line made from a setting, a table row or a path is traced as a whole to the place of that value.
 """
 
@@ -42,8 +42,8 @@ _DIRECTIVES = {
 class Piece(NamedTuple):
     """A part of the prompt and where it came from.
 
-    `verbatim` says that `text` is that file's `source` range with its line ends as `\\n`; otherwise
-    `text` is made from what stands there (a setting's value, a table row, a heading for the file).
+    `verbatim`: `text` is that file's `source` range with its line ends as `\\n`. Otherwise `text` is derived
+    from what stands there (a setting's value, a table row, a heading for the file).
     """
 
     text: str
@@ -87,7 +87,7 @@ def fill(name: str, values: Values) -> list[Piece]:
 
 
 def retraced(pieces: Iterable[Piece], name: str, path: str, source: Span = NOWHERE) -> list[Piece]:
-    """The pieces, with what stands in `texts/<name>.md` traced to a place in the user's own file instead."""
+    """The pieces, with the text of `texts/<name>.md` traced to a place in the user's own file instead."""
     text_path = _load(name).path
     return [Piece(piece.text, path, source) if piece.path == text_path else piece for piece in pieces]
 
@@ -103,7 +103,7 @@ def unix_lines(content: str) -> str:
 
 
 def trimmed(content: str, span: Span) -> Span:
-    """The span without white space at both ends; empty, at its start, when nothing is left."""
+    """The span without white space at both ends; empty, at its start, if nothing remains."""
     part = content[span.start : span.end]
     start = span.start + len(part) - len(part.lstrip())
     end = span.end - (len(part) - len(part.rstrip()))
@@ -113,7 +113,7 @@ def trimmed(content: str, span: Span) -> Span:
 def moment(now: datetime, settings: Mapping[str, Any]) -> dict[str, str]:
     """Texts of a time by the settings `context.datetime`: `moment` (date and time), `date` and `zone`.
 
-    `now` has a zone. An unknown `timezone` leaves `now` in the zone that it has.
+    `now` has a zone. With an unknown `timezone`, `now` stays in its zone.
     """
     local = _in_zone(now, settings.get("timezone"))
     pattern = settings.get("format") or DEFAULT_TIME_FORMAT

@@ -1,10 +1,10 @@
 """What each fragment of a prompt costs, each file, and each kind of text.
 
-1. The tokens of the fragments sum to those of the prompt, exactly.
-2. The text of a file costs the same wherever it stands: an estimate of it is rounded down by itself. What all
-   this rounding leaves of the prompt's tokens goes to the text that is from no layer, in proportion.
-3. A kind of text is whose it is: what stands in files of the layers, or came with the request, is the user's;
-   the headings, paths and separators around it are Nexus's own, and so are the instructions that it ships.
+1. The tokens of the fragments sum exactly to those of the prompt.
+2. The text of a file costs the same wherever it stands: its estimate is rounded down separately. The prompt's
+   tokens that this rounding leaves over go to the text of no layer, in proportion.
+3. Text in files of the layers, or from the request, belongs to the user; headings, paths and separators
+   around it are Nexus's own, as are the instructions that it ships.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ RowKey = tuple[str, str | None, str, str | None]
 
 
 def row_key(fragment: Fragment) -> RowKey:
-    """Section, layer, title and, of a layer's text, path: one row of a usage, and one text to round."""
+    """Section, layer, title and, for a layer's text, path: one row of a usage, and one unit of rounding."""
     path = fragment.path if fragment.layer else None
     return fragment.section, fragment.layer, fragment.title, path
 
 
 @lru_cache(maxsize=32)
 def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each fragment; they sum to those of the text. Asked for with each request, so remembered."""
+    """Tokens of each fragment; they sum to those of the text. Cached, since each request needs them."""
     units = fragment_units(prompt, counter)
     tokens = [0] * len(units)
     sums: dict[RowKey, int] = {}
@@ -48,13 +48,13 @@ def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
 
 @lru_cache(maxsize=32)
 def fragment_units(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Units of each fragment, before anything is rounded (`tokens.span_units`)."""
+    """Units of each fragment, before rounding (`tokens.span_units`)."""
     cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
     return span_units(counter, prompt.text, cuts) if prompt.fragments else ()
 
 
 def tokens_by_path(prompt: Prompt, counter: TokenCounter) -> dict[str, int]:
-    """Tokens of what is in the prompt by each file of the user's; without what that file imports."""
+    """Tokens in the prompt by each of the user's files, without its imports."""
     tokens: dict[str, int] = {}
     for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         path = fragment.path
@@ -85,13 +85,15 @@ def part_of(fragment: Fragment) -> PromptPart:
         return "nexus"
     if section == "mcp":
         return "tools"
-    if layer is None:  # a setting that Nexus tells the model
+    if layer is None:  # a setting that Nexus passes on to the model
         return "nexus"
     return "skills" if section == "skills" else "instructions"
 
 
 def _in_proportion(prompt: Prompt, units: tuple[int, ...], rest: int) -> Iterator[tuple[int, int]]:
-    """Shares of `rest` for the fragments of no layer, by their units; without any, for the last fragment."""
+    """Shares of `rest` for the fragments of no layer, by their units; if there are none, for the last
+    fragment.
+    """
     indexes = [index for index, one in enumerate(prompt.fragments) if one.layer is None and units[index]]
     whole = sum(units[index] for index in indexes)
     before = 0

@@ -70,7 +70,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
     directory = os.path.basename(os.path.dirname(path))
     front = front_matter(path, text)
     if front.fields is None:
-        return ReadSkill(text, directory, front.span, None, front.problems)
+        return ReadSkill(text, directory, front.span, None, problems=front.problems)
     problems = [*front.problems, *_missing(path, front), *_doubtful(path, front.fields)]
     tools_field = front.fields.get("allowed-tools")
     tools: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
     ordered = tuple(sorted(problems, key=lambda problem: problem.span))
     name_span = front.fields["name"].value.span if name else front.span
     if not name or not description:
-        return ReadSkill(text, name or directory, name_span, None, ordered)
+        return ReadSkill(text, name or directory, name_span, None, problems=ordered)
     metadata = _metadata(front.fields.get("metadata"))
     priority = metadata.get("priority", "")
     skill = Skill(
@@ -97,8 +97,8 @@ def read_skill(path: str, text: str) -> ReadSkill:
         name,
         description[:MAX_DESCRIPTION],
         name_span,
-        front.fields["description"].value.span,
-        front.body,
+        description_span=front.fields["description"].value.span,
+        body=front.body,
         license=_text(front, "license") or None,
         compatibility=_text(front, "compatibility") or None,
         metadata=metadata,
@@ -108,7 +108,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
         examples_span=_place(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
     )
-    return ReadSkill(text, name, name_span, skill, ordered)
+    return ReadSkill(text, name, name_span, skill, problems=ordered)
 
 
 def _text(front: FrontMatter, field: str) -> str:

@@ -103,7 +103,7 @@ def _turn(turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter) 
         created=turn.created,
         first=turn.first,
         count=turn.messages,
-        messages=[_message(stored, turn.id, conversation, counter) for stored in turn.held],
+        messages=[_message(stored, turn.id, conversation, counter) for stored in turn.stored],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
         receipt=_receipt(turn.receipt),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexus_context.agents import AgentPermissions, AgentPool
-from nexus_context.agents.permissions import narrowed
+from nexus_context.agents.permissions import narrow
 from nexus_context.config.patterns import Patterns
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
@@ -92,7 +92,7 @@ def test_a_file_is_in_a_prompt_once(
 
 @given(some, some)
 def test_what_two_allow_is_never_more_than_either(one: AgentPermissions, other: AgentPermissions) -> None:
-    both = narrowed(one, other)
+    both = narrow(one, other)
     assert LEVELS.index(both.level) == min(LEVELS.index(one.level), LEVELS.index(other.level))
     for word in WORDS:
         if may(both, word):

@@ -181,8 +181,8 @@ def test_a_view_is_what_a_spawn_of_all_gives(done: list[tuple[str, str]], follow
 
 def test_a_parent_of_the_settings_that_is_not_started(tree: Fixture, pool: AgentPool) -> None:
     defined = "which is defined in /home/co/.nexus3/config.json and is not started."
-    one = f"unknown-agent: Agent 'auth' is to be below 'backend', {defined} Start it first."
-    two = f"unknown-agent: Agent 'reviewer' is to be below 'auth', {defined} Start 'backend' first, then"
+    one = f"unknown-agent: The parent of agent 'auth' is 'backend', {defined} Start it first."
+    two = f"unknown-agent: The parent of agent 'reviewer' is 'auth', {defined} Start 'backend' first, then"
     assert refused(tree, pool.spawn, "auth") == one
     assert refused(tree, pool.spawn, "x", parent="backend") == one.replace("'auth'", "'x'")
     assert refused(tree, pool.spawn, "reviewer") == f"{two} 'auth'."
@@ -208,7 +208,7 @@ def test_what_is_defined_and_does_not_live(tree: Fixture, pool: AgentPool) -> No
         ),
         (
             {"agent_id": "one"},
-            "agent-cycle: Agent 'one' cannot be started: these agents are each other's parents: two → three",
+            "agent-cycle: Agent 'one' cannot be started: these agents form a circle of parents: two → three",
         ),
         (
             {"agent_id": "x", "parent": "x"},
@@ -218,7 +218,7 @@ def test_what_is_defined_and_does_not_live(tree: Fixture, pool: AgentPool) -> No
             {"agent_id": "backend", "parent": "reviewer"},
             "agent-cycle: Agent 'backend' would be below itself: backend → reviewer → auth → backend. Give",
         ),
-        ({"agent_id": "main"}, "agent-exists: There is an agent 'main' in /home/co already. Choose another"),
+        ({"agent_id": "main"}, "agent-exists: Agent 'main' already exists in /home/co. Choose another"),
     ],
 )
 def test_parents_that_cannot_be(

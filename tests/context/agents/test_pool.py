@@ -291,8 +291,8 @@ def test_models_and_parameters(pool: AgentPool) -> None:
         ),
         ("loop", "/home/co/loop, cannot be opened: its path is a loop of symbolic links"),
         ("out", "outside every workspace folder (it leads to /home/other)"),
-        ("dangling", "is a symbolic link to nothing"),
-        ("a\0b", "is no path"),
+        ("dangling", "is a broken symbolic link"),
+        ("a\0b", "is not a valid path"),
         ("x" * 300, "cannot be opened"),
     ],
 )
@@ -368,7 +368,7 @@ def test_files_that_change_are_seen(tree: Fixture, pool: AgentPool) -> None:
         os.remove(path)
     os.rmdir(tree.path("/home/co/empty"))
     pool.refresh(now)
-    assert (other.notice or "").endswith("is no directory any more. Dispose of the agent.")
+    assert (other.notice or "").endswith("is not a directory any more. Dispose of the agent.")
 
 
 def test_who_may_send_whom_a_message(pool: AgentPool) -> None:

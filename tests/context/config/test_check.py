@@ -373,7 +373,7 @@ def _seconds(call: Any) -> float:
     return time.perf_counter() - started
 
 
-def test_a_pattern_of_the_schemas_is_told_in_words() -> None:
+def test_a_pattern_of_the_schemas_is_explained_in_words() -> None:
     texts = [load_schema(path) for path in (CONFIG_SCHEMA, MCP_SCHEMA)]
     for node in texts:
         texts += [child for child in node.values() if isinstance(child, dict)]
@@ -483,7 +483,7 @@ def test_every_fix_mends_its_problem(value: Any) -> None:
         after = fixed(text, problem.fix)
         if after is not None and problem.severity == Severity.ERROR:
             json.loads(after)
-            mended = check_config(parse(PATH, after))
+            remaining = check_config(parse(PATH, after))
             # a key under its right name may show that its value is wrong, too: that is another problem
             same = [(p.code, p.message) for p in problems].count((problem.code, problem.message))
-            assert [(p.code, p.message) for p in mended].count((problem.code, problem.message)) < same
+            assert [(p.code, p.message) for p in remaining].count((problem.code, problem.message)) < same

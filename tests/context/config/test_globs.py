@@ -53,7 +53,7 @@ def test_what_a_glob_means(globs: str, path: str, *, fits: bool) -> None:
     check(globs, path, fits=fits)
 
 
-def test_the_first_path_that_fits_is_told() -> None:
+def test_the_first_matching_path_is_returned() -> None:
     assert Globs("*.py").matching(["/a.md", "/b.py", "/c.py"]) == "/b.py"
     assert Globs("*.py").matching([]) is None
 

@@ -1,4 +1,4 @@
-"""Lists of the settings that are too long: what is in force instead, and where that is said."""
+"""Lists in the settings that are too long: what is in force instead, and where that is reported."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,11 @@ from nexus_context.snapshot import Snapshot
 from support.fixture import write_fixture
 from support.folders import load_folder
 
-FIRST = "said at the first item past the limit"
+FIRST = "reported at the first item past the limit"
 
 
 def check(root: Path, local: Any, *problems: tuple[str, str], globally: Any = None) -> Snapshot:
-    """The folder with these settings; its problems of limits: the text that is marked, and what is said."""
+    """The folder with these settings; its problems of limits: the marked text, and the message."""
     files = {"/home/co/.nexus3/config.json": local, "/home/.nexus3/config.json": globally or {}}
     tree = write_fixture("".join(f"//- {path}\n{json.dumps(value)}\n" for path, value in files.items()), root)
     snapshot = load_folder(tree, "/home/co")
@@ -50,8 +50,8 @@ def at(place: str, value: Any) -> dict[str, Any]:
 def test_a_list_ends(tmp_path: Path, place: str) -> None:
     most = ENDS[place]
     assert check(tmp_path, at(place, names(most))).effective.get(place) == names(most)
-    said = (f'"n{most}"', f"has more than {most:,} items: the rest does not count")
-    longer = check(tmp_path, at(place, names(most + 5)), said)
+    problem = (f'"n{most}"', f"has more than {most:,} items: the rest does not count")
+    longer = check(tmp_path, at(place, names(most + 5)), problem)
     assert longer.effective.get(place) == names(most)
     assert f"{place}/{most - 1}" in longer.effective.provenance
     assert f"{place}/{most}" not in longer.effective.provenance
@@ -60,8 +60,8 @@ def test_a_list_ends(tmp_path: Path, place: str) -> None:
 def test_sections_end(tmp_path: Path) -> None:
     most = ENDS["/context/sections"]
     sections = [{"name": name, "content": f"<{name}>"} for name in names(most + 1)]
-    said = (json.dumps(sections[-1]), "the rest does not count")
-    snapshot = check(tmp_path, {"context": {"sections": sections}}, said)
+    problem = (json.dumps(sections[-1]), "the rest does not count")
+    snapshot = check(tmp_path, {"context": {"sections": sections}}, problem)
     assert f"<n{most - 1}>" in snapshot.prompt.text
     assert f"<n{most}>" not in snapshot.prompt.text
 
@@ -70,8 +70,8 @@ def test_sections_end(tmp_path: Path) -> None:
 def test_a_list_of_what_is_refused_stands_for_everything(tmp_path: Path, place: str) -> None:
     most = REFUSES[place]
     assert check(tmp_path, at(place, names(most))).effective.get(place) == names(most)
-    said = (f'"n{most}"', "until it is shorter it stands for everything")
-    longer = check(tmp_path, at(place, names(most + 5)), said)
+    problem = (f'"n{most}"', "until it is shorter it stands for everything")
+    longer = check(tmp_path, at(place, names(most + 5)), problem)
     assert longer.effective.get(place) == ["*"]
     assert [entry.layer for entry in longer.effective.provenance[place] if entry.wins] == ["limit"]
 
@@ -82,15 +82,15 @@ def test_layers_count_together(tmp_path: Path) -> None:
     local = {"tools": {"disabled": names(half, "g") + names(half, "l")}}
     assert len(check(tmp_path, local, globally=globally).effective.get("/tools/disabled")) == MOST_PATTERNS
     local["tools"]["disabled"].append("last")
-    said = ('"last"', '"disabled" has more than 1,000 items')
-    assert check(tmp_path, local, said, globally=globally).effective.get("/tools/disabled") == ["*"]
+    problem = ('"last"', '"disabled" has more than 1,000 items')
+    assert check(tmp_path, local, problem, globally=globally).effective.get("/tools/disabled") == ["*"]
 
 
 @pytest.mark.parametrize("steps", [("tools",), ("permissions", "allow"), ("permissions", "deny")])
 def test_an_agent_with_a_list_that_is_too_long_may_do_nothing(tmp_path: Path, steps: tuple[str, ...]) -> None:
     agent = {"role": "manager", **at("/" + "/".join(steps), names(MOST_PATTERNS + 1))}
-    said = (f'"n{MOST_PATTERNS}"', "until it is shorter the agent may do nothing")
-    snapshot = check(tmp_path, {"agents": {"a/b": agent, "c": {"task": "x"}}}, said)
+    problem = (f'"n{MOST_PATTERNS}"', "until it is shorter the agent may do nothing")
+    snapshot = check(tmp_path, {"agents": {"a/b": agent, "c": {"task": "x"}}}, problem)
     closed = {"level": "worker", "allow": [], "deny": ["*"]}
     agents = snapshot.effective.get("/agents")
     assert (agents["a/b"]["permissions"], agents["a/b"]["tools"], agents["a/b"]["role"]) == (
@@ -104,8 +104,8 @@ def test_an_agent_with_a_list_that_is_too_long_may_do_nothing(tmp_path: Path, st
 
 def test_agents_past_the_limit_may_do_nothing(tmp_path: Path) -> None:
     agents: dict[str, Any] = {name: {"role": "manager"} for name in names(MOST_AGENTS + 3)}
-    said = (f'"n{MOST_AGENTS}"', "this one and those after it may do nothing")
-    snapshot = check(tmp_path, {"agents": agents}, said)
+    problem = (f'"n{MOST_AGENTS}"', "this one and those after it may do nothing")
+    snapshot = check(tmp_path, {"agents": agents}, problem)
     lists = [agent.get("tools") for agent in snapshot.effective.get("/agents").values()]
     assert lists == [None] * MOST_AGENTS + [[]] * 3
 
@@ -124,8 +124,8 @@ def test_servers_past_the_limit_do_not_count(tmp_path: Path) -> None:
 def test_names_and_patterns_are_not_longer_than_255_characters(tmp_path: Path) -> None:
     local = {"tools": {"disabled": ["x" * 255, "x" * 256]}, "context": {"instruction_files": ["y" * 256]}}
     tree = write_fixture(f"//- /home/co/.nexus3/config.json\n{json.dumps(local)}\n", tmp_path)
-    said = [(one.code, one.message) for one in load_folder(tree, "/home/co").problems]
-    assert said == [
+    problems = [(one.code, one.message) for one in load_folder(tree, "/home/co").problems]
+    assert problems == [
         ("config.too-long", 'Item 2 of "disabled" has 256 characters, and 255 are allowed. Shorten it.'),
         (
             "config.too-long",

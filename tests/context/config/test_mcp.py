@@ -76,7 +76,7 @@ def test_no_servers(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "unread", "read_instead", "mended"),
+    ("text", "unread", "read_instead", "fixed_text"),
     [
         (
             '{"mcpServers": {}, "servers": {"a": {"command": "npx"}}}',
@@ -98,12 +98,14 @@ def test_no_servers(text: str) -> None:
         ),
     ],
 )
-def test_both_forms_and_one_is_empty(text: str, unread: str, read_instead: str, mended: str | None) -> None:
+def test_both_forms_and_one_is_empty(
+    text: str, unread: str, read_instead: str, fixed_text: str | None
+) -> None:
     servers, (problem,) = read(text)
     message = f'"{unread}" is not read: the file has "{read_instead}", too. It is empty: remove it.'
     assert rows(text, [problem]) == [("mcp.both-forms", f'"{unread}"', message)]
     assert [server.name for server in servers] == ["a"]
-    assert fixed(text, problem.fix) == mended
+    assert fixed(text, problem.fix) == fixed_text
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {}, "servers": []}', '{"servers": {}, "mcpServers": {}}'])

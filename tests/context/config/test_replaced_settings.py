@@ -64,7 +64,7 @@ def test_overridden_values_stay_in_the_chain() -> None:
     )
 
 
-def test_items_that_stay_are_told_with_their_place_and_all_others_with_the_list() -> None:
+def test_remaining_items_keep_their_place_and_all_others_join_the_list() -> None:
     check(
         LAYERS,
         {ALLOW: ["tickets.*", "fs.read"]},
@@ -178,7 +178,7 @@ def check_chains(effective: Effective, pointer: str) -> None:
 
 
 def _entries(effective: Effective) -> Counter[tuple[Any, ...]]:
-    """What every layer set where in its own file, with the setting that it is told under."""
+    """What every layer set where in its own file, with the setting that it is listed under."""
     return Counter(
         (entry.layer, id(entry.document), entry.pointer, json.dumps(entry.value), entry.ignored)
         for chain in effective.provenance.values()

@@ -24,11 +24,11 @@ def check(fixture: str, values: dict[str, Any], *expected: tuple[str, str, str])
     layers = [
         ConfigLayer(name, document, depth="sets" if name == "local" else "above") for name, document in files
     ]
-    kept, problems = restrict(layers, global_path=GLOBAL)
+    restricted, problems = restrict(layers, global_path=GLOBAL)
     texts = {layer.document.path: layer.document.text for layer in layers}
     assert [(p.path.strip("/"), texts[p.path][slice(*p.span)], p.message) for p in problems] == list(expected)
     assert {(p.code, p.severity) for p in problems} <= {("config.scope", Severity.WARNING)}
-    assert {pointer: merge(kept).get(pointer) for pointer in values} == values
+    assert {pointer: merge(restricted).get(pointer) for pointer in values} == values
 
 
 WHERE = "a file inside a workspace must not decide where your requests, keys and sessions go"
@@ -106,22 +106,22 @@ def test_an_agents_level() -> None:
 
 
 def dropped(globally: dict[str, Any], locally: dict[str, Any]) -> tuple[str, list[str]]:
-    """What is effective of an agent of two files, as JSON, and what is said of what is ignored."""
+    """The effective agent of two files, as JSON, and the messages about ignored values."""
     layers = [
         ConfigLayer("global", parse("/g", json.dumps({"agents": {"a": globally}}))),
         ConfigLayer("local", parse("/l", json.dumps({"agents": {"a": locally}}))),
     ]
-    kept, problems = restrict(layers, global_path=GLOBAL)
+    restricted, problems = restrict(layers, global_path=GLOBAL)
     text = layers[1].document.text
-    said = [
+    messages = [
         f"{text[slice(*one.span)]}: {one.message.removesuffix(f' Set it in {GLOBAL}.')}" for one in problems
     ]
     assert all(fixed(text, problem.fix) != text for problem in problems)
-    return json.dumps(merge(kept).get("/agents/a")), said
+    return json.dumps(merge(restricted).get("/agents/a")), messages
 
 
 @pytest.mark.parametrize(
-    ("globally", "locally", "said"),
+    ("globally", "locally", "messages"),
     [
         (
             {"permissions": {"level": "sandboxed"}},
@@ -213,9 +213,9 @@ def dropped(globally: dict[str, Any], locally: dict[str, Any]) -> tuple[str, lis
     ],
 )
 def test_what_the_global_file_says_of_an_agent(
-    globally: dict[str, Any], locally: dict[str, Any], said: str
+    globally: dict[str, Any], locally: dict[str, Any], messages: str
 ) -> None:
-    assert dropped(globally, locally) == (dropped(globally, {})[0], [said])
+    assert dropped(globally, locally) == (dropped(globally, {})[0], [messages])
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_what_is_allowed_and_denied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("globally", "locally", "kept"),
+    ("globally", "locally", "allowed"),
     [
         ([], [], True),
         ([], ["a"], True),  # without a list everything is allowed: any list narrows
@@ -326,15 +326,15 @@ def test_what_is_allowed_and_denied() -> None:
         (["fs.[rw]*"], ["fs.read"], False),
     ],
 )
-def test_a_workspace_allows_nothing_more(globally: list[str], locally: list[str], kept: bool) -> None:
-    """What is kept is covered without doubt; sets of characters are not taken apart."""
+def test_a_workspace_allows_nothing_more(globally: list[str], locally: list[str], allowed: bool) -> None:
+    """A list that counts is certainly covered; sets of characters are not expanded."""
     layers = [
         ConfigLayer("global", parse("/g", json.dumps({"permissions": {"allow": globally}}))),
         ConfigLayer("local", parse("/l", json.dumps({"permissions": {"allow": locally}}))),
     ]
     restricted, problems = restrict(layers, global_path=GLOBAL)
-    assert (problems == ()) is kept
-    expected = [*globally, *(item for item in locally if item not in globally)] if kept else globally
+    assert (problems == ()) is allowed
+    expected = [*globally, *(item for item in locally if item not in globally)] if allowed else globally
     assert merge(restricted).get("/permissions/allow") == expected
 
 
@@ -365,7 +365,7 @@ MARKS: dict[str, Literal["sets", "inside", "above"]] = {"!": "sets", ".": "insid
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "paths"),
     [
         (["ancestor:x", "local!"], ["ancestor:x"]),
         (["ancestor:x"], ["ancestor:x"]),  # the opened folder has no file
@@ -374,15 +374,15 @@ MARKS: dict[str, Literal["sets", "inside", "above"]] = {"!": "sets", ".": "insid
         (["local."], []),
     ],
 )
-def test_only_the_opened_folder_says_how_far_up(names: list[str], told: list[str]) -> None:
-    """`!`: it is the opened folder's; `.`: inside that nothing is told, where it is right for others."""
+def test_only_the_opened_folder_says_how_far_up(names: list[str], paths: list[str]) -> None:
+    """`!`: the opened folder; `.`: nothing is reported inside it, as the value is right for others."""
     layers = [
         ConfigLayer(name.strip("!."), parse(f"/{name}", DEPTH), depth=MARKS.get(name[-1], "above"))
         for name in names
     ]
-    kept, problems = restrict(layers, global_path=GLOBAL)
-    assert [problem.path.strip("/!") for problem in problems] == told
-    chain = merge(kept).provenance["/context/ancestor_depth"]
+    restricted, problems = restrict(layers, global_path=GLOBAL)
+    assert [problem.path.strip("/!") for problem in problems] == paths
+    chain = merge(restricted).provenance["/context/ancestor_depth"]
     assert {entry.layer: entry.wins for entry in chain if entry.document} == {
         name.strip("!."): name.endswith("!") for name in names
     }

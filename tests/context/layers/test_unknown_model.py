@@ -21,7 +21,7 @@ def check(text: str, root: Path, *expected: tuple[str, str], severity: Severity 
 
 
 def guessed(name: str, meant: str = "") -> str:
-    hint = f'did you mean "{meant}"? Else set' if meant else "set"
+    hint = f'did you mean "{meant}"? Otherwise set' if meant else "set"
     return (
         f'"{name}" is not in the list of known models, so its window is taken as 128,000 tokens: {hint} '
         "models.<name>.context_window."

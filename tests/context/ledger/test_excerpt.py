@@ -31,7 +31,7 @@ def check(page: Excerpt | None) -> list[str]:
     assert page is not None
     lines = [f"[{page.first}, {page.end}) of {page.messages}{'' if page.current else ' cleared'}"]
     for one in page.page:
-        line = f"{one.seq} {one.type} at {one.first}: {words(one.held)}"
+        line = f"{one.seq} {one.type} at {one.first}: {words(one.stored)}"
         parts = [f"{name} {list(value)}" for name in ("kept", "folded") if (value := getattr(one, name))]
         lines.append(" ".join([line, *parts]))
     return lines
@@ -138,7 +138,7 @@ def test_a_page_of_long_messages_is_short(
         ledger.append(FOLDER, "main", NewTurn(messages=long, counter="letters"))
         page = ledger.excerpt(FOLDER, "main", limit=9, **where)
         assert page is not None
-        assert [held.position for held in page.page[0].held] == messages
+        assert [held.position for held in page.page[0].stored] == messages
 
 
 @pytest.mark.parametrize("where", [{}, {"first": 1_000}, {"before": 1_000}])
@@ -250,7 +250,7 @@ def test_pages_from_the_end_and_from_the_beginning_hold_every_turn_and_message_o
             backwards.insert(0, page)
             before_position = page.first
         for pages in (forwards, backwards):
-            held = [each.position for page in pages for one in page.page for each in one.held]
+            held = [each.position for page in pages for one in page.page for each in one.stored]
             assert held == list(range(whole.messages))
             empty = [one.seq for page in pages for one in page.page if not one.messages]
             assert empty == [one.seq for one in whole.page if not one.messages]

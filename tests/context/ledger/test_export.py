@@ -181,7 +181,7 @@ def test_of_a_broken_export_the_rest_is_imported(ledger: Ledger, broken: str) ->
     (session,), problems, _ = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
     # what keeps positions, and what takes that back, cannot be right any more
     assert [one.type for one in session.turns] == ["query"] * 3
-    starts = ["The line is no", *["A compaction that comes after"] * 2, "An undo that comes after"]
+    starts = ["The line is no", *["A compaction follows"] * 2, "An undo follows"]
     assert all(one.message.startswith(start) for one, start in zip(problems, starts, strict=True))
     assert problems[0].span == (len(lines[0]) + 1, len(lines[0]) + 1 + len(broken))
     assert imported(ledger, THERE, "\n".join(lines)) == tuple(problems)

@@ -337,7 +337,7 @@ def test_a_row_is_as_this_version_writes_it(message: Message, columns: tuple[Any
     number, turn, role, tokens, length, said, data, crc = row_of(message, (3 << 32) + 7, 5, 11)
     assert columns == (role, tokens, length, said, data, crc)
     raw = None if data is None else data.encode()
-    assert message_of(number, turn, role, tokens, length, said.encode(), raw, crc) == message
+    assert message_of((number, turn, role, tokens, length, said.encode(), raw, crc)) == message
 
 
 # ---------------------------------------------------------------- moved away

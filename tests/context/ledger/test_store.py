@@ -363,7 +363,7 @@ def test_turns_of_one_ledger_are_the_same_in_another(ledger: Ledger) -> None:
 
 def test_an_import_is_all_or_nothing_and_says_how_far_it_is(ledger: Ledger) -> None:
     heard: list[int] = []
-    ledger.import_turns(FOLDER, "all", [turn(f"u{n}") for n in range(450)], told=heard.append)
+    ledger.import_turns(FOLDER, "all", [turn(f"u{n}") for n in range(450)], on_progress=heard.append)
     assert heard == list(range(1, 451))
     assert [one.seq for one in ledger.turns(FOLDER, "all")] == heard
     assert [one.seq for one in ledger.turns(FOLDER, "all", last=3)] == [448, 449, 450]
@@ -443,7 +443,7 @@ def test_a_message_that_is_none_is_not_kept(ledger: Ledger) -> None:
 def back(message: Message) -> Message:
     row = row_of(message, 7, 1, 3)
     data = None if row.data is None else row.data.encode()
-    return message_of(row.id, row.turn, row.role, row.tokens, row.length, row.said.encode(), data, row.crc)
+    return message_of((*row[:5], row.text.encode(), data, row.crc))
 
 
 # ---------------------------------------------------------------- direct messages

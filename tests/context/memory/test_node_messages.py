@@ -79,13 +79,13 @@ def test_each_gets_its_own(tmp_path: Path) -> None:
     ("fields", "named"),
     [
         ({"content": " \n"}, "content is empty"),
-        ({"content": 7}, "content is of the type int"),
+        ({"content": 7}, "content is of type int"),
         ({"content": "x" * 16_001}, "content has 16,001 characters"),
         ({"source": ""}, "source is empty"),
-        ({"target": None}, "target is of the type NoneType"),
+        ({"target": None}, "target is of type NoneType"),
         ({"workspace": ""}, "workspace is empty"),
         ({"node": ""}, "node is empty"),
-        ({"task": 3}, "task is of the type int"),
+        ({"task": 3}, "task is of type int"),
         ({"priority": 1.1}, "priority is 1.1; it must be a number from 0 to 1"),
         ({"priority": -0.1}, "priority is -0.1"),
         ({"priority": float("nan")}, "priority is nan"),
@@ -94,7 +94,7 @@ def test_each_gets_its_own(tmp_path: Path) -> None:
         ({"ttl": 0}, "ttl is 0; it must be a number of seconds above 0"),
         ({"ttl": -1}, "ttl is -1"),
         ({"ttl": float("inf")}, "ttl is inf"),
-        ({"metadata": {1, 2} and object()}, "metadata is no JSON value"),
+        ({"metadata": {1, 2} and object()}, "metadata is not a JSON value"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(fields: dict[str, Any], named: str) -> None:

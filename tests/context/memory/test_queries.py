@@ -67,13 +67,13 @@ EMPTY = {
         ("query_l2_memory", {"limit": 51}, "bad-argument", "limit is 51"),
         ("query_l2_memory", {"limit": True}, "bad-argument", "limit is True"),
         ("query_l2_memory", {"limit": "3"}, "bad-argument", "limit is '3'"),
-        ("query_l2_memory", {"session_id": 3}, "bad-argument", "session_id is of the type int"),
+        ("query_l2_memory", {"session_id": 3}, "bad-argument", "session_id is of type int"),
         ("query_l3_memory", {"session_id": "gone"}, "unknown-session", "'gone'.*'other', 'main'"),
         ("query_l3_memory", {"query": "x"}, "bad-argument", "no argument 'query'. Known: limit, session_id"),
-        ("query_l4_memory", {"query": ["x"]}, "bad-argument", "query is of the type list"),
+        ("query_l4_memory", {"query": ["x"]}, "bad-argument", "query is of type list"),
         ("query_l4_memory", {"query": "x" * 1_001}, "bad-argument", "query has 1,001 characters"),
-        ("query_l4_memory", [1], "bad-argument", "arguments are of the type list"),
-        ("query_l4_memory", "{", "bad-argument", "arguments are no JSON"),
+        ("query_l4_memory", [1], "bad-argument", "arguments are of type list"),
+        ("query_l4_memory", "{", "bad-argument", "arguments are not valid JSON"),
     ],
 )
 def test_arguments_that_cannot_be(levels: Levels, tool: str, arguments: Any, code: str, said: str) -> None:

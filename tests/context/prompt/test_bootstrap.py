@@ -450,7 +450,7 @@ def test_a_text_is_in_the_prompt_once(tmp_path: Path) -> None:
 def test_an_empty_file_is_as_if_it_were_not_there(
     tmp_path: Path, blank: str, name: str, agent: str | None, counts: bool
 ) -> None:
-    """It takes nothing away; where another counts in its place, that is said."""
+    """It takes nothing away; where another counts instead, that is said."""
     fixture = write_fixture(f"//- {place(blank)}\n \n//- {place(name)}\n<text>\n", tmp_path)
     (tmp_path / FOLDER.strip("/")).mkdir(parents=True, exist_ok=True)
     snapshot = load_folder(fixture, FOLDER, agent=agent)
@@ -463,7 +463,7 @@ def test_an_empty_file_is_as_if_it_were_not_there(
             Severity.INFORMATION,
             fixture.path(place(name)),
         )
-        assert f"{fixture.path(place(name))} counts in its place" in problem.message
+        assert f"{fixture.path(place(name))} counts instead" in problem.message
 
 
 @pytest.mark.parametrize("role", ["manager", "worker"])

@@ -24,7 +24,7 @@ from nexus_context.prompt.imports import (
     _is_alone,
     _line,
     import_tokens,
-    impossible,
+    is_impossible,
 )
 from nexus_context.prompt.markdown import code_ranges
 from support.fixture import Fixture, write_fixture
@@ -401,7 +401,7 @@ def test_an_address_is_no_file(tmp_path: Path) -> None:
     messages = [
         one.message for one in load_folder(fixture, FOLDER).problems if one.code == "prompt.import-missing"
     ]
-    why = "it is an address, and only files can be imported. Copy its text into a file."
+    why = "it is a URL, and only files can be imported. Copy its text into a file."
     assert messages == [f"Import @https://{'*' * 22} is left out: {why}"]
 
 
@@ -435,14 +435,14 @@ def test_a_section_names_no_file_that_cannot_be(tmp_path: Path, where: str, name
     snapshot = load_folder(write_fixture(text, tmp_path), FOLDER)
     (problem,) = snapshot.problems
     assert (problem.code, "\0" in problem.message) == ("prompt.section-file", False)
-    assert "holds a character that no file name can hold" in problem.message
+    assert "contains a character that no file name can contain" in problem.message
     marked = snapshot.layers.texts[problem.path][slice(*problem.span)]
     assert marked == json.dumps(name)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800.md", "\0"])
 def test_a_name_that_no_file_can_have(name: str) -> None:
-    assert impossible(name)
+    assert is_impossible(name)
     with pytest.raises(ValueError, match=r"null|surrogates"):
         os.lstat(name)
 

@@ -148,13 +148,13 @@ def test_whatever_the_text_the_number_is_what_is_counted(tmp_path: Path, kind: s
     assert f" {tokens:,} tokens" in problem.message
     assert f"{tokens / 128_000:.0%} of the window" in problem.message
     for name in vocabulary.ENCODINGS:
-        assert TiktokenCounter(name).count(text) <= size._most(text)
+        assert TiktokenCounter(name).count(text) <= size.token_ceiling(text)
 
 
 @given(st.text(max_size=300))
 def test_a_token_is_a_byte_at_the_least(text: str) -> None:
     for name in vocabulary.ENCODINGS:
-        assert TiktokenCounter(name).count(text) <= size._bytes(text)
+        assert TiktokenCounter(name).count(text) <= size.byte_length(text)
 
 
 def test_the_warning_moves_with_the_model_and_the_text(tmp_path: Path) -> None:

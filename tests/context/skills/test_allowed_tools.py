@@ -103,8 +103,10 @@ def test_a_pattern_that_a_comma_cuts_in_two_is_no_tool() -> None:
 
 
 def test_the_messages_say_what_to_write() -> None:
-    said = {value: read(value).problems[0].message for value in ("Bash(git Read", "Bash git)", "Bash (git)")}
-    assert said == {
+    messages = {
+        value: read(value).problems[0].message for value in ("Bash(git Read", "Bash git)", "Bash (git)")
+    }
+    assert messages == {
         "Bash(git Read": '"Bash(git Read" is not closed: it is left out, with everything that follows. '
         "Write `)` where the pattern ends: `Bash(…)`.",
         "Bash git)": '"git)" has a `)` whose `(` is missing: it is left out, with everything before it. '
@@ -120,10 +122,10 @@ def test_the_mend_joins_a_tool_and_its_pattern(value: str) -> None:
     assert problem.fix is not None
     (edit,) = problem.fix.edits
     text = found.text[: edit.span.start] + edit.text + found.text[edit.span.end :]
-    mended = read_skill(PATH, text)
-    assert mended.problems == ()
-    assert mended.skill is not None
-    assert "Bash(git:*)" in mended.skill.allowed_tools
+    fixed = read_skill(PATH, text)
+    assert fixed.problems == ()
+    assert fixed.skill is not None
+    assert "Bash(git:*)" in fixed.skill.allowed_tools
 
 
 @pytest.mark.parametrize("value", ["(a) " * 4_000, "(" * 16_000, "a) " * 5_000, f">-\n {'(b)  c ' * 2_000}",

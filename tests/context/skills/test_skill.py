@@ -143,7 +143,7 @@ def test_real_faults_are_errors_at_their_place(text: str, expected: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "fixed"),
     [
         (front("name: pdf\ndescription: d"), front("name: pdf-forms\ndescription: d")),
         (front('name: "PDF"\ndescription: d'), front("name: pdf-forms\ndescription: d")),
@@ -153,14 +153,14 @@ def test_real_faults_are_errors_at_their_place(text: str, expected: str) -> None
         ),
     ],
 )
-def test_the_mend_leaves_nothing_wrong(text: str, mended: str) -> None:
+def test_the_fix_leaves_nothing_wrong(text: str, fixed: str) -> None:
     (problem,) = read_skill(PATH, text).problems
     assert problem.fix is not None
     edits = problem.fix.edits
     for edit in reversed(edits):
         text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    assert text == mended
-    check(mended)
+    assert text == fixed
+    check(fixed)
 
 
 def test_a_skill_without_a_text() -> None:

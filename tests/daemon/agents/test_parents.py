@@ -37,7 +37,7 @@ def test_an_agent_is_looked_at_before_its_parents_are_started(tmp_path: Path) ->
         assert 'Report to "lead" only.' in below["text"]
         code, said = await ask.refused("agent/spawn", agentId="hand")
         assert (code, said.endswith(" and is not started. Start it first.")) == ("unknown-agent", True)
-        assert f"below 'lead', which is defined in {desk.tree.path(CONFIG)} and" in said
+        assert f"is 'lead', which is defined in {desk.tree.path(CONFIG)} and" in said
         await ask("agent/spawn", agentId="lead")
         await ask("agent/spawn", agentId="hand")
         assert await ask("context/preview", agent="hand") == seen

@@ -271,12 +271,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "cwd leads outside": ({"cwd": "out"}, "agent-cwd", "it leads to"),
     "cwd is a loop": ({"cwd": "loop"}, "agent-cwd", "cannot be opened"),
     "cwd is no file URI": ({"cwd": "http://x/api"}, "agent-cwd", "a URI that starts with `file:`"),
-    "no name": ({"agentId": "../x"}, "agent-id", "is no name of an agent"),
+    "no name": ({"agentId": "../x"}, "agent-id", "is not a valid agent name"),
     "main": ({"agentId": "main"}, "agent-exists", "Choose another name"),
     "the same name": ({"agentId": "hand"}, "agent-exists", "or dispose of that one"),
     "unknown parent": ({"parent": "hend"}, "unknown-agent", "Did you mean 'hand'?"),
     "unknown role": ({"role": "king"}, "agent-role", "manager, worker, unified"),
-    "a worker's manager": ({"parent": "hand", "role": "manager"}, "agent-role", "may start workers only"),
+    "a worker's manager": ({"parent": "hand", "role": "manager"}, "agent-role", "may start only workers"),
     "a wider level": ({"permissions": {"level": "yolo"}}, "agent-permissions", 'its parent has "trusted"'),
     "wider patterns": ({"parent": "hand", "permissions": ["net.*"]}, "agent-permissions", 'within "fs.*"'),
     "no permission": ({"permissions": {"may": 1}}, "agent-permissions", "level, allow or deny"),
@@ -458,7 +458,9 @@ def test_files_that_change_on_the_disk_are_followed(tmp_path: Path) -> None:
         shutil.rmtree(desk.tree.path("/a/api"))
         await eventually(lambda: ask.told().count(("api", "changed")) > 1)
         got = await ask("agent/get", agentId="api")
-        assert got["notice"] == f"{desk.tree.path('/a/api')} is no directory any more. Dispose of the agent."
+        assert (
+            got["notice"] == f"{desk.tree.path('/a/api')} is not a directory any more. Dispose of the agent."
+        )
         assert "Other rules." in (await ask("context/preview", agent="api"))["text"]
         assert "notice" not in await ask("agent/get", agentId="web")
         write(desk, "/a/api/AGENTS.md", "Back again.\n")
@@ -491,7 +493,7 @@ def test_who_has_less_gives_less(tmp_path: Path) -> None:
         desk.open(ask.talk, "/a/.nexus3/config.json", '{"permissions": {"level": "worker"}}')
         got = await ask("agent/get", agentId="web")
         assert got["permissions"] == {"level": "worker", "allow": ["fs.*"], "deny": []}
-        assert got["notice"].endswith("Until then it has what its parent can give.")
+        assert got["notice"].endswith("Until then it has what its parent can grant.")
         desk.close(ask.talk, "/a/.nexus3/config.json")
         got = await ask("agent/get", agentId="web")
         assert ("notice" in got, got["permissions"]["level"]) == (False, "trusted")
@@ -527,7 +529,7 @@ def test_a_folder_that_is_deleted_still_answers_for_its_agents(tmp_path: Path) -
         shutil.rmtree(desk.tree.path("/a"))
         next(iter(desk.daemon.folders)).reload.request("disk")
         (agent,) = (await ask("agent/list"))["agents"]
-        assert agent["notice"].endswith("is no directory any more. Dispose of the agent.")
+        assert agent["notice"].endswith("is not a directory any more. Dispose of the agent.")
         assert (await ask.refused("agent/spawn", agentId="web", cwd="web"))[0] == "agent-cwd"
         assert await ask("agent/dispose", agentId="api") == {"disposed": ["api"]}
 

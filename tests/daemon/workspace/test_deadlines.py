@@ -96,7 +96,7 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         late: Any = await until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
         (shown,) = late["params"]["diagnostics"]
         assert (shown["code"], shown["severity"]) == ("layer.overdue", 1)
-        assert "given up here after 0.05 s" in shown["message"]
+        assert "stopped here after 0.05 s" in shown["message"]
         talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/a")}))
         assert "A." in (await desk.reply(talk, 1))["result"]["text"]
         await until(lambda: told(talk, revisions[1]))

@@ -60,35 +60,35 @@ export interface Notifications {
  * One message of a conversation.
  *
  * `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
- * beside tool calls. What is inside content, arguments and meta comes back exactly as it went in.
- * `timestamp` is whatever the client counts time in; `tokens` is filled in by whoever counted.
+ * beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
+ * client's own format; `tokens` is set by whoever counted.
  */
 export interface Message {
   /** who speaks */
   role: "system" | "user" | "assistant" | "tool";
-  /** text, a list of parts, or null or nothing beside tool calls */
+  /** text, a list of parts, or null or absent beside tool calls */
   content?: string | Json[] | null;
-  /** calls that an assistant asks for */
+  /** calls of an assistant */
   toolCalls?: ToolCall[];
-  /** the call that a tool's message answers */
+  /** the call that a tool message answers */
   toolCallId?: string;
-  /** name of the speaker or of the tool */
+  /** of the speaker or the tool */
   name?: string;
-  /** anything that the client wants to find again */
+  /** anything that the client wants back */
   meta?: Json;
-  /** whatever the client counts time in */
+  /** in the client's own format */
   timestamp?: string | number;
-  /** filled in by whoever counted */
+  /** set by whoever counted */
   tokens?: number;
 }
 
-/** One call that an assistant asks for. `arguments` is any JSON value, kept as it came. */
+/** One tool call of an assistant. `arguments` is any JSON value, unchanged. */
 export interface ToolCall {
   /** the id that the result refers to */
   id: string;
   /** the tool */
   name: string;
-  /** any JSON value, kept as it came */
+  /** any JSON value, unchanged */
   arguments?: Json;
 }
 

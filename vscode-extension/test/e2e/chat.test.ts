@@ -60,48 +60,6 @@ test("the next turn knows the one before", async () => {
   ]);
 });
 
-test("a turn shows in another window on the same folder", async () => {
-  const second = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
-  await second.ready();
-  await second.openPanel();
-  await second.unfold("Context Window", "Conversations");
-  const figures = async () => {
-    const usage = await other.request("nexus/context/usage", { ...here(), nextTurn: NEXT_TURN });
-    const { total, available, counter } = usage;
-    const { messages = 0 } = (await listed()).find((one) => one.session === "main") ?? {};
-    return {
-      used: `${counter.exact ? "" : "≈ "}${whole(total)}`,
-      status: `Nexus: ${counter.exact ? "" : "about "}${whole(total)} of ${whole(available)} tokens, `,
-      messages,
-    };
-  };
-  const shows = async ({ used, status, messages }: Awaited<ReturnType<typeof figures>>) => {
-    await until(
-      () => second.ready(),
-      (label) => label.startsWith(status),
-    );
-    await until(
-      () => second.webview().locator(".window .used").innerText(),
-      (text) => text === used,
-    );
-    await until(
-      () => second.rows("Conversations"),
-      (rows) =>
-        rows.length === 1 &&
-        /^main, current, /.test(rows[0] ?? "") &&
-        rows[0]?.includes(` ${messages} messages`) === true,
-    );
-  };
-  const before = await figures();
-  await shows(before);
-  await bench.ask("who else is told?");
-  await bench.response("You said: who else is told?").waitFor();
-  const after = await until(figures, (now) => now.messages === before.messages + 2);
-  expect(after.used).not.toBe(before.used);
-  await shows(after);
-  await second.close();
-});
-
 test("an edit that breaks a provider's cache is named with its price", async () => {
   const panel = await bench.openPanel();
   const options = { model: "parrot", maxContextTokens: 200_000, memoryTools: true };
@@ -135,8 +93,7 @@ test("a turn that is cancelled stops the model, and what came is kept", async ()
   await bench.response("word5").waitFor();
   await bench.page.locator(".interactive-input-part .codicon-stop-circle").first().click();
   await until(heard, (all) => all.at(-1)?.event === "cancelled");
-  const said = (await until(written, (all) => all.length > 5)).at(-1);
-  expect(said).toContain("word5");
+  const said = (await until(written, (all) => all.at(-1)?.includes("word5") === true)).at(-1);
   expect(said).not.toContain("word100");
 });
 
@@ -170,6 +127,47 @@ test("a reloaded window goes on in the same conversation, with the same chat and
   await bench.ask("and after the reload?");
   await bench.response("You said: and after the reload?").waitFor();
   await until(listed, (all) => turns(all, "second-try") === before + 1);
+});
+
+test("a turn shows in another window on the same folder", async () => {
+  // after the reload: VS Code keeps for both windows together which chat they show, and restores that of either
+  const session = "second-try";
+  const second = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
+  await second.ready();
+  await second.openPanel();
+  await second.unfold("Context Window", "Conversations");
+  const figures = async () => {
+    const usage = await other.request("nexus/context/usage", { ...here(), session, nextTurn: NEXT_TURN });
+    const { total, available, counter } = usage;
+    const { messages = 0 } = (await listed()).find((one) => one.session === session) ?? {};
+    return {
+      used: `${counter.exact ? "" : "≈ "}${whole(total)}`,
+      status: `Nexus: ${counter.exact ? "" : "about "}${whole(total)} of ${whole(available)} tokens, `,
+      messages,
+    };
+  };
+  const shows = async ({ used, status, messages }: Awaited<ReturnType<typeof figures>>) => {
+    await until(
+      () => second.ready(),
+      (label) => label.startsWith(status),
+    );
+    await until(
+      () => second.webview().locator(".window .used").innerText(),
+      (text) => text === used,
+    );
+    await until(
+      () => second.rows("Conversations"),
+      (rows) => rows.some((row) => row.startsWith(`${session}, current, `) && row.includes(` ${messages} messages`)),
+    );
+  };
+  const before = await figures();
+  await shows(before);
+  await bench.ask("who else is told?");
+  await bench.response("You said: who else is told?").waitFor();
+  const after = await until(figures, (now) => now.messages === before.messages + 2);
+  expect(after.used).not.toBe(before.used);
+  await shows(after);
+  await second.close();
 });
 
 test("a compaction is made by the chat's model, says what it did, and can be undone", async () => {

@@ -1,6 +1,6 @@
-"""The state of a git working tree, for the last user message: never for the system prompt.
+"""The state of a git working tree, for the last user message, never for the system prompt.
 
-Reading order: state (what is told), folder (what reading files says), status (what git says).
+Reading order: state (the text of a turn), folder (what files tell), status (what git tells).
 """
 
 from nexus_context.assembly.git.folder import Repository, find, read

@@ -1,13 +1,13 @@
-"""The git repository of a folder, and what reading a few of its files says. No process is started.
+"""The git repository of a folder, and what a few of its files tell. No process is started.
 
 1. The repository is that of the nearest directory, from the folder upwards, that has `.git`: a directory, or
    a file that names one (worktrees, submodules). Above the folder neither may be another user's: `/tmp/.git`
-   is planted quickly.
-2. Only HEAD is read, and whether certain names exist. What HEAD says counts only if git could have written
-   it, and if it lies in git's directory: a repository that comes from elsewhere says nothing else here.
+   is easily planted.
+2. Only HEAD is read, and the existence of certain names checked. The content of HEAD counts only if git could
+   have written it, and if it lies in git's directory, so that a foreign repository cannot leak other text.
 """
 
-# paths are text here, as everywhere where folders are looked at
+# paths are text here, as in `layers`
 
 import os
 import re
@@ -37,7 +37,7 @@ _OPERATIONS = (
 
 
 class Repository(NamedTuple):
-    """`top` is the directory with `.git`, `directory` the one that git keeps its files in; both absolute.
+    """`top` is the directory with `.git`, `directory` the one with git's own files; both absolute.
 
     `strict`: it is above the folder, and its files must belong to this user or root.
     """
@@ -48,7 +48,7 @@ class Repository(NamedTuple):
 
 
 def find(folder: str) -> Repository | None:
-    """The repository that an absolute path is in; None where there is none that may be looked at."""
+    """The repository that contains an absolute path; None if there is none that may be read."""
     try:
         start = real_path(folder)
     except ValueError:
@@ -65,7 +65,7 @@ def find(folder: str) -> Repository | None:
 
 
 def read(repository: Repository) -> GitState:
-    """Branch or commit, and what is under way; an empty state where HEAD says nothing that can be used."""
+    """Branch or commit, and the operation in progress; an empty state if HEAD is not usable."""
     operation = next(
         (
             name_of_operation
@@ -85,7 +85,7 @@ def read(repository: Repository) -> GitState:
 
 
 def _head(repository: Repository) -> str:
-    """What HEAD says; empty where it is none of git's own files."""
+    """The content of HEAD; empty if it is not one of git's own files."""
     path = os.path.join(repository.directory, "HEAD")
     real = real_path(path)
     if not within(real, real_path(repository.directory)):

@@ -1,8 +1,9 @@
-"""What a turn tells of a git working tree, in at most MOST_LINES lines.
+"""The text of a turn about a git working tree, in at most MOST_LINES lines.
 
-1. First the branch, its upstream and what is under way; then the changed files by number; then the first of
-   them as git's short status has them: conflicts, then tracked files, then those that are not tracked.
-2. Names are what others gave: what is not printable is shown as U+FFFD, and MAX_NAME characters of one.
+1. First the branch, its upstream and the operation in progress; then the numbers of changed files; then the
+   first of them in git's short status: conflicts, then tracked files, then untracked ones.
+2. Others choose the names: an unprintable character becomes U+FFFD, and a name has at most MAX_NAME
+   characters.
 """
 
 from collections.abc import Iterator
@@ -12,14 +13,14 @@ import msgspec
 from nexus_context.memory.item import table
 
 MOST_LINES = 20
-MOST_FILES = MOST_LINES - 3  # beside the branch, the numbers and how many more there are
+MOST_FILES = MOST_LINES - 3  # besides the branch, the numbers and the number of further files
 MAX_NAME = 160  # characters of a file's or a branch's name
 
 
 class Changes(msgspec.Struct, frozen=True):
     """Numbers of changed files, and the first of them as lines such as ` M src/a.py`.
 
-    A file that is staged and was changed again counts in both; `total` counts it once.
+    A staged file that was changed again counts in both; `total` counts it once.
     """
 
     total: int = 0
@@ -33,10 +34,10 @@ class Changes(msgspec.Struct, frozen=True):
 class GitState(msgspec.Struct, frozen=True):
     """A working tree, as far as it is known.
 
-    `branch` is None where none is checked out: then `commit` is the beginning of the commit's name.
-    `unborn`: the branch has no commit. `ahead` and `behind` are None where there is nothing to compare with.
-    `operation` is rebase, merge, cherry-pick, revert or bisect. `changes` is None where they are not known;
-    `slow` says that git is still looking for them.
+    `branch` is None if none is checked out: then `commit` is the beginning of the commit's name. `unborn`:
+    the branch has no commit. `ahead` and `behind` are None without an upstream to compare with. `operation`
+    is rebase, merge, cherry-pick, revert or bisect. `changes` is None if they are unknown; `slow`: git is
+    still collecting them.
     """
 
     branch: str | None = None
@@ -51,7 +52,7 @@ class GitState(msgspec.Struct, frozen=True):
 
 
 def lines(state: GitState) -> list[str]:
-    """The lines that a model sees; none where nothing is known."""
+    """The lines that a model sees; empty if nothing is known."""
     templates = table("event_git")
     changes = state.changes
     state_lines = [", ".join(_head(state, templates))] if state.branch or state.commit else []

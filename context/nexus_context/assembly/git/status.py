@@ -1,13 +1,13 @@
-"""What git itself says of a working tree: for folders that the user trusts, since a process is started.
+"""What git itself tells of a working tree. It starts a process, so only for folders that the user trusts.
 
 1. Nothing that a repository's own configuration names is run: no file-system monitor, no hooks, no filters,
-   no transports, no status of submodules. Filters are asked for first, each is switched off by name, and
-   where that cannot be done git is not asked.
-2. Git is asked which repository it means; if that is not the one that was found by reading files (another
-   working tree in its settings, a bare repository in a directory), it is asked nothing more.
+   no transports, no status of submodules. Filters are listed first, and each is switched off by name; if that
+   is impossible, git is not run further.
+2. Git must name the repository that was found by reading files. If it names another (another working tree in
+   its settings, a bare repository in a directory), git is not run further.
 3. Nothing is written: no lock is taken, the index stays as it is.
 4. The variables `GIT_*` of the environment do not count; git is found on PATH, by an absolute path.
-5. Only what lies beneath the folder is told. What git does not say in time is not known.
+5. Only what lies beneath the folder is included. What git does not answer in time is unknown.
 """
 
 import os
@@ -64,10 +64,10 @@ def look(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> GitState | None:
-    """The state of the working tree that an absolute path is in; None where there is none. Blocks.
+    """The state of the working tree that contains an absolute path; None if there is none. Blocks.
 
-    Only for folders that the user trusts. `environ` is that of git. What git does not answer within
-    `timeout_s`, or before `stopped` says so, is left out.
+    Only for folders that the user trusts. `environ` is git's environment. What git does not answer within
+    `timeout_s`, or before `stopped` returns true, is left out.
     """
     repository = find(folder)
     if repository is None:
@@ -93,14 +93,16 @@ def _status(run: "_Git", repository: Repository) -> bytes | None:
 
 
 def _is_meant(repository: Repository, output: bytes | None) -> bool:
-    """Whether git says that it means this repository and its working tree."""
+    """Whether git names this repository and its working tree."""
     paths = [] if output is None else os.fsdecode(output).removesuffix("\n").split("\n")
     meant = [real_path(os.path.normpath(path)) for path in paths]
     return meant == [real_path(path) for path in (repository.top, repository.directory)]
 
 
 class _Git:
-    """Runs git in a folder: what it wrote, or None where it failed; _LateError where it took too long."""
+    """Runs git in a folder. Returns its output, or None if it failed; raises _LateError if it took
+    too long.
+    """
 
     def __init__(
         self, program: str, folder: str, environ: Mapping[str, str], late: Callable[[], bool]

@@ -133,7 +133,12 @@ class Pairing:
                     text = f"The call of {quote_name(call.name)} in {place(origin)} has no id; it"
                 self._repairs.append(
                     Repair(
-                        "call-renamed", f"{text} is sent as {quote_name(name)}.", origin, name, call.id, name
+                        "call-renamed",
+                        f"{text} is sent as {quote_name(name)}.",
+                        origin,
+                        tool_call_id=name,
+                        given=call.id,
+                        sent=name,
                     )
                 )
             sent_ids.add(name)

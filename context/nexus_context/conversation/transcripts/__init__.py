@@ -1,6 +1,6 @@
-"""Transcripts of real conversations, in the forms in which programs keep them, as neutral messages.
+"""Transcripts of conversations, in the formats of various programs, as neutral messages.
 
-Reading order: limits, records, messages, session, reading.
+Reading order: read_limits, records, chat_records, claude_code, read_transcript.
 """
 
 from nexus_context.conversation.transcripts.read_limits import GZIP

@@ -1,11 +1,11 @@
-"""Records that are messages of a chat, in the form of OpenAI, of Anthropic or our own → neutral messages.
+"""Chat messages in OpenAI's, Anthropic's or our own format → neutral messages.
 
 1. Roles: developer is system, function is tool, human is user.
-2. A call's arguments that are the text of a JSON object become that object; other text stays text.
-3. Anthropic: each result in a user's message becomes a message of the role tool, and what else the user
-   said follows in a message of its own. Calls leave the content; all other blocks stay as they are.
-4. OpenAI's calls of before 2023 (`function_call`) have no ids: they get some, and so do their results.
-5. One record is one matter: whatever it holds, it is read or reported, and the others are read.
+2. Arguments that are the text of a JSON object become that object; other text stays text.
+3. Anthropic: each result in a user message becomes a message of the role tool; the rest of the user message
+   follows separately. Calls leave the content; all other blocks stay unchanged.
+4. OpenAI's calls from before 2023 (`function_call`) have no ids: they and their results get one.
+5. Records are independent: each is read or reported, and never keeps the others from being read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,11 +32,11 @@ _NEUTRAL_KEYS = {"toolCalls", "toolCallId", "meta", "tokens", "timestamp"}
 
 
 class MalformedError(Exception):
-    """A record that is no message; says what is wrong with it."""
+    """A record that is not a message; the text says why."""
 
 
 def convert(records: Iterable[Record], report: Report) -> list[Message]:
-    """The messages of the records, in their order; what is no message is reported and left out."""
+    """The messages of the records, in order; a record that is not a message is reported and left out."""
     messages: list[Message] = []
     unnamed: dict[str, str] = {}  # function → id of its last call that came without one
     for record in records:
@@ -60,7 +60,7 @@ def convert(records: Iterable[Record], report: Report) -> list[Message]:
 
 
 def contained(record: Record, value: Any, report: Report) -> list[Message] | None:
-    """The messages of one record's value; None, and reported, where it is none or cannot be kept."""
+    """The messages in the value of a record; None, with a report, if it is not a message or is refused."""
     try:
         messages = neutral(value)
     except MalformedError as error:
@@ -77,7 +77,7 @@ def contained(record: Record, value: Any, report: Report) -> list[Message] | Non
 
 
 def form_of(value: Any) -> str | None:
-    """Whose form a message has: anthropic, openai, neutral; None where it would be the same in all."""
+    """The format of a message: anthropic, openai, neutral; None if it would be the same in all."""
     if not isinstance(value, dict):
         return None
     content = value.get("content")
@@ -96,12 +96,12 @@ def form_of(value: Any) -> str | None:
 def neutral(value: Any) -> list[Message]:
     """One message as neutral messages; MalformedError for anything else."""
     if not isinstance(value, dict):
-        raise MalformedError(f"an object with a role is expected, this is {_kind(value)}")
+        raise MalformedError(f"expected an object with a role, got {_kind(value)}")
     name = value.get("role")
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
         text = "it has no role" if name is None else f"its role is {_short(name)}"
-        raise MalformedError(f"{text}; known are {', '.join(ROLES)}")
+        raise MalformedError(f"{text}; use one of {', '.join(ROLES)}")
     content = value.get("content", msgspec.UNSET)
     if isinstance(content, dict):
         content = [content]
@@ -123,13 +123,13 @@ def neutral(value: Any) -> list[Message]:
             tuple(calls),
             tool_call_id=call_id if isinstance(call_id, str) else None,
             name=value["name"] if isinstance(value.get("name"), str) else None,
-            **_own(value),
+            **_extra_fields(value),
         )
     ]
 
 
-def _own(value: dict[str, Any]) -> dict[str, Any]:
-    """The fields that only our own form has."""
+def _extra_fields(value: dict[str, Any]) -> dict[str, Any]:
+    """The fields that only our own format has."""
     fields: dict[str, Any] = {"meta": value["meta"]} if "meta" in value else {}
     if isinstance(value.get("timestamp"), str | int | float) and not isinstance(value["timestamp"], bool):
         fields["timestamp"] = value["timestamp"]
@@ -139,7 +139,7 @@ def _own(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
-    extra = _own(value)
+    extra = _extra_fields(value)
     messages = []
     for block in content:
         if not _is_block(block, "tool_result"):
@@ -168,7 +168,7 @@ def _calls(value: dict[str, Any]) -> list[ToolCall]:
 
 
 def _call(call: Any) -> ToolCall:
-    """A call in OpenAI's form, where the name is inside `function` or `custom`, or in our own."""
+    """A call in OpenAI's format, where the name is inside `function` or `custom`, or in our own."""
     if not isinstance(call, dict):
         raise MalformedError(f"a tool call is {_kind(call)}, not an object")
     inner = call.get("function", call.get("custom"))
@@ -198,10 +198,10 @@ def _has_block(content: Any, kind: str) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """The type of a JSON value, in words."""
     if isinstance(value, bool):
         return str(value).lower()
-    names = {dict: "an object", list: "a list", str: "a text", type(None): "null"}
+    names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
     return names.get(type(value), "a number")
 
 

@@ -1,21 +1,20 @@
 """Session files of Claude Code (`~/.claude/projects/*/*.jsonl`) → the messages of the live conversation.
 
-The form is not documented by its makers and changes; it is known from what readers of such files have found.
+The format is undocumented and changes; it is known from what readers of such files have reported.
 
 1. Records form a tree: `parentUuid` names the record before. The conversation is the branch that ends with
-   the last record that says something; what was left by going back stays in the file, off that branch. A
-   parent that is not there is replaced by the record above, as is every one in a file that links none. Of
-   a uuid that comes twice, the later counts.
-2. A compaction (`compact_boundary`) has no parent: what stands before it is not sent any more. What it kept
-   of that (`preservedSegment`, `preservedMessages`) comes after its anchor, which is the summary.
-3. An answer is written as one record a block, all with the same `message.id`: they are one message. Blocks
-   that are written again as they grow count once.
-4. Of parallel calls only one lies on the branch: the others' blocks are found by the message's id, their
-   results by the call's id.
+   the last record with a message; abandoned branches stay in the file. A missing parent is replaced by the
+   record above, as is every parent in a file without links. If a uuid occurs twice, the later record counts.
+2. A compaction (`compact_boundary`) has no parent: the records before it are no longer sent. Those that it
+   preserved (`preservedSegment`, `preservedMessages`) come after its anchor, which is the summary.
+3. An answer is written as one record per block, all with the same `message.id`: they are one message. A block
+   that is written again as it grows counts once.
+4. Of parallel calls only one lies on the branch: the blocks of the others are matched by message id, their
+   results by call id.
 5. The time is linear in the number of records and blocks, however they are linked.
-6. Left out, and counted: the records of sub-agents (`isSidechain`), errors that Claude Code wrote in the
-   model's name, attachments that it words itself; of these only what the user said meanwhile
-   (`queued_command`) is kept. A file in which all is a sidechain is that of a sub-agent, and is read.
+6. Left out and counted: records of sub-agents (`isSidechain`), errors that Claude Code wrote in the model's
+   name, and its own attachments, except what the user said meanwhile (`queued_command`). A file that is one
+   sidechain belongs to a sub-agent and is read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,10 +32,10 @@ _MARKS = ("uuid", "sessionId", "session_id", "leafUuid")
 _FLAGS = ("isMeta", "isCompactSummary")
 _LEFT_OUT = {
     "sidechain": "of sub-agents (sidechains): the main conversation saw only their results",
-    "branch": "of branches that the conversation left by going back",
-    "compacted": "before the last compaction: its summary stands for them",
+    "branch": "of abandoned branches of the conversation",
+    "compacted": "before the last compaction: its summary replaces them",
     "error": "with errors that Claude Code wrote in the model's name",
-    "attachment": "attached by Claude Code in words of its own: reminders, changed files and the like",
+    "attachment": "attached by Claude Code itself: reminders, changed files and the like",
     "hidden": "shown to the user only",
 }
 
@@ -49,7 +48,7 @@ class ClaudeSession(NamedTuple):
 
 
 def is_session(values: Iterable[Any]) -> bool:
-    """Whether JSON values are the lines of a session file: one of them says so, as some say little."""
+    """Whether JSON values are the lines of a session file: one with its marks is enough."""
     return any(
         is_record(value) and (isinstance(value.get("message"), dict) or any(mark in value for mark in _MARKS))
         for value in values
@@ -62,22 +61,22 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, *, entire: bool = False) -> ClaudeSession:
-    """The messages of a session's records; with `entire` also those before its compactions."""
+    """The messages of a session; `entire` includes those before its compactions."""
     return _Reader(records, report, entire).session()
 
 
 class _Reader:
-    """The records of one file by all that links them."""
+    """The records of one file with their links."""
 
     def __init__(self, records: Sequence[Record], report: Report, entire: bool) -> None:
         self.report = report
         self.entire = entire
         self.left_out: dict[str, int] = {}
         apart = {id(record) for record in records if _is_sidechain(record.value)}
-        if all(id(record) in apart for record in records if _speaks(record.value)):
+        if all(id(record) in apart for record in records if _has_message(record.value)):
             apart = set()
         self.left_out["sidechain"] = sum(
-            1 for record in records if id(record) in apart and _speaks(record.value)
+            1 for record in records if id(record) in apart and _has_message(record.value)
         )
         main = [record for record in records if id(record) not in apart]
         last = {_uuid(record, index): index for index, record in enumerate(main)}
@@ -95,9 +94,8 @@ class _Reader:
             value.get("parentUuid") in self.places for value in self.values if _text(value, "parentUuid")
         )
         self.parents = {} if entire else self._relinked()
-        self.above = list(
-            range(-1, len(self.values) - 1)
-        )  # of each record one above it, all between are used
+        # for each record the nearest one above it that may be unvisited
+        self.above = list(range(-1, len(self.values) - 1))
 
     def session(self) -> ClaudeSession:
         path = self._path()
@@ -109,7 +107,7 @@ class _Reader:
             value = self.values[at]
             name = _message_id(value) or f"#{at}"
             if value["type"] != "assistant" or _is_error(value):
-                messages += self._said(at)
+                messages += self._messages_at(at)
                 continue
             if name in done:
                 continue
@@ -122,14 +120,14 @@ class _Reader:
             results = (self.results.get(call.id) for one in answer for call in one.tool_calls)
             for place in dict.fromkeys(one for one in results if one is not None and one not in consumed):
                 consumed.add(place)
-                messages += [one for one in self._said(place) if one.role == "tool"]
+                messages += [one for one in self._messages_at(place) if one.role == "tool"]
         self._count_unused(path, consumed)
-        self._tell()
+        self._report_left_out()
         return ClaudeSession(messages, model)
 
     def _path(self) -> list[int]:
         """The records of the live conversation, oldest first."""
-        leaves = (at for at in reversed(range(len(self.values))) if _speaks(self.values[at]))
+        leaves = (at for at in reversed(range(len(self.values))) if _has_message(self.values[at]))
         at = next(leaves, None)
         path: list[int] = []
         visited: set[int] = set()
@@ -144,7 +142,7 @@ class _Reader:
         return path
 
     def _before(self, at: int, visited: set[int]) -> int | None:
-        """The record before one: its parent, or where that is not in the file, the one above it."""
+        """The record before one: its parent, or the record above if the parent is missing."""
         value = self.values[at]
         if at in self.parents:
             return self.parents[at]
@@ -158,7 +156,7 @@ class _Reader:
         return self._first_above(at, visited)
 
     def _first_above(self, at: int, visited: set[int]) -> int | None:
-        """The nearest record above one that is not `seen`; what is passed over is passed over once."""
+        """The nearest record above one that is not visited; visited ones are skipped only once."""
         passed = [at]
         while (above := self.above[passed[-1]]) >= 0 and above in visited:
             passed.append(above)
@@ -167,11 +165,11 @@ class _Reader:
         return above if above >= 0 else None
 
     def _relinked(self) -> dict[int, int]:
-        """New parents, by the last compaction, for what it kept of the conversation before it."""
+        """New parents for the records that the last compaction preserved."""
         boundaries = (value for value in reversed(self.values) if _is_boundary(value))
         metadata = next(boundaries, {"compactMetadata": None}).get("compactMetadata")
         about = metadata if isinstance(metadata, dict) else {}
-        preserved, anchor = self._kept(about)
+        preserved, anchor = self._preserved(about)
         if not preserved or anchor is None or anchor in preserved:
             return {}
         parents = dict(zip(preserved, [anchor, *preserved], strict=False))
@@ -180,8 +178,8 @@ class _Reader:
                 parents[at] = preserved[-1]
         return parents
 
-    def _kept(self, about: dict[str, Any]) -> tuple[list[int], int | None]:
-        """The records that a compaction kept, oldest first, and the one that they come after."""
+    def _preserved(self, about: dict[str, Any]) -> tuple[list[int], int | None]:
+        """The records that a compaction preserved, oldest first, and the one that they follow."""
         listed, segment = about.get("preservedMessages"), about.get("preservedSegment")
         if isinstance(listed, dict) and isinstance(listed.get("uuids"), list):
             preserved = [self.places.get(str(name), -1) for name in listed["uuids"]]
@@ -204,8 +202,8 @@ class _Reader:
         content = contents[0] if len(contents) == 1 else _merged(contents)
         return self._neutral(group[0], "assistant", content)
 
-    def _said(self, at: int) -> list[Message]:
-        """The messages of any record but an answer; none, and counted, if nothing of it was sent."""
+    def _messages_at(self, at: int) -> list[Message]:
+        """The messages of a record other than an answer; none, and counted, if none of it was sent."""
         value = self.values[at]
         kind = value["type"]
         if kind == "user" and isinstance(value.get("message"), dict):
@@ -244,10 +242,10 @@ class _Reader:
         if cut < 0 and path and self.values[path[0]].get("isCompactSummary") is True:
             cut = path[0]
         for at, value in enumerate(self.values):
-            if at not in consumed and _speaks(value):
+            if at not in consumed and _has_message(value):
                 self._leave("compacted" if at < cut else "branch")
 
-    def _tell(self) -> None:
+    def _report_left_out(self) -> None:
         for reason, count in self.left_out.items():
             if count:
                 noun = "record" if count == 1 else "records"
@@ -256,29 +254,29 @@ class _Reader:
 
 
 def _merged(contents: Iterable[Any]) -> list[Any]:
-    """The blocks of an answer's records; of a block that was written twice, the longer or later one."""
+    """The blocks of an answer's records; of a repeated block, the longer or later one."""
     blocks: list[Any] = []
-    places: dict[Any, int] = {}  # what a block is known by → its place
+    places: dict[Any, int] = {}  # identity of a block → its place
     for content in contents:
         before = len(blocks)
         fresh = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         for block in fresh:
-            place = places.get(_known_by(block), before)
+            place = places.get(_identity(block), before)
             if place >= before and before and _grows(block, blocks[before - 1]):
                 place = before - 1
             if place < before:
-                if places.get(_known_by(blocks[place])) == place:
-                    del places[_known_by(blocks[place])]
+                if places.get(_identity(blocks[place])) == place:
+                    del places[_identity(blocks[place])]
                 blocks[place] = block
             else:
                 place = len(blocks)
                 blocks.append(block)
-            places.setdefault(_known_by(block), place)
+            places.setdefault(_identity(block), place)
     return blocks
 
 
-def _known_by(block: Any) -> Any:
-    """What two records of one block have in common: the id of a call; of anything else, all of it."""
+def _identity(block: Any) -> Any:
+    """What identifies a block: the id of a call; for anything else, its whole content."""
     if isinstance(block, dict) and block.get("type") == "tool_use" and _text(block, "id"):
         return "tool_use", block["id"]
     return block.__class__, json_text(block)
@@ -305,7 +303,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def _message_id(value: dict[str, Any]) -> str:
-    """What the records of one answer share: the message's id, or else the record's own."""
+    """What the records of one answer share: the id of the message, else that of the record."""
     message = value.get("message")
     return (_text(message, "id") if isinstance(message, dict) else "") or _text(value, "uuid")
 
@@ -331,8 +329,8 @@ def _queued(value: dict[str, Any]) -> Any:
     return attachment.get("prompt")
 
 
-def _speaks(value: dict[str, Any]) -> bool:
-    """Whether a record holds a message, whoever's."""
+def _has_message(value: dict[str, Any]) -> bool:
+    """Whether a record holds a message."""
     if value["type"] in ("user", "assistant"):
         return isinstance(value.get("message"), dict)
     if value["type"] == "system":

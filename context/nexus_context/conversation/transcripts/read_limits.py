@@ -1,9 +1,9 @@
-"""How much of a file is read at most, so that no file takes more memory than is stated here.
+"""Limits for reading a file, so that no file takes more memory than stated here.
 
 1. A packed file is unpacked step by step, up to a size. One that grows more than LARGEST_RATIO times is
-   refused as soon as that shows: real transcripts shrink to a tenth or a twentieth.
-2. A line is at most LONGEST_LINE long.
-3. A file holds at most MOST_VALUES values of JSON: in memory each takes up to thirty times its text.
+   refused as soon as that is clear: real transcripts shrink to a tenth or a twentieth.
+2. A line has at most LONGEST_LINE characters.
+3. A file holds at most MOST_VALUES JSON values: in memory each takes up to thirty times its text.
 """
 
 import re
@@ -11,26 +11,26 @@ import zlib
 from typing import NamedTuple
 
 GZIP = b"\x1f\x8b"
-"""What a packed file begins with."""
+"""The first bytes of a packed file."""
 
 LARGEST_RATIO = 250
-"""Times its size that a packed file may have, unpacked."""
+"""Most times that a packed file may grow."""
 SMALL = 16 << 20
-"""Bytes that any packed file may have, unpacked."""
+"""Unpacked bytes that are allowed whatever the ratio."""
 LONGEST_LINE = 64 << 20
-"""Bytes, or code points, of one line."""
+"""Most bytes, or code points, of one line."""
 MOST_VALUES = 10_000_000
-"""Items of lists and members of objects in one file: up to a gigabyte of memory."""
+"""Most items of lists and members of objects in one file: up to a gigabyte of memory."""
 
-_STEP = 1 << 16  # packed bytes that are unpacked at once
+_STEP = 1 << 16  # packed bytes per step
 _MARKS = ("[", "{", ",")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{,]', re.DOTALL)
 
 
 class Unpacked(NamedTuple):
-    """The content of a packed file as far as it is whole, and why there is no more, as a sentence.
+    """The content of a packed file up to any damage, and a sentence about the damage.
 
-    `refused`: it breaks a limit, and nothing of it should be read.
+    `refused`: the file exceeds a limit; none of it should be read.
     """
 
     data: bytes
@@ -51,7 +51,9 @@ def unpacked(data: bytes, limit: int) -> Unpacked:
             if len(content) > limit:
                 return Unpacked(b"", f"The file is too large: it unpacks to more than {limit:,} bytes.", True)
             if len(content) > max(SMALL, LARGEST_RATIO * at):
-                text = f"The file is no transcript: it unpacks to more than {LARGEST_RATIO} times its size."
+                text = (
+                    f"The file is not a transcript: it unpacks to more than {LARGEST_RATIO} times its size."
+                )
                 return Unpacked(b"", text, True)
             if member.eof:
                 if not data.startswith(GZIP, at):
@@ -64,7 +66,7 @@ def unpacked(data: bytes, limit: int) -> Unpacked:
 
 
 def values_in(text: str, most: int) -> int:
-    """About how many values a JSON text holds, marks within strings apart; more than `most` is `most + 1`."""
+    """About how many values a JSON text holds, capped at `most + 1`."""
     count = sum(map(text.count, _MARKS))
     if count <= most:
         return count
@@ -77,11 +79,11 @@ def values_in(text: str, most: int) -> int:
 
 
 def too_many_values() -> str:
-    """The sentence for a file that holds more than MOST_VALUES."""
-    return f"The file holds more than {MOST_VALUES:,} values of JSON, more than are read. Split it."
+    """The message for a file with more than MOST_VALUES."""
+    return f"The file holds more than the {MOST_VALUES:,} JSON values that are read at most. Split it."
 
 
 def line_at(text: str, offset: int) -> int:
-    """The number, from 1, of the line in which an offset lies; needs no memory, unlike a table of lines."""
+    """The number, from 1, of the line at an offset; takes no memory, unlike a table of lines."""
     ends = text.count("\n", 0, offset) + text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
     return ends + 1

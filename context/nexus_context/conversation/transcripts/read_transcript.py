@@ -1,15 +1,15 @@
-"""A transcript's bytes → conversations of neutral messages, whatever program wrote them.
+"""The bytes of a transcript, whatever program wrote it → conversations of neutral messages.
 
-Read are, as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own form; bodies of
-requests (`messages`, and what their log put around them); session files of Claude Code; tau-bench's records
+Accepted as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own format; request bodies
+(`messages`, with or without what a log put around them); session files of Claude Code; records of tau-bench
 (`traj`).
 
-1. Each record is taken for what it looks like; messages that follow each other are one conversation, a body
-   or a benchmark's record is one of its own.
-2. The system messages that a conversation begins with are its system prompt; later ones stay where they are.
-3. What cannot be read is a problem with its place, and the rest is read. An error of ours is one, too.
-4. Nothing is read past LIMIT, also of what a compressed file unpacks to, nor past the other limits
-   (`limits`).
+1. The format of each record is detected. Consecutive messages form one conversation; a body or a benchmark's
+   record is a conversation of its own.
+2. System messages at the beginning of a conversation are its system prompt; later ones stay in place.
+3. A part that cannot be read is a problem with its place, and the rest is read. So is an error in this
+   package.
+4. Nothing is read past LIMIT, packed or unpacked, nor past the limits of `read_limits`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,18 +30,18 @@ LIMIT = 64 << 20
 Format = Literal["neutral", "openai", "anthropic", "claude-code", "tau-bench"]
 
 _START = Span(0, 0)  # of the file as a whole
-_OF_RECORDS = ("transcript.message", "transcript.more")  # of no use where none is a message
+_OF_RECORDS = ("transcript.message", "transcript.more")  # of no use if no record is a message
 _NO_JSON = ("transcript.json", "layer.encoding")
 _BROKEN = ("transcript.gzip", "transcript.too-large")
 _WRAPPERS = ("body", "request")
 _EXPECTED = (
-    "Expected are JSON lines or a list of messages (role and content), bodies of requests (messages), "
-    "a session file of Claude Code, or tau-bench's records (traj)."
+    "Expected JSON lines or a list of messages (role and content), request bodies (messages), a session file "
+    "of Claude Code, or tau-bench records (traj)."
 )
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """One conversation. `name` tells it from others of its file; `model` is the one it was held with."""
+    """One conversation. `name` distinguishes it from others in the file; `model` is the one that answered."""
 
     messages: tuple[Message, ...]
     system: str | None = None
@@ -51,9 +51,9 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """What came of reading one transcript. `format` is None where nothing was understood.
+    """The result of reading one transcript. `format` is None if nothing was understood.
 
-    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
+    `lines` has the line of each problem, from 1, in the unpacked file; None if it concerns the whole file.
     """
 
     format: Format | None
@@ -67,9 +67,9 @@ def read(
 ) -> Transcript:
     """Read a transcript; never raises, whatever the data is.
 
-    `entire` also reads what stands before the compactions of a session: what happened, instead of what the
-    model would be sent. `path` is for the problems. `refusal` tells which messages the caller cannot keep:
-    they are left out, and reported.
+    `entire` includes what precedes the compactions of a session: what happened, rather than what the model
+    would be sent. `path` is for the problems. `refusal` says why the caller cannot store a message, which is
+    then left out and reported.
     """
     report = Report(path, refusal)
     text = data if isinstance(data, str) else _text(data, path, report)
@@ -97,10 +97,10 @@ def read(
         problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
         if _is_other(text, parsed, problems):
             line = text[: len(text) - len(text.lstrip())].count("\n") + 1
-            message = f"The file is no transcript: line {line} is not JSON. {_EXPECTED}"
+            message = f"The file is not a transcript: line {line} is not JSON. {_EXPECTED}"
             problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
-            message = "The file holds no message." if text.strip() else "The file is empty."
+            message = "The file has no messages." if text.strip() else "The file is empty."
             empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{message} {_EXPECTED}")
             problems = (empty, *problems)
     lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
@@ -114,16 +114,16 @@ def joined(conversations: Sequence[Conversation]) -> Conversation:
         for tool in conversation.tools:
             tools.setdefault(_tool_name(tool), tool)
     return Conversation(
-        tuple(message for one in conversations for message in one.messages),
-        next((one.system for one in conversations if one.system is not None), None),
-        tuple(tools.values()),
-        f"{len(conversations):,} conversations",
-        next((one.model for one in conversations if one.model is not None), None),
+        messages=tuple(message for each in conversations for message in each.messages),
+        system=next((each.system for each in conversations if each.system is not None), None),
+        tools=tuple(tools.values()),
+        name=f"{len(conversations):,} conversations",
+        model=next((each.model for each in conversations if each.model is not None), None),
     )
 
 
 class _Conversations:
-    """Sorts records into conversations."""
+    """Groups records into conversations."""
 
     def __init__(self, report: Report) -> None:
         self.conversations: list[Conversation] = []
@@ -156,7 +156,7 @@ class _Conversations:
         )
 
     def close(self) -> None:
-        """Make a conversation of the messages that are in none yet."""
+        """Finish the conversation of consecutive messages."""
         if self._loose:
             self._add(self._loose, about={}, name="")
             self._loose = []
@@ -170,15 +170,16 @@ class _Conversations:
         if "system" in about:
             self._note_form("anthropic")
             system = _system_text(about["system"])
-        tools = about.get("tools")
-        model = about.get("model")
+        tools, model = about.get("tools"), about.get("model")
         self.conversations.append(
             Conversation(
-                tuple(rest),
-                system,
-                tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
-                name,
-                model if isinstance(model, str) and model else None,
+                messages=tuple(rest),
+                system=system,
+                tools=tuple(tool for tool in tools if isinstance(tool, dict))
+                if isinstance(tools, list)
+                else (),
+                name=name,
+                model=model if isinstance(model, str) and model else None,
             )
         )
 
@@ -186,7 +187,7 @@ class _Conversations:
         self._note_form(chat_records.form_of(value))
 
     def _note_form(self, form: Any) -> None:
-        """Remember whose form it is: the first that can be told."""
+        """Note the format of the file: the first that is detected."""
         if self.format == "neutral" and form is not None:
             self.format = form
 
@@ -202,13 +203,15 @@ def _text(data: bytes, path: str, report: Report) -> str:
         return ""
     decoded = files.decode(path, data)
     for problem in decoded.problems:
-        if problem.code == "layer.encoding":  # marks, line ends and NULs do no harm to JSON lines
+        if (
+            problem.code == "layer.encoding"
+        ):  # byte order marks, line ends and NULs do not matter in JSON lines
             report.add(problem.span, problem.code, problem.message)
     return decoded.text or ""
 
 
 def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) -> bool:
-    """Whether a text of which nothing was understood is something else, rather than a broken transcript."""
+    """Whether a text that was not understood is something else, rather than a broken transcript."""
     first = text.lstrip().removeprefix("[").lstrip()[:1]
     return (
         first not in ("", "{")
@@ -219,7 +222,7 @@ def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) 
 
 
 def _unpacked(data: bytes, report: Report) -> bytes:
-    """The content of a gzip file, as far as it is whole and within the limits."""
+    """The content of a gzip file up to any damage and within the limits."""
     unpacked = read_limits.unpacked(data, LIMIT)
     if unpacked.problem is not None:
         code = "transcript.too-large" if unpacked.refused else "transcript.gzip"
@@ -228,7 +231,7 @@ def _unpacked(data: bytes, report: Report) -> bytes:
 
 
 def _unwrapped(value: Any) -> Any:
-    """A request's body, taken out of what its log put around it."""
+    """A request body, without what a log put around it."""
     if isinstance(value, dict) and "role" not in value:
         for key in _WRAPPERS:
             if isinstance(value.get(key), dict) and _listed(value[key]) is not None:
@@ -237,14 +240,14 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """The messages of a body or of a benchmark's record."""
+    """The messages of a request body or a benchmark's record."""
     if not isinstance(value, dict) or "role" in value:
         return None
     return next((value[key] for key in ("messages", "traj") if isinstance(value.get(key), list)), None)
 
 
 def _choice(value: Any) -> Any:
-    """The message in an answer of chat completions, anything else as it is."""
+    """The message in an answer of chat completions; anything else unchanged."""
     choices = value.get("choices") if isinstance(value, dict) and "role" not in value else None
     first = choices[0] if isinstance(choices, list) and choices else None
     return first["message"] if isinstance(first, dict) and "message" in first else value
@@ -265,7 +268,7 @@ def _leading_system(messages: list[Message]) -> tuple[str | None, list[Message]]
 
 
 def _system_text(system: Any) -> str | None:
-    """A system prompt of Anthropic's: text, or blocks of text."""
+    """Anthropic's system prompt: text, or blocks of text."""
     if isinstance(system, list):
         texts = (block.get("text") for block in system if isinstance(block, dict))
         return "\n\n".join(text for text in texts if isinstance(text, str))

@@ -1,10 +1,10 @@
 """A text of JSON → the records in it: the lines of JSONL, the items of a list, or the one value.
 
-1. A text that is one JSON value is read as that; else each line that is not blank is a record of its own.
-2. A line that is no JSON is a problem, and the other lines are read. An unfinished last line is what a file
-   looks like while it is written: that is information, no error.
-3. A broken text that is not made of lines is read as far as it can be understood.
-4. Half a surrogate pair, which JavaScript writes where it cut an emoji in two, becomes U+FFFD.
+1. A text that is one JSON value is read as such; otherwise each line that is not blank is a record.
+2. A line that is not JSON is a problem, and the other lines are read. An unfinished last line, as in a file
+   that is being written, is information, not an error.
+3. A broken text that does not consist of lines is read as far as possible.
+4. Half a surrogate pair, which JavaScript writes if it cuts an emoji in two, becomes U+FFFD.
 """
 
 import logging
@@ -21,10 +21,10 @@ from nexus_context.errors import Problem, Severity, Span
 logger = logging.getLogger(__name__)
 
 MOST_PROBLEMS = 20
-"""Problems of one severity that are told one by one."""
+"""Problems of one severity that are listed one by one."""
 
 MOST_EXPLAINED = 1 << 16
-"""Longest line, in code points, that is searched for what is wrong with its JSON."""
+"""Longest line, in code points, whose JSON errors are explained."""
 
 MOST_RECOVERED = 1 << 22
 """Longest broken text without lines, in code points, from which values are recovered."""
@@ -34,7 +34,7 @@ _HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-f
 
 
 class Record(NamedTuple):
-    """One JSON value and where it stands: the span of its line, and a name for it in messages."""
+    """One JSON value with its place: the span of its line, and a name for messages."""
 
     value: Any
     span: Span
@@ -42,13 +42,13 @@ class Record(NamedTuple):
 
 
 Refusal = Callable[[Message], str | None]
-"""Why a message cannot be kept; None where it can."""
+"""Why a message cannot be stored; None if it can."""
 
 
 class Report:
-    """Collects the problems of one transcript; of each severity only so many are told one by one.
+    """Collects the problems of one transcript; lists only MOST_PROBLEMS of each severity.
 
-    `refusal` tells of each message whether whoever reads the transcript can keep it.
+    `refusal` says why the caller cannot store a message.
     """
 
     def __init__(self, path: str, refusal: Refusal = lambda _: None) -> None:
@@ -64,18 +64,18 @@ class Report:
         self._counts[severity] = self._counts.get(severity, 0) + 1
 
     def add_internal(self, span: Span, what: str, error: Exception) -> None:
-        """Report that an error of ours kept `what` from being read; call it while the error is handled."""
+        """Report an internal error while reading `what`; call it while the error is handled."""
         logger.debug("%s: %s cannot be read", self._path, what, exc_info=True)
         reason = f"an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
-        message = f"{what} cannot be read, because of {reason}. It is left out; please report it."
+        message = f"{what} cannot be read because of {reason}. It is left out; please report this."
         self.add(span, "internal", message)
 
     def lists_next(self, severity: Severity = Severity.ERROR) -> bool:
-        """Whether another problem of this severity is told, or only counted."""
+        """Whether the next problem of this severity is listed, or only counted."""
         return self._counts.get(severity, 0) < MOST_PROBLEMS
 
     def problems(self) -> tuple[Problem, ...]:
-        """All problems by place, and last how many are not told."""
+        """All problems by place, and at the end how many are not listed."""
         problems = sorted(self._listed, key=lambda problem: problem.span)
         for severity, count in self._counts.items():
             if count > MOST_PROBLEMS:
@@ -92,7 +92,7 @@ def records(path: str, text: str, report: Report) -> list[Record]:
     if _has_lines(text):
         return _lines(path, text, report)
     if len(text) > MOST_RECOVERED:
-        report.add(Span(0, 1), "transcript.json", f"The file is no JSON: {error}. Export it again.")
+        report.add(Span(0, 1), "transcript.json", f"The file is not JSON: {error}. Export it again.")
         return []
     document = jsontext.parse(path, text)
     for problem in document.problems:
@@ -107,7 +107,7 @@ def _items(value: Any) -> list[Record]:
 
 
 def _has_lines(text: str) -> bool:
-    """Whether the text is JSONL, if a broken one: a line of its own is JSON, or nothing looks like a list."""
+    """Whether the text is JSONL, broken or not: one line is JSON, or the text does not begin like a value."""
     tried = 0
     for line in _LINE.finditer(text):
         if line[0].isspace():
@@ -127,7 +127,7 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
         if line[0].isspace():
             continue
         if last is not None:
-            _tell_broken(path, text, last, report)
+            _report_broken(path, text, last, report)
             last = None
         span = Span(*line.span())
         value, error = _decode(line[0])
@@ -139,15 +139,15 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
         message = "The last line is unfinished: something still writes to the file. The line is left out."
         report.add(last[0], "transcript.unfinished", message, Severity.INFORMATION)
     elif last is not None:
-        _tell_broken(path, text, last, report)
+        _report_broken(path, text, last, report)
     return parsed
 
 
-def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
-    """Report a line that is no JSON, with what is wrong with it where that is found soon."""
+def _report_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
+    """Report a line that is not JSON, with its error if the line is short."""
     (start, end), error = last
     if "\0" in text[start:end]:
-        message = "The line is no JSON: it holds NUL characters, as after a crash. It is left out."
+        message = "The line is not JSON: it holds NUL characters, as after a crash. It is left out."
         report.add(Span(start, end), "transcript.json", message)
         return
     if end - start <= MOST_EXPLAINED and report.lists_next():
@@ -160,12 +160,12 @@ def _tell_broken(path: str, text: str, last: tuple[Span, str], report: Report) -
             span = Span(start + problem.span.start, start + problem.span.end)
             report.add(span, problem.code, f"{problem.message} The line is left out.")
             return
-    message = f"The line is no JSON: {error}. Mend or remove it; it is left out."
+    message = f"The line is not JSON: {error}. Fix or remove it; it is left out."
     report.add(Span(start, end), "transcript.json", message)
 
 
 def _decode(text: str) -> tuple[Any, str]:
-    """The value, and what is wrong with the text if there is none."""
+    """The value, or the error in the text."""
     try:
         return msgspec.json.decode(text), ""
     except (msgspec.DecodeError, UnicodeEncodeError) as failure:

@@ -1,12 +1,12 @@
-"""A file's text → passages: what is found, and shown, as a whole.
+"""A file's text → passages: the units of search.
 
 1. A heading begins a section: `#` and underlines in Markdown, underlines in reStructuredText, `=` in
-   AsciiDoc. Plain text has none. In a fence, and in the front matter of Markdown, nothing is a heading.
-2. A section of at most LONGEST is one passage. A longer one is cut at blank lines into parts of like size; a
-   paragraph or fence that is longer itself at its lines, and a line that is longer at white space.
-3. A heading without a text of its own goes with the deeper section that follows it.
-4. Beyond MOST_SECTIONS of a file nothing is a heading: such a file was made by a program.
-5. Passages are in order and do not overlap; whatever is in none of them is white space.
+   AsciiDoc. Plain text has none. There are no headings in fences or in the front matter of Markdown.
+2. A section of at most LONGEST is one passage. A longer one is cut at blank lines into parts of similar size;
+   a longer paragraph or fence at its lines, and a longer line at white space.
+3. A heading without text belongs to the deeper section that follows it.
+4. After MOST_SECTIONS of a file there are no further headings: such a file is generated.
+5. Passages are in order and do not overlap; only white space is in none.
 """
 
 import os
@@ -35,7 +35,7 @@ _RULE = re.compile(r"([!-/:-@\[-`{-~])\1*$")
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """A passage: `text` is what stands at `span`; `heading` are the titles above it, outermost first."""
+    """A passage: `text` stands at `span`; `heading` are the titles above it, outermost first."""
 
     path: str
     heading: tuple[str, ...]
@@ -44,7 +44,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class _Section(msgspec.Struct):
-    """A heading and what follows it up to the next one: paragraphs, the heading's own lines the first."""
+    """A heading and the paragraphs up to the next one; the heading's own lines are the first."""
 
     level: int
     heading: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Section(msgspec.Struct):
 
 
 def chunks(path: str, text: str) -> list[Chunk]:
-    """The passages of a text, in order; `path` says by its suffix what a heading looks like."""
+    """The passages of a text, in order; the suffix of `path` determines the syntax of headings."""
     return [
         Chunk(path, section.heading, span, text[span.start : span.end])
         for section in _with_lone_headings(_Outline(path, text).sections())
@@ -62,7 +62,7 @@ def chunks(path: str, text: str) -> list[Chunk]:
 
 
 class _Outline:
-    """Reads the lines of a text one after the other."""
+    """Reads the lines of a text in order."""
 
     def __init__(self, path: str, text: str) -> None:
         suffix = os.path.splitext(path)[1].lower()
@@ -71,9 +71,9 @@ class _Outline:
         self._rst = suffix == ".rst"
         self._adoc = suffix in (".adoc", ".asciidoc")
         self._sections = [_Section(0, (), [], 0)]
-        self._above: list[tuple[int, str]] = []  # level and title of the headings that are open
+        self._above: list[tuple[int, str]] = []  # level and title of the open headings
         self._rules: list[tuple[str, bool]] = []  # underlines of reStructuredText, by level
-        self._lines: list[Span] = []  # of the paragraph that is being read, without line ends
+        self._lines: list[Span] = []  # of the current paragraph, without line ends
         self._fence = ""
 
     def sections(self) -> list[_Section]:
@@ -151,7 +151,7 @@ class _Outline:
         return None
 
     def _begin(self, level: int, title: str, end: int) -> None:
-        """Begin a section; lines that wait belong to its heading."""
+        """Begin a section; pending lines belong to its heading."""
         while self._above and self._above[-1][0] >= level:
             self._above.pop()
         self._above.append((level, title))
@@ -165,7 +165,7 @@ class _Outline:
 
 
 def _front_matter(lines: list[str]) -> int:
-    """How many lines at the beginning are settings of the page, between two lines `---`."""
+    """The number of lines of front matter, between two lines `---`."""
     if not lines or lines[0].rstrip() != "---":
         return 0
     return next((at + 1 for at, line in enumerate(lines) if at and line.rstrip() in ("---", "...")), 0)
@@ -177,7 +177,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _with_lone_headings(sections: list[_Section]) -> Iterator[_Section]:
-    before: list[Span] = []  # headings that wait for what follows
+    before: list[Span] = []  # headings that wait for the next section
     for section, next_section in zip_longest(sections, sections[1:]):
         section.blocks[:0] = before
         before = []
@@ -206,7 +206,7 @@ def _parts(text: str, blocks: list[Span]) -> Iterator[Span]:
 
 
 def _pieces(text: str, block: Span) -> Iterator[Span]:
-    """What of a paragraph stays together: all of it, else its lines, else parts of a line."""
+    """The units of a paragraph: all of it, else its lines, else parts of a line."""
     if block.end - block.start <= LONGEST:
         yield block
         return
@@ -225,6 +225,6 @@ def _pieces(text: str, block: Span) -> Iterator[Span]:
 
 
 def _white(text: str, start: int, end: int) -> int:
-    """Where a line is cut: behind its last space in this range, else at the end of the range."""
-    body = start + len(text[start:end]) - len(text[start:end].lstrip())  # behind its indentation
+    """Where to cut a line: after its last space in this range, else at the end of the range."""
+    body = start + len(text[start:end]) - len(text[start:end].lstrip())  # after its indentation
     return max(text.rfind(" ", body, end), text.rfind("\t", body, end)) + 1 or end

@@ -1,14 +1,13 @@
-"""Which files the settings `memory.knowledge` mean, and which of them may be read.
+"""Which files the settings `memory.knowledge` select, and which of them may be read.
 
-1. A path is a file, a directory or a glob (`*`, `?`, `[…]`, `**`), relative to the folder of the layer that
-   names it: of the global file to the global directory. `~/` stands for the home directory in the global
-   file only.
-2. Of a directory everything in it with a text suffix (SUFFIXES) is meant, however deep. What is hidden,
-   what tools put there (SKIPPED) and directories behind symbolic links are not entered.
-3. A file of a workspace reaches files beneath its own folder only, symbolic links resolved; text files by
-   their suffix, and of hidden directories those for assistants only: a repository must not bring the `.env`
-   of its user into the conversation.
-4. A link in a directory that the global file names leads to files of that directory only.
+1. A path is a file, a directory or a glob (`*`, `?`, `[…]`, `**`), relative to the folder of its layer; in
+   the global file, to the global directory. Only the global file may use `~/`.
+2. A directory selects every file in it with a text suffix (SUFFIXES), at any depth. Hidden names, tools'
+   directories (SKIPPED) and directories behind symbolic links are not entered.
+3. A workspace file may select only files beneath its own folder, symbolic links resolved; text files by their
+   suffix; and hidden directories only if they are for assistants: a repository must not bring its user's
+   `.env` into the conversation.
+4. A link in a directory that the global file names may lead only to files of that directory.
 """
 
 import os
@@ -27,7 +26,7 @@ from nexus_context.layers.walk import ASSISTANT_DIRECTORIES, RealPath, within
 
 SUFFIXES = (".md", ".markdown", ".txt", ".rst", ".adoc")
 NAMED_SUFFIXES = (*SUFFIXES, ".mdx", ".mdc", ".text", ".asciidoc", ".org")
-"""What a workspace may name one by one."""
+"""The suffixes of files that a workspace may name directly."""
 
 SKIPPED = frozenset({"node_modules", "__pycache__"})
 TOP_K = 5
@@ -37,11 +36,11 @@ _WILD = ("*", "?", "[")
 
 
 class KnowledgePath(msgspec.Struct, frozen=True):
-    """The files that one entry of `memory.knowledge.paths` means.
+    """The files that one entry of `memory.knowledge.paths` selects.
 
-    `base` is absolute, of a glob what stands before the first wildcard; `pattern` are the rest's path
-    components. Nothing outside `root`, a directory, is read; None: there is no such limit. `layer` and
-    `directory` are the layer that names it; `strict` as there. `path` and `span` are where the entry stands.
+    `base` is absolute; of a glob, it is the part before the first wildcard, and `pattern` are the other path
+    components. Nothing outside the directory `root` is read; None: there is no such limit. `layer` and
+    `directory` are the layer that names it; `strict` as there. The entry stands at `path` and `span`.
     """
 
     base: str
@@ -55,11 +54,11 @@ class KnowledgePath(msgspec.Struct, frozen=True):
 
     @property
     def in_workspace(self) -> bool:
-        """Whether a file of a workspace names it."""
+        """Whether a workspace file names it."""
         return self.layer != GLOBAL
 
     def covers(self, path: str) -> bool:
-        """Whether a file at this absolute path is meant, if there is one; the disk is not looked at."""
+        """Whether it selects a file at this absolute path; does not check the disk."""
         if path == self.base:
             return not self.pattern and self._named(path)
         parts = self.below(path)
@@ -70,7 +69,7 @@ class KnowledgePath(msgspec.Struct, frozen=True):
         return path.lower().endswith(SUFFIXES)
 
     def enters(self, path: str) -> bool:
-        """Whether files beneath this directory, which is beneath `base`, can be meant."""
+        """Whether it can select files beneath this directory, which is beneath `base`."""
         parts = self.below(path)
         if parts is None or any(map(skipped, parts)):
             return False
@@ -82,15 +81,15 @@ class KnowledgePath(msgspec.Struct, frozen=True):
         return tuple(path[len(start) :].split(os.sep)) if path.startswith(start) else None
 
     def permits(self, path: str) -> bool:
-        """Whether the file leads nowhere that it must not: rules 3 and 4."""
+        """Whether the file's links lead only to allowed places: rules 3 and 4."""
         return self.reaches(real_path(path))
 
     def reaches(self, real: str) -> bool:
-        """As `permits`, of a path with its links resolved."""
+        """As `permits`, for a path with its links resolved."""
         return self.root is None or within(real, real_path(self.root))
 
     def forbidden(self, path: str, real_path: RealPath) -> str | None:
-        """Reason why a file must not be read for where its links lead, or None: rules 3 and 4."""
+        """Why the target of a file's links must not be read, or None: rules 3 and 4."""
         if self.root is None:
             return None
         real, root = real_path(path), real_path(self.root)
@@ -103,21 +102,21 @@ class KnowledgePath(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What is searched, and how much of it goes with a message."""
+    """What is searched, and how much of it is added to a message."""
 
     places: tuple[KnowledgePath, ...] = ()
     top_k: int = TOP_K
     max_tokens: int = MAX_TOKENS
 
     def covers(self, path: str) -> bool:
-        """Whether a file at this absolute path is meant, if there is one."""
+        """Whether the settings select a file at this absolute path."""
         return any(place.covers(path) for place in self.places)
 
 
 def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem, ...]]:
-    """The settings of a folder's layers, and which of their paths do not count, and why.
+    """The settings of a folder's layers, and the problems of paths that do not count.
 
-    Looks at the disk only where paths are set.
+    Checks the disk only if paths are set.
     """
     section = layers.effective.get("/memory/knowledge")
     values: Mapping[str, Any] = section if isinstance(section, dict) else {}
@@ -141,12 +140,12 @@ def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem
 
 
 def problem(place: KnowledgePath, code: str, message: str) -> Problem:
-    """What is wrong with an entry."""
+    """A problem of an entry."""
     return Problem(place.path, place.span, code, Severity.WARNING, message=message)
 
 
 def skipped(name: str) -> bool:
-    """Whether a directory of this name is not entered."""
+    """Whether a directory of this name is skipped."""
     return name.startswith(".") or name in SKIPPED
 
 
@@ -196,12 +195,12 @@ def _refusal(layer: Layer, place: KnowledgePath) -> str | None:
 
 
 def _may_be_named(path: str) -> bool:
-    """Whether it is no file, or one that a workspace may name."""
+    """Whether it is not a file, or one that a workspace may name."""
     return path.lower().endswith(NAMED_SUFFIXES) or is_dir(path) or not exists(path)
 
 
 def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether a path fits; each part is tried with all steps that may come next: no `**` starts over."""
+    """Whether a path matches; all possible next steps are tried in parallel, so no `**` restarts."""
     next_steps = _after(pattern, 0)
     for part in parts:
         steps, next_steps = next_steps, set()
@@ -216,7 +215,7 @@ def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 
 def _after(pattern: tuple[str, ...], at: int) -> set[int]:
-    """The step at a place, and those after it if it stands for nothing; no two `**` follow each other."""
+    """The step at an index, and the next one if that step may be empty; no two `**` are adjacent."""
     return {at, at + 1} if pattern[at : at + 1] == ("**",) else {at}
 
 

@@ -1,8 +1,8 @@
-"""Which files there are: the places of the settings, walked on the disk.
+"""The files that the settings select, from a walk of the disk.
 
-1. In order of the settings, then by name, so that a limit cuts at the same file each time.
-2. At most MOST_FILES files are taken and MOST_DIRECTORIES directories listed; beyond that a problem says so.
-3. A path that is not there, and a place without a single file, are said too.
+1. Files come in the order of the settings, then by name, so that a limit always cuts at the same file.
+2. At most MOST_FILES files are returned and MOST_DIRECTORIES directories listed; a problem reports the limit.
+3. A missing path, and an entry without a single file, are reported, too.
 """
 
 import os
@@ -19,7 +19,7 @@ MOST_DIRECTORIES = 20_000
 
 
 class WalkedFiles(msgspec.Struct):
-    """The files by path, each with the place that means it, and the directories that were looked through."""
+    """The files by path, each with the entry that selects it, and the directories that were listed."""
 
     files: dict[str, KnowledgePath]
     directories: dict[str, None]
@@ -27,7 +27,7 @@ class WalkedFiles(msgspec.Struct):
 
 
 def walk(settings: Settings, stopped: Callable[[], bool]) -> WalkedFiles:
-    """Every file that the settings mean and that may be read; fewer when it is `stopped`."""
+    """Every readable file that the settings select; fewer when it is `stopped`."""
     walked = WalkedFiles({}, {}, [])
     for place in settings.places:
         empty = True
@@ -73,7 +73,7 @@ def _files(place: KnowledgePath, walked: WalkedFiles, stopped: Callable[[], bool
 
 
 def _linked(place: KnowledgePath, path: str) -> bool:
-    """Whether a link leads to what may be read: rule 4 of `places`, also where nothing is a limit."""
+    """Whether a link's target may be read: rule 4 of `file_selection`, even without a limit."""
     limited = place if place.root is not None else msgspec.structs.replace(place, root=place.base)
     return not is_dir(path) and limited.permits(path)
 
@@ -86,5 +86,7 @@ def _too_many(place: KnowledgePath, limit: str) -> Problem:
 def _nothing(place: KnowledgePath) -> Problem:
     location = os.path.join(place.base, *place.pattern)
     if not exists(place.base):
-        return problem(place, "config.knowledge", f"There is no {location}. Create it or correct the path.")
-    return problem(place, "config.knowledge", f"No text file is found at {location}. Correct the path.")
+        return problem(
+            place, "config.knowledge", f"{location} does not exist. Create it or correct the path."
+        )
+    return problem(place, "config.knowledge", f"There are no text files at {location}. Correct the path.")

@@ -1,10 +1,10 @@
-"""The index of a workspace's knowledge: an SQLite file that can be made again at any time.
+"""The index of a workspace's knowledge: an SQLite file that can be rebuilt at any time.
 
-1. A file's passages stand in `passages` as they are, and in the full-text table `words` as they are searched.
-2. Whatever is wrong with it (not a database, damaged, of another version), it is emptied in place: other
-   processes may have it open. Where it cannot be written it is kept in memory.
-3. One connection writes, one reads beside it. Several processes may share the file: who writes takes the
-   lock at once and for short; who finds it taken waits.
+1. A file's passages are in `passages` as they are, and in the full-text table `words` as searchable words.
+2. If anything is wrong with it (not a database, damaged, another version), it is emptied in place, since
+   other processes may have it open. If it cannot be written, it is kept in memory.
+3. One connection writes, another reads. Processes may share the file: a writer takes the lock at once and
+   briefly, and others wait for it.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import apsw
 
 VERSION = 1
-"""Of the tables and of how texts are made into passages and words; another number: all is made again."""
+"""The version of the tables and of how texts become passages and words; another number rebuilds all."""
 
 BUSY_MS = 30_000
 MOST_EMPTIED = 2
-"""How often one process empties an index before it lets others have it and keeps its own in memory."""
+"""How often one process empties an index before it leaves it to others and keeps its own in memory."""
 
 _MEMORY = "file:/nexus-knowledge-"
 _NUMBERS = itertools.count(1)
@@ -51,14 +51,14 @@ INSERT INTO words (words, rank) VALUES ('rank', 'bm25(3.0, 1.0)');  -- a word in
 
 
 class Indexed(msgspec.Struct, frozen=True):
-    """A file as it is in the index. `stamp` is that of `files.FileRead`; `digest` is of its text."""
+    """A file in the index. `stamp` is that of `files.FileRead`; `digest` is of its text."""
 
     stamp: tuple[int, ...]
     digest: bytes
 
 
 class IndexedPassage(msgspec.Struct, frozen=True):
-    """A passage for the index: as it is shown, and as it is searched."""
+    """A passage for the index: its text, and its searchable words."""
 
     heading: str
     text: str
@@ -68,7 +68,7 @@ class IndexedPassage(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """A file that is new or different; without `passages` only its stamp is."""
+    """A file that is new or different; without `passages`, only its stamp is."""
 
     path: str
     indexed: Indexed
@@ -76,7 +76,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class PassageHit(msgspec.Struct, frozen=True):
-    """A passage that was found. `score` is higher for a better one."""
+    """A passage from a search. A better one has a higher `score`."""
 
     path: str
     heading: str
@@ -86,33 +86,33 @@ class PassageHit(msgspec.Struct, frozen=True):
 
 
 class IndexLostError(NexusError):
-    """What was in the index is gone, and it is empty now: begin anew."""
+    """The index was emptied: start again."""
 
 
 def index_path(workspace: str, environ: Mapping[str, str]) -> str:
-    """Where the index of a workspace, an absolute real path, is kept."""
+    """The path of the index of a workspace, which is an absolute real path."""
     name = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:24] + ".db"
     state = environ.get("NEXUS_STATE")
     if not state:
-        from platformdirs import user_cache_path  # only who has a knowledge base needs it
+        from platformdirs import user_cache_path  # only a knowledge base needs it
 
         state = str(user_cache_path("nexus", appauthor=False))
     return os.path.join(os.path.abspath(state), "knowledge", name)
 
 
 class IndexBusyError(NexusError):
-    """Another process writes for very long: try again later."""
+    """Another process has written for very long: try again later."""
 
 
 class KnowledgeIndex:
     """An index, opened on first use. Every method may block on the disk and may be called from any thread.
 
-    IndexLostError says that it had to be emptied.
+    IndexLostError reports that it had to be emptied.
     """
 
     def __init__(self, path: str) -> None:
         self.location = path
-        """The file, or the name of a temporary database in memory where that could not be used."""
+        """The file, or the name of a temporary database in memory if the file is unusable."""
         self._writing = threading.Lock()
         self._reading = threading.Lock()  # taken before the other one
         self._writer: apsw.Connection | None = None
@@ -121,7 +121,7 @@ class KnowledgeIndex:
         self._emptied = 0
 
     def indexed_files(self, paths: Collection[str] | None = None) -> dict[str, Indexed]:
-        """What is indexed, by path: all, or what of these paths."""
+        """The indexed files, by path: all, or those of these paths."""
         query = "SELECT path, stamp, digest FROM files"
         with self._write() as connection:
             if paths is None:
@@ -138,7 +138,7 @@ class KnowledgeIndex:
             return bool(list(connection.execute(query, (start, start[:-1] + chr(ord(os.sep) + 1)))))
 
     def write(self, changed: Sequence[Changed], removed: Collection[str] = ()) -> None:
-        """Take files in, again or for the first time, and let others go: all or nothing."""
+        """Add or replace files and remove others, all or nothing."""
         with self._write() as connection, _transaction(connection):
             if connection.pragma("user_version") != VERSION:
                 raise _OtherVersionError
@@ -148,21 +148,21 @@ class KnowledgeIndex:
                 _put(connection, each)
 
     def totals(self) -> tuple[int, int]:
-        """How many files and passages there are."""
+        """The numbers of files and passages."""
         with self._read() as connection:
             query = "SELECT (SELECT count(*) FROM files), (SELECT count(*) FROM passages)"
             ((files, passages),) = connection.execute(query)
         return files, passages
 
     def frequency(self, term: str, most: int) -> int:
-        """In how many passages a full-text term occurs; counted up to `most`."""
+        """The number of passages with a full-text term, counted up to `most`."""
         query = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
         with self._read() as connection:
             ((count,),) = connection.execute(query, (term, most))
         return int(count)
 
     def best(self, expression: str, limit: int) -> list[PassageHit]:
-        """The passages that fit a full-text expression best by BM25, the best first."""
+        """The passages that match a full-text expression best by BM25, the best first."""
         query = (
             "SELECT f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
             "(SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) w "
@@ -175,7 +175,7 @@ class KnowledgeIndex:
             ]
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._reading, self._writing:
             for connection in (self._reader, self._writer):
                 if connection is not None:
@@ -184,7 +184,7 @@ class KnowledgeIndex:
 
     @contextlib.contextmanager
     def _write(self) -> "Iterator[apsw.Connection]":
-        with self._writing, self._mended():
+        with self._writing, self._recovering():
             if self._writer is None:
                 self._writer = _open(self.location)
             yield self._writer
@@ -193,25 +193,25 @@ class KnowledgeIndex:
     def _read(self) -> "Iterator[apsw.Connection]":
         with self._reading:
             if self._reader is None or self._read_from != self.location:
-                with self._write():  # makes the tables, and finds out where they are
+                with self._write():  # creates the tables, and determines their location
                     self._reader, self._read_from = _connect(self.location), self.location
             try:
                 yield self._reader
             except Exception as error:
                 self._reader = None
-                with self._writing, self._mended():
+                with self._writing, self._recovering():
                     raise error
 
     @contextlib.contextmanager
-    def _mended(self) -> Iterator[None]:
-        """Empty the index, or go on in memory, where the file cannot be used as it is."""
+    def _recovering(self) -> Iterator[None]:
+        """Empty the index, or continue in memory, if the file cannot be used as it is."""
         import apsw
 
         try:
             yield
         except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, _OtherVersionError) as error:
             if isinstance(error, apsw.SQLError) and not str(error).startswith("no such"):
-                raise  # a bug, not other tables
+                raise  # a bug, not different tables
             self._writer = None
             self._emptied += 1
             if self._emptied > MOST_EMPTIED or not _emptied(self.location):
@@ -252,7 +252,7 @@ def _connect(location: str) -> "apsw.Connection":
 
 
 def _open(location: str) -> "apsw.Connection":
-    """A connection that writes, to a database that has the tables."""
+    """A connection for writing to a database that has the tables."""
     import apsw
 
     on_disk = not location.startswith(_MEMORY)
@@ -260,10 +260,10 @@ def _open(location: str) -> "apsw.Connection":
         os.makedirs(os.path.dirname(location), mode=0o700, exist_ok=True)
     connection = _connect(location)
     if on_disk:
-        os.chmod(location, 0o600)  # empty yet, if it is new; SQLite gives its other files the same mode
+        os.chmod(location, 0o600)  # a new one is still empty; SQLite gives its other files the same mode
     with contextlib.suppress(apsw.BusyError):  # another process is doing the same
         connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", "off")  # what a power cut damages is made again
+    connection.pragma("synchronous", "off")  # damage by a power cut only costs a rebuild
     with _transaction(connection):
         if not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
             connection.execute(_SCHEMA)
@@ -275,13 +275,13 @@ def _open(location: str) -> "apsw.Connection":
 
 
 def _emptied(location: str) -> bool:
-    """Empty a database in place, whatever it holds; other connections go on. False: that is impossible."""
+    """Empty a database in place, whatever it holds; other connections go on. False if that is impossible."""
     import apsw
 
     try:
         with contextlib.closing(_connect(location)) as connection:
             with contextlib.suppress(apsw.Error):
-                connection.pragma("user_version")  # SQLite wants to have looked at it before
+                connection.pragma("user_version")  # SQLite requires a read first
             connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
             connection.execute("VACUUM")
             connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)

@@ -1,13 +1,13 @@
 """A message → the passages that belong to it.
 
-1. The message's significant words, any of them; better passages have more of them, rarer ones, in the
-   heading.
-2. Of many words the rarest are asked for, as many as MOST_TERMS and MOST_ROWS allow: what a query costs
-   depends on how many passages it ranks. Where all words are too common, passages with as many of them as
-   possible.
-3. A passage whose words are nearly those of a better one is left out.
-4. Passages come best first, while they fit. The first is cut at a line, with a mark, where it is too long
-   alone.
+1. Any significant word of the message matches. Better passages have more of them, rarer ones, or have them in
+   the heading.
+2. Of many words, the rarest are searched for, as many as MOST_TERMS and MOST_ROWS allow: the cost of a query
+   depends on the number of passages that it ranks. If all words are too common, passages with as many of them
+   as possible are returned.
+3. A passage with nearly the words of a better one is left out.
+4. The best passages come first, as many as fit. If the first is too long alone, it is cut at a line, with a
+   mark.
 5. A literal secret in a passage is covered.
 """
 
@@ -33,20 +33,19 @@ MOST_ROWS = 10_000
 """Passages that a query ranks; ten thousand take about 10 ms."""
 
 MOST_PASSAGES = 100
-MORE = 4  # times top_k are fetched, for those that are left out
+MORE = 4  # times top_k are fetched, to replace the ones left out
 ALIKE = 0.8
-"""Share of common words from which two passages say the same."""
+"""Share of common words from which two passages count as the same."""
 
 _WORDS = re.compile(r"\w+")
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """What is shown of a file: `text` is what stands at `span`, in code points of the decoded file.
+    """A passage as it is shown: `text` stands at `span`, in code points of the decoded file.
 
-    `heading` are the titles above it, outermost first, with ` › ` between them. `score` is higher for a
-    better one and compares within one query only. `tokens` are those of path, heading and text. Where
-    `cut`, the text ends with a mark and `span` is what is shown before it. A secret in the text is covered
-    by as many `*`.
+    `heading` are the titles above it, outermost first, with ` › ` between them. A better passage has a higher
+    `score`, comparable within one query only. `tokens` are those of path, heading and text. If `cut`, the
+    text ends with a mark, and `span` is the text before it. Each character of a secret is replaced by `*`.
     """
 
     path: str
@@ -69,8 +68,8 @@ def query(
 ) -> list[Passage]:
     """The best passages for a message, at most `top_k`, of at most `max_tokens` tokens together.
 
-    They are of files that are `wanted`, by path: the index may be older than the settings. An index that
-    cannot be read right now has none.
+    Only files whose path the caller `accepts` count, since the index may be older than the settings. Empty if
+    the index cannot be read right now.
     """
     terms, most = query_terms(message), min(top_k, MOST_PASSAGES)
     if not terms or top_k < 1 or max_tokens < 1:
@@ -115,7 +114,7 @@ def _rows(index: KnowledgeIndex, terms: list[str], limit: int) -> list[PassageHi
 
 
 def _apart(rows: list[PassageHit]) -> Iterator[PassageHit]:
-    """The passages without those that say what a better one says."""
+    """The passages without those that repeat a better one."""
     word_sets: list[set[str]] = []
     for row in rows:
         words = set(_WORDS.findall(row.text.lower()))
@@ -135,7 +134,7 @@ def _passage(row: PassageHit, text: str, counter: TokenCounter, *, cut: bool = F
 
 
 def _shortened(row: PassageHit, counter: TokenCounter, limit: int) -> Passage | None:
-    """The passage with as many of its first lines as fit; None if not one does."""
+    """The passage with as many of its first lines as fit; None if none does."""
     ends = [match.start() for match in re.finditer(r"(?<=\S)[ \t]*(?:\r\n|\r|\n)", row.text)]
     low, high, best = 0, len(ends), None
     while low < high:  # tokens grow with the text

@@ -1,9 +1,9 @@
-"""What changed on the disk → the index.
+"""Bring the index up to date with the disk.
 
-1. A file whose stamp is the same is not read; one whose text is the same is not indexed again.
-2. What cannot be used (too large, binary, not UTF-8, somebody else's) is not in the index, and is told.
-3. What is written is written in small transactions: who asks meanwhile is answered from what there is.
-4. Where only some paths changed, only they are looked at, unless one is a directory.
+1. A file with the same stamp is not read; one with the same text is not indexed again.
+2. Unusable files (too large, binary, not UTF-8, of another user) are not in the index, and are reported.
+3. Transactions are small: queries in between see the present state.
+4. If only some paths changed, only those are read, unless one is a directory.
 """
 
 import hashlib
@@ -15,8 +15,7 @@ import msgspec
 from nexus_context.errors import Problem
 from nexus_context.files import FileRead, RealFiles, is_dir
 from nexus_context.layers.model import Skipped
-from nexus_context.layers.real_paths import RealPaths
-from nexus_context.layers.walk import examined
+from nexus_context.layers.walk import RealPaths, needs_examination
 from nexus_context.memory.knowledge.chunks import chunks
 from nexus_context.memory.knowledge.file_selection import KnowledgePath, Settings
 from nexus_context.memory.knowledge.file_walk import MOST_FILES, walk
@@ -41,11 +40,10 @@ _ATTEMPTS = 4
 
 
 class Refreshed(msgspec.Struct, frozen=True):
-    """What a look at the disk found.
+    """The result of a refresh.
 
-    `directories` are those in which files were looked for, those with indexed files first; None where only
-    single files were looked at. `changed` and `removed` count files; `skipped` are the first that cannot be
-    used.
+    `directories` are those that were searched, those with indexed files first; None if only single files were
+    read. `changed` and `removed` count files; `skipped` are the first unusable ones.
     """
 
     changed: int = 0
@@ -62,9 +60,9 @@ def refresh(
     changed: Collection[str] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Refreshed:
-    """Bring the index up to date, where only `changed`, absolute paths, can differ, with them.
+    """Bring the index up to date; only `changed`, absolute paths, can differ from it.
 
-    What is done stays done when it is `stopped`, which is asked between two files. Raises IndexBusyError.
+    `stopped` is checked between two files; what is done by then stays done. Raises IndexBusyError.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -86,7 +84,7 @@ def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool])
         if stopped():
             break
         update.look(path, place)
-    if not stopped():  # else more may be there than was found
+    if not stopped():  # otherwise there may be more files than were listed
         update.let_go(path for path in indexed if path not in walked.files)
     update.flush()
     file_directories = {os.path.dirname(path): None for path in walked.files}
@@ -96,7 +94,7 @@ def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool])
 def _some(
     index: KnowledgeIndex, settings: Settings, changed: Collection[str], stopped: Callable[[], bool]
 ) -> Refreshed | None:
-    """As `refresh` for some paths; None where everything has to be looked at."""
+    """As `refresh` for some paths; None if everything has to be read."""
     meant: dict[str, KnowledgePath] = {}
     for path in changed:
         if is_dir(path) or index.has_below(path):
@@ -122,7 +120,7 @@ def _some(
 
 
 class _Update:
-    """One bringing up to date: what waits to be written, and what was done."""
+    """One refresh: what waits to be written, and what was done."""
 
     def __init__(self, index: KnowledgeIndex, indexed: Mapping[str, Indexed]) -> None:
         self._index = index
@@ -136,7 +134,7 @@ class _Update:
         self._files = RealFiles()
 
     def look(self, path: str, place: KnowledgePath) -> None:
-        """Take a file as it is now."""
+        """Read a file's present state."""
         before = self._known.get(path)
         real = self._real_paths[path]
         previous = FileRead(path, "loaded", None, stamp=before.stamp, real=real) if before else None
@@ -165,11 +163,11 @@ class _Update:
             self.flush()
 
     def let_go(self, paths: Iterable[str]) -> None:
-        """Drop files that are indexed."""
+        """Drop indexed files."""
         self._gone += [path for path in paths if path in self._known]
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what is pending."""
         if self._put or self._gone:
             self._index.write(self._put, self._gone)
         self._removed += len(self._gone)
@@ -181,7 +179,7 @@ class _Update:
 
 
 def passages(path: str, text: str) -> list[IndexedPassage]:
-    """A text's passages for the index; a file is also found by its name."""
+    """A text's passages for the index; a file's name is searchable, too."""
     name = os.path.splitext(os.path.basename(path))[0]
     indexed_passages = []
     for chunk in chunks(path, text):
@@ -194,11 +192,11 @@ def passages(path: str, text: str) -> list[IndexedPassage]:
 
 
 def _unusable(read: FileRead, place: KnowledgePath) -> str | None:
-    """Why a file is not indexed; empty where there is nothing to say: it is not there."""
+    """Why a file is not indexed; empty if it does not exist."""
     if read.status == "missing":
         return ""
     if read.status != "loaded":
         return read.problems[0].message if read.problems else read.status
-    if place.in_workspace and examined(read.path, strict=place.strict):
+    if place.in_workspace and needs_examination(read.path, strict=place.strict):
         return trusted_read(read)
     return None

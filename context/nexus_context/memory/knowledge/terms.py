@@ -1,15 +1,14 @@
-"""Words, as they are indexed and as they are asked for.
+"""Words, as they are indexed and as they are searched for.
 
-1. A name is found whole and by its parts: `getUserName`, `user_name`, `docs/user-name.md`.
-2. Chinese, Japanese and Korean are written without spaces between words: they are indexed by pairs of
-   characters.
-3. What is asked for are the significant words of a message: without stop words, each once, in order.
+1. A name matches whole and by its parts: `getUserName`, `user_name`, `docs/user-name.md`.
+2. Chinese, Japanese and Korean have no spaces between words: they are indexed by pairs of characters.
+3. Search terms are the significant words of a message: without stop words, each once, in order.
 """
 
 import re
 
 MOST_WORDS = 48
-"""Words of a message that are looked at: the first and the last, where people say what they want."""
+"""Words of a message that are searched for: the first and the last, where people state their request."""
 
 _LONGEST = 64  # code points; longer ones are data
 _WORD = re.compile(r"[^\W_]+")
@@ -37,13 +36,13 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def searchable(text: str) -> str:
-    """The text as it is indexed: names are followed by their parts, East Asian text becomes pairs."""
+    """The text as it is indexed: names are followed by their parts; East Asian text becomes pairs."""
     text = _NAME.sub(_with_parts, text)
     return text if text.isascii() else _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
 
 
 def query_terms(message: str) -> list[str]:
-    """The significant words of a message, in lower case, at most MOST_WORDS; none holds a quote."""
+    """The significant words of a message, in lower case, at most MOST_WORDS; none contains a quote."""
     terms: dict[str, None] = {}
     for match in _WORD.finditer(message):
         word = match[0]
@@ -57,7 +56,7 @@ def query_terms(message: str) -> list[str]:
 
 
 def _forms(word: str) -> list[str]:
-    """What stands for a word in the index."""
+    """The indexed forms of a word."""
     if not word.isascii() and _EAST_ASIAN.search(word):
         split = _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", word)
         return split.lower().split()

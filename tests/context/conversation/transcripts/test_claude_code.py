@@ -12,10 +12,8 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import Transcript, read
 
 Record = dict[str, Any]
-SAID = "The file holds no message."
-ATTACHED = (
-    "Left out: 1 record attached by Claude Code in words of its own: reminders, changed files and the like."
-)
+SAID = "The file has no messages."
+ATTACHED = "Left out: 1 record attached by Claude Code itself: reminders, changed files and the like."
 
 
 def check(
@@ -136,7 +134,7 @@ def test_what_was_left_by_going_back() -> None:
         "assistant 1",
         "user Two, again.",
         "assistant II",
-        left_out=("Left out: 2 records of branches that the conversation left by going back.",),
+        left_out=("Left out: 2 records of abandoned branches of the conversation.",),
     )
 
 
@@ -211,7 +209,7 @@ def test_after_a_compaction() -> None:
         "user Summary.",
         "user Three.",
         "assistant 3",
-        left_out=("Left out: 4 records before the last compaction: its summary stands for them.",),
+        left_out=("Left out: 4 records before the last compaction: its summary replaces them.",),
     )
     assert transcript.conversations[0].messages[0].meta == {"isCompactSummary": True}
     everything = ["user One.", "assistant 1", "user Two.", "assistant 2", "user Summary.", "user Three."]
@@ -221,7 +219,7 @@ def test_after_a_compaction() -> None:
 
 
 def test_what_a_compaction_kept() -> None:
-    left_out = ("Left out: 2 records before the last compaction: its summary stands for them.",)
+    left_out = ("Left out: 2 records before the last compaction: its summary replaces them.",)
     segment = {"headUuid": "u2", "anchorUuid": "s", "tailUuid": "a2"}
     shown = ("user Summary.", "user Two.", "assistant 2", "user Three.", "assistant 3")
     kept = [*COMPACTED[:4], boundary("b", "a2", preservedSegment=segment), *COMPACTED[5:]]
@@ -249,7 +247,7 @@ def test_what_a_compaction_kept() -> None:
         broken,
         "user Summary.",
         *shown[3:],
-        left_out=("Left out: 4 records before the last compaction: its summary stands for them.",),
+        left_out=("Left out: 4 records before the last compaction: its summary replaces them.",),
     )
 
 

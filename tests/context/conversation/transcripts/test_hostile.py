@@ -90,8 +90,8 @@ def test_an_error_of_ours_leaves_out_one_record(monkeypatch: pytest.MonkeyPatch)
         return neutral(value)
 
     monkeypatch.setattr(transcripts.chat_records, "neutral", failing)
-    said = "The line cannot be read, because of an error in Nexus (ZeroDivisionError: no reason). "
-    check({"role": "user", "content": "broken"}, f"{said}It is left out; please report it.")
+    said = "The line cannot be read because of an error in Nexus (ZeroDivisionError: no reason). "
+    check({"role": "user", "content": "broken"}, f"{said}It is left out; please report this.")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_file_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     for text in (GOOD + record, HEADER + turn * 40):
         contents = importers.read(text.encode(), "/x/chat.jsonl")
         assert contents.sessions == ()
-        assert "more than 100 values of JSON" in contents.problems[0].message
+        assert "more than the 100 JSON values" in contents.problems[0].message
 
 
 def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,11 +243,11 @@ def test_no_messages() -> None:
         ]
     )
     found = read(text + '{"role": "assistant", "tool_calls": [{"id": "x"}]}\n', "/t")
-    known = "known are system, developer, user, human, assistant, tool, function"
+    known = "use one of system, developer, user, human, assistant, tool, function"
     assert [message for _, _, message in told(found)] == [
         f"The line is not a valid message: its role is 'king'; {known}",
         f"The line is not a valid message: it has no role; {known}",
-        "The line is not a valid message: an object with a role is expected, this is a number",
+        "The line is not a valid message: expected an object with a role, got a number",
         "The line is not a valid message: its content is a number, not text or a list of parts",
         "The line is not a valid message: a tool call has no name",
     ]
@@ -259,7 +259,7 @@ def test_only_so_much_is_told() -> None:
     assert found.problems[-1].message == "And 480 more like these."
 
 
-EMPTY = "Expected are JSON lines or a list of messages"
+EMPTY = "Expected JSON lines or a list of messages"
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_nothing_to_read(text: str) -> None:
 def test_another_programs_file_is_refused_in_one_sentence() -> None:
     records = [{"type": "session_meta", "payload": {}}, {"type": "response_item", "payload": {}}] * 40
     found = read(jsonl(records), "/t")
-    assert [(one.code, one.message[:26]) for one in found.problems] == [
-        ("transcript.empty", "The file holds no message.")
+    assert [(one.code, one.message[:25]) for one in found.problems] == [
+        ("transcript.empty", "The file has no messages.")
     ]
 
 

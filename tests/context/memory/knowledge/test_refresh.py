@@ -144,8 +144,8 @@ def test_files_and_globs(base: Callable[[str], Base]) -> None:
             """
         ),
         [f"{FOLDER}/{name}" for name in ("README.md", "docs/a.md", "notes/1.txt", "x/y/notes/2.txt")],
-        f"There is no {FOLDER}/missing.md. Create it or correct the path.",
-        f"No text file is found at {FOLDER}/docs/*.rst. Correct the path.",
+        f"{FOLDER}/missing.md does not exist. Create it or correct the path.",
+        f"There are no text files at {FOLDER}/docs/*.rst. Correct the path.",
     )
 
 
@@ -197,7 +197,7 @@ def test_what_a_workspace_may_not_name(base: Callable[[str], Base]) -> None:
         f'config.scope ".ssh": This path is ignored: .ssh is hidden, and {allowed}',
         f'config.scope ".env": This path is ignored: .env is hidden, and {allowed}',
         f'config.scope "key.pem": This path is ignored: {suffixes}.',
-        f"There is no {FOLDER}/~/secret.md. Create it or correct the path.",
+        f"{FOLDER}/~/secret.md does not exist. Create it or correct the path.",
     )
 
 

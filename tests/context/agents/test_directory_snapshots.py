@@ -71,7 +71,7 @@ def test_a_directory_that_is_gone_keeps_what_was_read(tree: Fixture) -> None:
     api = pool.spawn("api", "api")
     shutil.rmtree(tree.path("/home/co/api"))
     assert renewed(tree, pool) == []
-    check(api, "is no directory any more. Dispose of the agent.", "<co>", "<api>")
+    check(api, "is not a directory any more. Dispose of the agent.", "<co>", "<api>")
     os.symlink(tree.path("/home/other"), tree.path("/home/co/api"))
     assert renewed(tree, pool) == []
     assert "is outside every workspace folder" in (api.notice or "")
@@ -110,7 +110,7 @@ def test_who_gives_less_gives_less_to_those_below(tree: Fixture) -> None:
     for agent in (api, below):
         may = agent.permissions
         assert (may.level, may.allow, may.deny) == ("worker", ("fs.read",), ("fs.rm",))
-        assert (agent.notice or "").endswith("Until then it has what its parent can give.")
+        assert (agent.notice or "").endswith("Until then it has what its parent can grant.")
         assert agent.snapshot.effective.get("/permissions/level") == "worker"
     config.write_text(before)
     assert renewed(tree, pool) == ["api", "below"]
@@ -140,7 +140,7 @@ def test_an_agent_comes_back_as_it_was(tree: Fixture) -> None:
 @pytest.mark.parametrize(
     ("folder", "notice"),
     [
-        ("gone", "is no directory any more. Dispose of the agent."),
+        ("gone", "is not a directory any more. Dispose of the agent."),
         ("/home/other", "Open it as one, or choose one in {co}."),
     ],
 )
@@ -150,7 +150,7 @@ def test_an_agent_without_its_directory_comes_back_with_what_its_parent_reads(
     pool = pool_of(tree, "/home/co")
     path = tree.path(folder) if folder.startswith("/") else folder
     lost = pool.restore(AgentSpec("lost", path, "worker"))
-    unknown = " Until then it has no tools: nobody knows what its settings allow."
+    unknown = " Until then it has no tools, since its settings are unknown."
     check(lost, notice.format(co=tree.path("/home/co")) + unknown, "<co>")
     assert lost.folder == (path if folder.startswith("/") else tree.path(f"/home/co/{folder}"))
     assert pool.spawn("web", "web").notice is None

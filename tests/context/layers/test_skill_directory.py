@@ -1,4 +1,4 @@
-"""What looks like a skill and is not read, and settings about skills that have no effect: both are said."""
+"""Files that look like skills but are not read, and settings about skills without effect, are reported."""
 
 import os
 import time
@@ -27,12 +27,12 @@ def check(root: Path, text: str, *expected: str) -> tuple[Fixture, Snapshot]:
 
 def check_again(fixture: Fixture, *expected: str, previous: Snapshot | None = None) -> Snapshot:
     snapshot = load_folder(fixture, FOLDER, previous=previous)
-    assert said(fixture, snapshot) == list(expected)
+    assert messages(fixture, snapshot) == list(expected)
     assert [one.skill.name for one in snapshot.layers.skills][-1:] == ["x"]
     return snapshot
 
 
-def said(fixture: Fixture, snapshot: Snapshot) -> list[str]:
+def messages(fixture: Fixture, snapshot: Snapshot) -> list[str]:
     return sorted(
         f"{relative(fixture, one.path).removeprefix(SKILLS + '/')} {one.severity.name.lower()} "
         f"{one.code.removeprefix('skill.')}"
@@ -97,7 +97,7 @@ def test_what_is_read_from_elsewhere_or_not_wanted_is_not_astray(tmp_path: Path,
     text = f"{FINE}//- {FOLDER}/.nexus3/config.json\n{settings}\n//- {SKILLS}/group/y/SKILL.md\n"
     fixture = write_fixture(text + TEXT.replace("name: x", "name: y"), tmp_path)
     snapshot = load_folder(fixture, FOLDER)
-    assert said(fixture, snapshot) == []
+    assert messages(fixture, snapshot) == []
     # the directory is known in two ways, as one of skills and as one without SKILL.md
     again = load_folder(fixture, FOLDER, previous=snapshot, changed=frozenset({fixture.path("/x")}))
     assert again.problems == ()
@@ -232,17 +232,17 @@ def test_a_misspelt_name_that_leaves_all_skills_out(tmp_path: Path) -> None:
     (problem,) = load_folder(fixture, FOLDER).problems
     assert (problem.code, problem.severity.name) == ("skill.pattern", "WARNING")
     assert problem.message == (
-        '"deploy-App" fits no skill of this folder, and all skills are left out. Did you mean "deploy-app"? '
-        "Else correct it, or remove it."
+        '"deploy-App" matches no skill of this folder, and all skills are left out. '
+        'Did you mean "deploy-app"? Otherwise correct it or remove it.'
     )
     assert problem.fix is not None
     (edit,) = problem.fix.edits
     config = Path(problem.path)
     before = config.read_text()
     config.write_text(before[: edit.span.start] + edit.text + before[edit.span.end :])
-    mended = load_folder(fixture, FOLDER)
-    assert mended.problems == ()
-    assert len(mended.layers.skills) == 1
+    fixed = load_folder(fixture, FOLDER)
+    assert fixed.problems == ()
+    assert len(fixed.layers.skills) == 1
 
 
 def test_of_a_stale_file_nothing_is_said(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_request_chooses_its_skills(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"skills": ["PDF"]}, 'There is no skill "PDF"; did you mean pdf?'),
         ({"skills": ["x" * 5_000]}, "Skills that this request may use: empty, git-log, pdf."),
@@ -162,12 +162,12 @@ def test_a_request_chooses_its_skills(
         ({"skills": ["pdf"], "skill_filter": []}, "Skills that this request may use: none."),
     ],
 )
-def test_a_skill_that_cannot_be_activated(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_a_skill_that_cannot_be_activated(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     snapshot = load_folder(write_fixture(TEXT, tmp_path), FOLDER)
     with pytest.raises(RequestError) as raised:
         prompt_for(snapshot, **options)
     assert raised.value.code == "unknown-skill"
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert len(str(raised.value)) < 300
 
 

@@ -75,7 +75,7 @@ def test_what_is_right(tmp_path: Path) -> None:
         ),
         (
             '{"tools": {"disabled": ["fs.*"]}, "agents": {"a": {"tools": ["fs.read"]}}}',
-            'config.agent-tool "fs.read" … tools.disabled has "fs.*"',
+            'config.agent-tool "fs.read" … tools.disabled contains "fs.*"',
         ),
     ],
 )
@@ -124,14 +124,14 @@ BROKEN = {
     ),
     "below one that has no role": (
         {"p": {}, "c": {"parent": "p", "role": "unified"}, "d": {"parent": "p", "role": "worker"}},
-        'config.agent-role "unified" … no unified. Make it a worker, or "p" a manager',
+        'config.agent-role "unified" … only workers. Make it a worker, or make "p" a manager',
     ),
     "six deep": (
         {"n1": {}} | {f"n{number}": {"parent": f"n{number - 1}"} for number in range(2, 7)},
         'config.agent-depth "n5" … "n6" would be 6 deep',
     ),
-    "no name": ({"a b": {"tools": []}}, 'config.agent-name "a b" … "a b" is no name of an agent'),
-    "a name with nothing said": ({".a": {}}, 'config.agent-name ".a" … the first no'),
+    "no name": ({"a b": {"tools": []}}, 'config.agent-name "a b" … "a b" is not a valid agent name'),
+    "a name with nothing said": ({".a": {}}, 'config.agent-name ".a" … it must not start with'),
     "what a set means": (
         {
             "p": {"permissions": {"allow": ["fs.*"]}},
