@@ -525,6 +525,6 @@ def _polled_notice(failure: Failure) -> lsp_types.ShowMessageParams:
 def _usage_now(
     snapshot: Snapshot, conversation: "Conversation", ledger: FolderLedger | None, locate: Locator
 ) -> protocol.TokenUsage:
-    from nexus_daemon.api import usage  # the first diagnostics need not wait for it
+    from nexus_daemon.sessions import usage  # the first diagnostics need not wait for it
 
-    return usage.usage_now(snapshot, conversation, ledger, locate)
+    return usage.current_usage(snapshot, conversation, ledger, locate)

@@ -13,8 +13,9 @@ import pytest
 
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
-from nexus_daemon.api import context
 from nexus_daemon.server import build
+from nexus_daemon.sessions import usage
+from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.state import Daemon
 from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
 from support.talk import HELLO, Talk, call, tell
@@ -29,15 +30,15 @@ def check(root: Path, story: Story) -> None:
 def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
     """Work on the usage of a session begins (first event) and waits at its start for the second event."""
     begun, go_on = threading.Event(), threading.Event()
-    measure = context.measure
+    measure = usage.measure_scope
 
-    def slow(*given: Any) -> Any:
+    def slow(scope: SessionScope) -> usage.Measured:
         begun.set()
         assert go_on.wait(TIMEOUT_S)
-        return measure(*given)
+        return measure(scope)
 
     with monkeypatch.context() as patch:
-        patch.setattr(context, "measure", slow)
+        patch.setattr(usage, "measure_scope", slow)
         yield begun, go_on
         go_on.set()
 
@@ -59,10 +60,10 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
             assert replies(talk, 2) == []
             go_on.set()
             assert len((await desk.reply(talk, 2))["result"]["messages"]) == 51
-        usage = await desk.ask(talk, 3, "nexus/context/usage")
+        spent = await desk.ask(talk, 3, "nexus/context/usage")
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
-        assert usage["total"] == again["usage"]["total"]
+        assert spent["total"] == again["usage"]["total"]
         manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
         assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from nexus_context.frames import ConfigError, format_frame
 from nexus_context.snapshot import Snapshot
-from nexus_daemon.api import context, results
+from nexus_daemon import results
+from nexus_daemon.api import context
 from nexus_daemon.cli import check, reports
 from nexus_daemon.cli import main as nexus
 from nexus_daemon.features.code_actions import code_actions

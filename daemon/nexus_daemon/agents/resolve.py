@@ -98,7 +98,7 @@ async def using(
     since = time.monotonic()
     async with folder.conversations.using(params.session) as conversation:
         snapshot = await folder.current()
-        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).asked_by(
+        ledger = (await client.daemon.folder_ledger(snapshot, folder, since=since)).for_client(
             client, since=since
         )
         if agent:
@@ -109,7 +109,15 @@ async def using(
             client, snapshot if asked is None else asked.snapshot, conversation, ledger, asked
         )
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        yield SessionScope(folder, conversation, snapshot, ledger, locate, asked)
+        yield SessionScope(
+            client=client,
+            folder=folder,
+            conversation=conversation,
+            snapshot=snapshot,
+            ledger=ledger,
+            locate=locate,
+            agent=asked,
+        )
 
 
 async def with_choice(

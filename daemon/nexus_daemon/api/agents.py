@@ -12,8 +12,8 @@ from nexus_daemon import protocol
 from nexus_daemon.agents import resolve
 from nexus_daemon.agents.resolve import using
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions import turn_memory
+from nexus_daemon.sessions import turn_memory, usage
+from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
@@ -34,9 +34,7 @@ async def memory_query(client: "Client", params: protocol.MemoryQueryParams) -> 
     session that does not exist has nothing. An argument that does not fit is an error that names it.
     """
     async with using(client, params) as scope:
-        text = await client.daemon.work(
-            turn_memory.answer, scope.ledger, scope.snapshot, params.session, params.tool, params.arguments
-        )
+        text = await scope.work(turn_memory.call_tool, params.tool, params.arguments)
     return protocol.MemoryQueryResult(text)
 
 
@@ -127,8 +125,16 @@ async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.
         ledger = await client.daemon.folder_ledger(snapshot, folder)
         snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent)
         locate = convert.Locator(snapshot.layers, client.position_encoding)
-        scope = jobs.SessionScope(folder, conversation, snapshot, ledger, locate, agent)
-        usage = await client.daemon.work(jobs.usage, scope)
+        scope = SessionScope(
+            client=client,
+            folder=folder,
+            conversation=conversation,
+            snapshot=snapshot,
+            ledger=ledger,
+            locate=locate,
+            agent=agent,
+        )
+        spent = await scope.work(usage.read_usage)
     above = agent.parent
     return protocol.AgentInfo(
         agent_id=agent.id,
@@ -138,7 +144,7 @@ async def _info(client: "Client", folder: "Folder", agent: "Agent") -> protocol.
         task=agent.task,
         depth=agent.depth,
         session=agent.session,
-        usage=usage,
+        usage=spent,
         notice=agent.notice,
     )
 

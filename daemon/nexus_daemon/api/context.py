@@ -1,6 +1,6 @@
 """`nexus/context/*` and `nexus/config/effective`: what the model will see, what it costs, and why."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from nexus_context import assembly
@@ -8,29 +8,14 @@ from nexus_context.config import merge
 from nexus_context.errors import Span
 from nexus_context.jsontext import parse_pointer
 from nexus_context.layers import Layers
-from nexus_context.memory.item import MemoryItem
 from nexus_context.prompt.blocks import blocks_of, paths_of
 from nexus_context.prompt.imports import Import
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens, tokens_by_path
 from nexus_context.redact import printable_setting
 from nexus_context.snapshot import Snapshot, prompt_for
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions.conversations import Conversation
-
-
-def measure(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    locate: Locator,
-    request: assembly.Request,
-    memory: Sequence[MemoryItem] = (),
-) -> tuple[protocol.TokenUsage, float]:
-    """Usage, and how full the context is before anything is cut, in percent."""
-    found = assembly.measure(snapshot, conversation.manager, request=request, now=_now(), memory=memory)
-    return results.measured(found, locate, conversation.positions), found.wanted_percent
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:

@@ -6,23 +6,18 @@ anything is waited for: requests about it are answered in the order in which the
 the thread has ended that works on the session (`Daemon.work`), cancelled or not.
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from nexus_context import assembly
-from nexus_context.assembly.last_message import takes_memory
-from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
 from nexus_context.init import plan_init
-from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.snapshot import Snapshot
-from nexus_daemon import protocol
+from nexus_daemon import protocol, results
 from nexus_daemon.agents import resolve
 from nexus_daemon.agents.resolve import using_own
-from nexus_daemon.api import context, results, tokens
+from nexus_daemon.api import context, tokens
 from nexus_daemon.api import status as daemon_status
 from nexus_daemon.api.agents import (
     agent_dispose,
@@ -35,7 +30,6 @@ from nexus_daemon.api.agents import (
 )
 from nexus_daemon.api.model import model_pick
 from nexus_daemon.api.sessions import (
-    reload_prompt,
     session_append,
     session_clear,
     session_compact,
@@ -53,15 +47,10 @@ from nexus_daemon.api.sessions import (
     session_undo_compaction,
 )
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import model_summarizer, turns
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions.attachments import NONE as NO_ATTACHMENTS
-from nexus_daemon.sessions.attachments import Attachments, read_attachments
+from nexus_daemon.sessions import turns, usage
 from nexus_daemon.workspace.scaffold import scaffold
 
 if TYPE_CHECKING:
-    from nexus_context.assembly.git import GitState
-    from nexus_context.memory.knowledge import Passage
     from nexus_daemon.workspace.client import Client
 
 __all__ = [
@@ -130,31 +119,7 @@ async def context_assemble(client: "Client", params: protocol.AssembleParams) ->
     exist or is out of range, and a body that would not fit the model are errors.
     """
     async with using_own(client, params, turn=True) as scope:
-        params = msgspec.structs.replace(params, session=scope.conversation.session)
-        request = turns.request_of(params)
-        passages, git, attachments = await asyncio.gather(
-            _passages(client, scope, request),
-            _git(client, scope, request),
-            _attachments(client, scope, params.attachments, params.files),
-        )
-        steps = turns.assemble(
-            scope.snapshot,
-            scope.conversation,
-            scope.ledger,
-            params,
-            scope.folder.uri,
-            scope.locate,
-            passages=passages,
-            attachments=attachments,
-            git=git,
-            agent=scope.agent,
-        )
-        result, compacted = await model_summarizer.finished(
-            client, scope, steps, seconds=model_summarizer.IN_A_TURN_S
-        )
-        if compacted:
-            reload_prompt(scope.folder, scope.snapshot)
-    return result
+        return await turns.assemble(scope, params)
 
 
 async def context_usage(client: "Client", params: protocol.UsageParams) -> protocol.TokenUsage:
@@ -168,21 +133,8 @@ async def context_usage(client: "Client", params: protocol.UsageParams) -> proto
         if scope.agent is None:
             await resolve.snapshot_of(client, scope.folder, params.agent)  # an unknown agent is an error
         if params.next_turn is None:
-            return await client.daemon.work(jobs.usage, scope)
-        turn = protocol.AssembleParams(
-            params.workspace_folder,
-            message="",
-            options=params.next_turn.options,
-            session=scope.conversation.session,
-        )
-        request = turns.request_of(turn)
-        git, attachments = await asyncio.gather(
-            _git(client, scope, request),
-            _attachments(client, scope, params.next_turn.attachments, params.next_turn.files),
-        )
-        agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
-        next_turn = jobs.NextTurn(msgspec.structs.replace(request, git=git), attachments, agent)
-        return await client.daemon.work(jobs.next_usage, scope, next_turn)
+            return await scope.work(usage.read_usage)
+        return await turns.predict_usage(scope, params.next_turn, agent=params.agent)
 
 
 async def context_preview(client: "Client", params: protocol.PreviewParams) -> protocol.Preview:
@@ -247,36 +199,6 @@ async def workspace_init(client: "Client", params: protocol.FolderParams) -> pro
 async def status(client: "Client", _: protocol.NoParams) -> protocol.Status:
     """What the daemon holds: folders, sessions, clients, memory."""
     return daemon_status.status(client.daemon)
-
-
-async def _passages(
-    client: "Client", scope: jobs.SessionScope, request: assembly.Request
-) -> "Sequence[Passage]":
-    """What the files of the knowledge base say about the message."""
-    if request.message is None or not takes_memory(request):
-        return ()
-    _, counter = assembly.model_of(scope.snapshot, request.options.model)
-    with client.daemon.counting():
-        return await scope.folder.knowledge.query(text_of(request.message), counter)
-
-
-async def _git(client: "Client", scope: jobs.SessionScope, request: assembly.Request) -> "GitState | None":
-    """The state of the folder's working tree, where the turn tells it."""
-    told = takes_memory(request) and "git" not in (request.event or {})
-    if not told or not scope.snapshot.effective.get("/context/git"):
-        return None
-    folder = scope.snapshot.folder
-    return await client.daemon.git.state(folder, trusted=client.trusts(folder))
-
-
-async def _attachments(
-    client: "Client", scope: jobs.SessionScope, attached: Sequence[protocol.Attachment], files: Sequence[str]
-) -> Attachments:
-    """The instruction files of a turn about these files, and what the editor attached."""
-    if not attached and not scope.snapshot.contents.conditional:
-        return NO_ATTACHMENTS
-    overlays = dict(client.daemon.folders.overlays)
-    return await client.daemon.work(read_attachments, scope.snapshot, attached, overlays, files)
 
 
 def _locator(client: "Client", snapshot: Snapshot) -> convert.Locator:

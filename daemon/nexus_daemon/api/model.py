@@ -12,8 +12,7 @@ from nexus_context.ledger.records import SessionOptions
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.agents.resolve import using, with_choice
-from nexus_daemon.sessions import next_request
-from nexus_daemon.sessions import scope as jobs
+from nexus_daemon.sessions import next_request, usage
 
 if TYPE_CHECKING:
     from nexus_daemon.workspace.client import Client
@@ -33,15 +32,15 @@ async def model_pick(client: "Client", params: protocol.PickParams) -> protocol.
     async with using(client, params) as scope:
         conversation, ledger = scope.conversation, scope.ledger
         options = SessionOptions(
-            _choice(scope.snapshot, params), next_request.kept_with(conversation, ledger, _tools(params))
+            _choice(scope.snapshot, params), next_request.besides_with(conversation, ledger, _tools(params))
         )
         conversation.options = None  # of a turn that was never appended
-        writing = next_request.keep(conversation, ledger, options)
+        writing = next_request.pick_options(conversation, ledger, options)
         problem = None if writing is None else await _failure(writing)
         snapshot = await with_choice(client, scope.snapshot, conversation, ledger, scope.agent)
-        usage = await client.daemon.work(jobs.usage, msgspec.structs.replace(scope, snapshot=snapshot))
+        spent = await client.daemon.work(usage.read_usage, msgspec.structs.replace(scope, snapshot=snapshot))
     persists = problem is None and ledger.store.persists
-    return protocol.PickResult(params.session, usage, persists, problem)
+    return protocol.PickResult(params.session, spent, persists, problem)
 
 
 def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:

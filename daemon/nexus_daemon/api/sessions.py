@@ -16,16 +16,14 @@ from nexus_daemon import protocol
 from nexus_daemon.agents.resolve import using
 from nexus_daemon.api import transcript
 from nexus_daemon.lsp import convert
-from nexus_daemon.sessions import model_summarizer
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions.sync import Given
+from nexus_daemon.sessions import compaction, operations, usage
+from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
     from nexus_context.ledger.records import Hit
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.client import Client
-    from nexus_daemon.workspace.folders import Folder
 
 
 async def session_create(client: "Client", params: protocol.CreateParams) -> protocol.SessionPlace:
@@ -90,7 +88,7 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
     """
     if not params.messages:
         raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
-    given = Given(
+    turn_input = TurnInput(
         messages=params.messages,
         key=params.idempotency_key or None,
         parent=params.parent_turn,
@@ -98,15 +96,15 @@ async def session_append(client: "Client", params: protocol.AppendParams) -> pro
         event=params.event,
     )
     async with using(client, params) as scope:
-        answer, measured = await client.daemon.work(jobs.append, scope, given)
+        answer, measured = await client.daemon.work(operations.append, scope, turn_input)
         if measured is not None:
-            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.wanted)
+            told = scope.conversation.warning(scope.folder.name, measured.usage, measured.percent)
             if told is not None:
                 client.daemon.show(told)
     if measured is None:
         fork = protocol.SessionParams(params.workspace_folder, answer.session)
         async with using(client, fork) as scope:
-            measured = await client.daemon.work(jobs.measured, scope)
+            measured = await client.daemon.work(usage.measure, scope)
     persists = scope.ledger.store.persists
     return protocol.AppendResult(
         session=answer.session,
@@ -125,12 +123,12 @@ async def session_messages(client: "Client", params: protocol.MessagesParams) ->
     """
     async with using(client, params) as scope:
         if params.limit is None and params.before is None:
-            encoded = await client.daemon.work(jobs.all_messages, scope)
+            encoded = await client.daemon.work(operations.read_messages, scope)
             return protocol.MessagesResult(session=params.session, messages=encoded)
         limit = params.limit
         if limit is not None and limit < 1:
             raise RequestError(f"`limit` is {limit}: it must be at least 1.", code="bad-option")
-        encoded, before = await client.daemon.work(jobs.page, scope, limit, params.before)
+        encoded, before = await client.daemon.work(operations.read_page, scope, limit, params.before)
     return protocol.MessagesResult(session=params.session, messages=encoded, before=before)
 
 
@@ -175,7 +173,7 @@ async def session_clear(client: "Client", params: protocol.SessionParams) -> pro
     What was said can still be found by a search, until the conversation is deleted.
     """
     async with using(client, params) as scope:
-        spent = await client.daemon.work(jobs.clear, scope)
+        spent = await client.daemon.work(operations.clear, scope)
     return protocol.ClearResult(session=params.session, usage=spent)
 
 
@@ -203,11 +201,7 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
     (`unreadMessages`) say how many messages lie between them.
     """
     async with using(client, params) as scope:
-        steps = jobs.compact(scope, params)
-        receipt, spent = await model_summarizer.finished(
-            client, scope, steps, seconds=model_summarizer.ASKED_S
-        )
-        reload_prompt(scope.folder, scope.snapshot)
+        receipt, spent = await compaction.compact(scope, params)
     made = msgspec.convert(msgspec.to_builtins(receipt), protocol.Receipt)
     return protocol.CompactResult(compaction=receipt.id, receipt=made, usage=spent)
 
@@ -215,7 +209,7 @@ async def session_compact(client: "Client", params: protocol.CompactParams) -> p
 async def session_undo_compaction(client: "Client", params: protocol.UndoParams) -> protocol.UndoResult:
     """Put back the messages that a compaction replaced; what was appended since stays."""
     async with using(client, params) as scope:
-        spent = await client.daemon.work(jobs.undo, scope, params.compaction)
+        spent = await client.daemon.work(operations.undo_compaction, scope, params.compaction)
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
@@ -235,7 +229,7 @@ async def session_receipt(client: "Client", params: protocol.ReceiptParams) -> p
 async def session_export(client: "Client", params: protocol.ExportParams) -> protocol.ExportResult:
     """A whole conversation as text: every turn since it began, compactions and their receipts too."""
     async with using(client, params) as scope:
-        text = await client.daemon.work(jobs.export, scope, params.format)
+        text = await client.daemon.work(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
 
 
@@ -268,7 +262,7 @@ async def _some_snapshot(daemon: "Daemon") -> Snapshot:
     """A snapshot with the user's own settings, which are the same in every folder."""
     for folder in daemon.folders:
         return await folder.current()
-    return await daemon.work(jobs.snapshot_of_nothing, daemon.folders.load_inputs)
+    return await daemon.work(operations.load_user_settings, daemon.folders.load_inputs)
 
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
@@ -286,11 +280,5 @@ def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
 
 
 def _own_choice(ledger: "FolderLedger", session: str) -> ModelChoice:
-    options = ledger.own_options(session)
+    options = ledger.session_options(session)
     return ModelChoice() if options is None else options.choice
-
-
-def reload_prompt(folder: "Folder", snapshot: Snapshot) -> None:
-    """A compaction is the time to read the instruction files again."""
-    if snapshot.effective.get("/compaction/reload_prompt"):
-        folder.reload.request("instructions")

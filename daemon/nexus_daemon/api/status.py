@@ -6,8 +6,7 @@ import time
 from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.state import Daemon
 from nexus_daemon.version import __version__

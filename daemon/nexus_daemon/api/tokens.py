@@ -8,8 +8,7 @@ from nexus_context import files
 from nexus_context.errors import Problem, RequestError
 from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
 from nexus_context.tokens.vocabulary import ENCODINGS
-from nexus_daemon import protocol
-from nexus_daemon.api import results
+from nexus_daemon import protocol, results
 from nexus_daemon.lsp import convert
 
 DEFAULT_ENCODING = "o200k_base"

@@ -48,7 +48,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
     """The page, for a thread that may block."""
     scope.follow()
     conversation, snapshot = scope.conversation, scope.snapshot
-    options = next_request.besides(snapshot, conversation, scope.ledger)
+    options = next_request.options_beside(snapshot, conversation, scope.ledger)
     _, counter = assembly.model_of(snapshot, None)
     excerpt = scope.ledger.store.excerpt(
         scope.ledger.workspace,

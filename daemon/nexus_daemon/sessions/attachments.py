@@ -1,15 +1,17 @@
-"""Instruction files of one turn: for the files that it is about, and those that the editor attaches.
+"""Instruction files of one turn: those for the files that it is about, and those that the editor attaches.
 
-They are sent once, and not as what the user said.
+They are sent once, and not as the user's words.
 
-1. Those of the folder that are for some files only (`applyTo`) are sent where a file of the turn fits.
-2. A file that the prompt has is left out: by its real path, or by its text, as copies of one file are common.
-3. The others stand in the last user message before what is remembered, each with a row of its own. The
-   conversation never holds them, so that each request has them once.
-   They stand in the order of their URIs, whatever order the editor has: what is sent is what was predicted.
-4. Unsaved text counts: the client's own, else that of an open document, else the file on disk.
-5. What cannot be read is reported and left out. So is a file of the folder, or of a directory above it in its
-   repository, that the prompt must not have either: a link in a repository must not send its user's secrets.
+1. A file of the folder that is for some files only (`applyTo`) is sent if it applies to a file of the turn.
+2. A file that the prompt contains is left out. It is recognized by its real path and by its text, since
+   copies of one file are common.
+3. The others stand in the last user message, before the memory, each with a row of its own. They are not part
+   of the conversation, so each request has them once. Their order is that of their URIs, whatever order the
+   editor uses: what is sent equals what was predicted.
+4. Unsaved text wins: the client's own, else that of an open document, else the file on disk.
+5. A file that cannot be read is reported and left out. So is a file of the folder, or of a directory above
+   it in its repository, that the prompt must not contain: a link in a repository must not send its user's
+   secrets.
 """
 
 import os
@@ -29,13 +31,13 @@ from nexus_daemon import protocol
 from nexus_daemon.lsp import convert
 
 BY_EDITOR, FOR_FILES = "Attached by the editor", "For these files"
-"""What the labels of their rows begin with."""
+"""The beginnings of their rows' labels."""
 
 Status = Literal["sent", "shortened", "in-prompt", "no-room", "unreadable", "not-applied"]
 
 
 class _Outcome(NamedTuple):
-    """What became of an instruction file so far. `applies_to` are its globs, `file` is one that fits."""
+    """The outcome for one instruction file. `applies_to` are its globs, `file` is one that they match."""
 
     uri: str
     label: str
@@ -46,14 +48,14 @@ class _Outcome(NamedTuple):
 
 
 class Attachments(NamedTuple):
-    """The items to send, and what became of each file: the folder's own for some files, the editor's."""
+    """The items to send, and the outcome for each of the folder's files and of the editor's."""
 
     items: tuple[MemoryItem, ...] = ()
-    instructions: tuple[_Outcome, ...] = ()
-    statuses: tuple[_Outcome, ...] = ()
+    instructions: tuple[_Outcome, ...] = ()  # the folder's, for some files only
+    statuses: tuple[_Outcome, ...] = ()  # the editor's
 
 
-NONE = Attachments()
+NO_ATTACHMENTS = Attachments()
 
 
 def read_attachments(
@@ -62,10 +64,10 @@ def read_attachments(
     overlays: Mapping[str, str],
     files: Sequence[str] = (),
 ) -> Attachments:
-    """Read what the prompt does not have. `files` are URIs of what the turn is about. Blocks on the disk."""
+    """Read the files that the prompt lacks. The turn is about the URIs `files`. Blocks on the disk."""
     conditional = snapshot.contents.conditional
     if not attachments and not conditional:
-        return NONE
+        return NO_ATTACHMENTS
     prompt = snapshot.prompt
     present = {_real_path(fragment.path) for fragment in prompt.fragments if fragment.path is not None}
     items: list[MemoryItem] = []
@@ -76,11 +78,8 @@ def read_attachments(
         instructions.append(outcome)
         if outcome.status == "sent":
             block = each.block
-            said = "".join(piece.text for piece in block.pieces)
-            source = block.pieces[0].source
-            items.append(
-                MemoryItem("instructions", outcome.row, said, BASE["instructions"], block.path, source)
-            )
+            text = "".join(piece.text for piece in block.pieces)
+            items.append(_item(outcome.row, text, block.path, block.pieces[0].source))
             present.update(_real_path(piece.path) for piece in block.pieces if piece.path is not None)
     statuses: list[_Outcome] = []
     by_uri = {attachment.uri: attachment for attachment in attachments}
@@ -90,36 +89,40 @@ def read_attachments(
         row = f"{BY_EDITOR}: {label}"
         status: Status = "in-prompt"
         if attached is None or _real_path(attached) not in present:
-            text = _text(snapshot, attachment, attached, overlays)
-            if text is None:
+            attached_text = _text(snapshot, attachment, attached, overlays)
+            if attached_text is None:
                 status = "unreadable"
-            elif text.strip() not in prompt.text:  # nor is an empty one worth sending
+            elif attached_text.strip() not in prompt.text:  # that of an empty file always is
                 status = "sent"
-                span = None if attached is None else Span(0, len(text))
-                items.append(MemoryItem("instructions", row, text, BASE["instructions"], attached, span))
+                span = None if attached is None else Span(0, len(attached_text))
+                items.append(_item(row, attached_text, attached, span))
         if attached is not None:
             present.add(_real_path(attached))
         statuses.append(_Outcome(attachment.uri, label, status, row))
     return Attachments(tuple(items), tuple(instructions), tuple(statuses))
 
 
+def _item(row: str, text: str, path: str | None, span: Span | None) -> MemoryItem:
+    return MemoryItem("instructions", row, text, BASE["instructions"], path=path, span=span)
+
+
 def _applied(snapshot: Snapshot, conditional: Conditional, paths: Sequence[str]) -> _Outcome:
-    """Whether a file for some files only is for one of these."""
+    """Whether a conditional file applies to one of these paths."""
     path = conditional.block.path
     file = Globs(conditional.applies_to).matching(Path(each).as_posix() for each in paths)
     label = _label(snapshot.folder, path)
     return _Outcome(
-        convert.path_to_uri(path),
-        label,
-        "not-applied" if file is None else "sent",
-        f"{FOR_FILES}: {label}",
-        conditional.applies_to,
-        None if file is None else _label(snapshot.folder, file),
+        uri=convert.path_to_uri(path),
+        label=label,
+        status="not-applied" if file is None else "sent",
+        row=f"{FOR_FILES}: {label}",
+        applies_to=conditional.applies_to,
+        file=None if file is None else _label(snapshot.folder, file),
     )
 
 
 def report_attachments(attachments: Attachments, memory: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of each file, as `metadata.instructions` and `metadata.attachments`.
+    """The outcome for each file, as `metadata.instructions` and `metadata.attachments`.
 
     `memory` is the report on all items.
     """
@@ -143,7 +146,7 @@ def _reported(outcome: _Outcome, memory: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _label(folder: str, path: str) -> str:
-    """The path as people read it in a folder: relative where it lies in it."""
+    """The path as people write it: relative if it is in the folder."""
     inside = path.startswith(folder.rstrip(os.sep) + os.sep)
     return os.path.relpath(path, folder) if inside else path
 
@@ -162,7 +165,7 @@ def _text(
         return overlays[path]
     if tree is None:
         return read_text(path, limit=PROMPT_LIMIT).text
-    files = RealFiles()  # what is read is the file that was decided about
+    files = RealFiles()  # reads the very file that was checked
     try:
         return files.read(path, real, limit=PROMPT_LIMIT).text
     finally:
@@ -170,13 +173,13 @@ def _text(
 
 
 def _tree(snapshot: Snapshot, path: str) -> str | None:
-    """The directory that a file of a workspace must be in: the folder, or one above it in its repository."""
+    """The directory that a workspace file must not leave: the folder, or one above it in its repository."""
     directories = (snapshot.layers.root, *(directory for directory, _ in snapshot.layers.reach.directories))
     return next((directory for directory in directories if within(path, directory)), None)
 
 
 def _refused(snapshot: Snapshot, path: str, real: str, tree: str) -> bool:
-    """Whether the prompt must not have a file."""
+    """Whether the prompt must not contain a file."""
     if any(skipped.path == path for skipped in snapshot.layers.skipped):
         return True
     return forbidden_link(path, real, tree, _real_path(tree)) is not None

@@ -1,244 +1,285 @@
-"""A compaction, step by step: planned, a summary written by whoever can, carried out.
+"""Compaction of a conversation: plan → summarize → apply → receipt.
 
-1. The steps are a generator. It yields a `Draft` where it needs a summary and is sent what was written, or
-   None: then it writes the embedded one. Each step blocks: for worker threads, while the conversation is
-   locked.
-2. Between two steps others may have the conversation, and other windows may write at any time. What they
-   append is kept as it is: the ledger puts the compaction behind it, so it is tried once. Anything else
-   (another compaction, a clearing) ends this one: HeadMovedError.
-3. A model's summary that saves nothing is replaced by the embedded one.
-4. A compaction is in force once the ledger has it (`following`).
+1. Planning and applying block. They run in a worker thread, while the request has the conversation locked.
+2. The conversation is unlocked while the client's model writes the summary (`model_summarizer`): other
+   requests go on, and other windows may write. One summary per conversation is requested at a time, and none
+   if somebody else has compacted the conversation meanwhile.
+3. Messages appended meanwhile stay as they are: the ledger puts the compaction behind them. Any other change
+   (a compaction, an undo, a clear) ends this one with HeadMovedError.
+4. The embedded summarizer writes the summary if the client has no model, if the model fails, and if the
+   model's summary saves nothing.
+5. A compaction is in force as soon as the ledger has it. Only then does the conversation in memory change.
+6. Then is the time to read the instruction files again (`compaction.reload_prompt`).
+7. A turn never fails because of its compaction: what went wrong is reported in `metadata.compaction`. After
+   CompactionError, `Conversation.futile` keeps later turns from trying again.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
-from nexus_context.conversation.compaction.detection import Reason, settings_of
+from nexus_context.conversation.compaction.detection import settings_of
 from nexus_context.conversation.compaction.receipt import CompactionError, Receipt
-from nexus_context.conversation.view import View
+from nexus_context.conversation.message import content_of
 from nexus_context.conversation.window import Budget
+from nexus_context.errors import RequestError
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
+from nexus_context.ledger.records import Counted, NewCompaction
 from nexus_context.prompt import texts
-from nexus_context.snapshot import Snapshot
-from nexus_context.tokens import TokenCounter
-from nexus_daemon.sessions import next_request, sync
+from nexus_context.tokens import TokenCounter, count_message
+from nexus_daemon import protocol
+from nexus_daemon.sessions import model_summarizer, next_request, sync, usage
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.sessions.model_summarizer import SummaryTask
+from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # rarely needed
     from nexus_context.conversation.compaction.run import CompactionResult, Plan
     from nexus_context.conversation.compaction.summarizer import Written
 
-T = TypeVar("T")
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """What the conversation's requests look like: for one that asks for a summary, on the same prefix."""
-
-    prompt: str
-    prompt_tokens: int
-    view: View
-    limit: int  # tokens of the model's window, or the configured maximum
+EXPLICIT_S = 60.0
+"""Seconds that a model has for a summary that the user requested."""
+IN_A_TURN_S = 30.0
+"""The same while a turn waits. The client may end that earlier: it answers with an error."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A compaction that lacks its summary. `compaction` is the one in force."""
+    """A planned compaction that lacks its summary.
 
-    plan: "Plan"
-    sent: Sent
-    counter: TokenCounter
-    compaction: str | None
+    `thread`, `compaction` and `positions` are those of the conversation that it was planned for.
+    """
 
-
-Steps = Generator[Draft, "Written | None", T]
-
-
-def embedded(steps: Steps[T]) -> T:
-    """What comes of the steps with embedded summaries."""
-    try:
-        while True:
-            steps.send(None)
-    except StopIteration as ended:
-        value: T = ended.value
-        return value
-
-
-def compact(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    *,
-    pins: list[str | int] = [],  # noqa: B006 (never changed)
-    instructions: str | None = None,
-    overflow: bool = False,
-    now: datetime,
-) -> Steps[Receipt]:
-    """Compact the conversation because the user asks. Raises CompactionError where that brings nothing."""
-    sync.follow(conversation, ledger, snapshot)
-    options = next_request.besides(snapshot, conversation, ledger)
-    fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
-    view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
-    result = yield from _compacted(
-        snapshot,
-        conversation,
-        ledger,
-        fixed.counter,
-        Budget(spent.available, sum(row.tokens for row in fixed.before)),
-        Sent(fixed.prompt.text, sum(fixed.prompt_tokens), view, spent.limit),
-        reason="explicit",
-        now=now,
-        pins=pins,
-        instructions=instructions,
-        overflow=overflow,
-    )
-    conversation.kept_whole = False
-    return result.receipt
-
-
-def compact_if_it_helps(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    context: AssembledContext,
-    now: datetime,
-) -> Steps[tuple[dict[str, Any], bool]]:
-    """What became of it, for `metadata.compaction`, and whether the conversation changed."""
-    spent = context.usage
-    fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
-    threshold = snapshot.effective.get("/compaction/threshold")
-    if fixed >= threshold * spent.available:
-        conversation.futile = True
-        return {"reached": False, "problem": texts.text("compaction_no_room").format(fixed=fixed)}, False
-    counter = costs.model_of(snapshot, None)[1]
-    budget, before = Budget(spent.available, fixed), conversation.compaction
-    sent = Sent(context.prompt.text, sum(context.prefix.prompt_tokens), context.view, spent.limit)
-    try:
-        result = yield from _compacted(
-            snapshot, conversation, ledger, counter, budget, sent, reason="token_limit", now=now
-        )
-    except LedgerError as error:
-        if conversation.compaction != before:  # by another window: it is done
-            return {}, True
-        # nothing has changed; the next turn finds it due again
-        return {"reached": False, "problem": str(error)}, False
-    except CompactionError as error:
-        conversation.futile = True
-        return {"reached": False, "problem": str(error)}, False
-    return {"id": result.receipt.id, "receipt": result.receipt}, True
-
-
-def _compacted(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    counter: TokenCounter,
-    budget: Budget,
-    sent: Sent,
-    *,
-    reason: Reason,
-    now: datetime,
-    pins: list[str | int] = [],  # noqa: B006 (never changed)
-    instructions: str | None = None,
-    overflow: bool = False,
-) -> Steps["CompactionResult"]:
-    """Plan a compaction and carry it out. HeadMovedError where the conversation is another one meanwhile."""
-    before = conversation.compaction
-    sync.follow(conversation, ledger, snapshot)
-    if conversation.compaction != before:  # what is due, and what numbers pin, was said of what it was
-        raise HeadMovedError(conversation.session)
-    plan = conversation.manager.plan_compaction(
-        counter,
-        budget,
-        settings=settings_of(snapshot.effective.get("/compaction") or {}),
-        reason=reason,
-        pins=pins,
-        instructions=instructions,
-        overflow=overflow,
-    )
-    line = _Line.of(conversation)
-    written = yield Draft(plan, sent, counter, conversation.compaction)
-    sync.follow(conversation, ledger, snapshot)
-    plan, positions = line.continued(plan, conversation, counter)
-    result = _finished(plan, written, counter, now)
-    _put_in_force(result, plan, positions, conversation, ledger, snapshot, counter)
-    return result
-
-
-class _Line(msgspec.Struct, frozen=True):
-    """Which messages a plan was made of, by their positions in the ledger."""
-
+    task: SummaryTask
     thread: str | None
     compaction: str | None
     positions: tuple[int, ...]
 
-    @classmethod
-    def of(cls, conversation: Conversation) -> "_Line":
-        head = conversation.head
-        thread = None if head is None else head.thread
-        return cls(thread, conversation.compaction, tuple(conversation.positions))
 
-    def continued(
-        self, plan: "Plan", conversation: Conversation, counter: TokenCounter
-    ) -> tuple["Plan", tuple[int, ...]]:
-        """The plan with what was appended since, and the positions of all its messages.
+class TurnCompaction(NamedTuple):
+    """What became of the compaction of a turn: for `metadata.compaction`, and whether anything changed."""
 
-        More of the conversation may be loaded by now. HeadMovedError where anything else happened.
-        """
-        now = _Line.of(conversation)
-        if (now.thread, now.compaction) != (self.thread, self.compaction):
-            raise HeadMovedError(conversation.session)
-        last = max(self.positions, default=-1)
-        first = next((at for at, each in enumerate(now.positions) if each > last), len(now.positions))
-        if first == len(now.positions):
-            return plan, self.positions
-        history = conversation.manager.history
-        sums = history.sums(counter)
-        extended = plan.extended(history.messages[first:], sums[-1] - sums[first])
-        return extended, (*self.positions, *now.positions[first:])
+    report: dict[str, Any]
+    compacted: bool
 
 
-def _put_in_force(
-    result: "CompactionResult",
-    plan: "Plan",
-    positions: Sequence[int],
-    conversation: Conversation,
-    ledger: FolderLedger,
-    snapshot: Snapshot,
-    counter: TokenCounter,
-) -> None:
-    """Write the compaction. HeadMovedError where another window did more than append meanwhile."""
-    kept = [positions[index] for index in (*plan.pinned, *range(plan.start, len(plan.messages)))]
-    asked = sync.compaction_of(conversation, result.summary_message, kept, counter, result.receipt)
+async def compact(scope: SessionScope, params: protocol.CompactParams) -> tuple[Receipt, protocol.TokenUsage]:
+    """Compact the conversation on the user's request. CompactionError if that saves nothing."""
+    draft = await scope.work(plan, params)
+    async with _summary(scope, draft, EXPLICIT_S) as summary:
+        receipt = await scope.work(apply, draft, summary)
+        _reload_prompt(scope)
+        return receipt, (await scope.work(usage.measure_scope)).usage
+
+
+async def compact_turn(scope: SessionScope, context: AssembledContext) -> TurnCompaction:
+    """Compact the conversation because the turn of this context reached the threshold."""
+    conversation = scope.conversation
+    before = conversation.compaction
     try:
-        done = ledger.compact(conversation.session, asked)
-    except HeadMovedError:
-        sync.follow(conversation, ledger, snapshot)  # so that the caller sees what it is now
-        raise
-    if done.before != conversation.head:
-        sync.follow(conversation, ledger, snapshot)  # with what another window appended meanwhile
+        draft = await scope.work(_plan_turn, context)
+        async with _summary(scope, draft, IN_A_TURN_S) as summary:
+            receipt = await scope.work(apply, draft, summary)
+    except LedgerError as error:
+        if conversation.compaction != before:  # another window was faster
+            _reload_prompt(scope)
+            return TurnCompaction({}, compacted=True)
+        # nothing has changed; the next turn is due again
+        return TurnCompaction({"reached": False, "problem": str(error)}, compacted=False)
+    except CompactionError as error:
+        conversation.futile = True
+        return TurnCompaction({"reached": False, "problem": str(error)}, compacted=False)
+    _reload_prompt(scope)
+    return TurnCompaction({"id": receipt.id, "receipt": receipt}, compacted=True)
+
+
+# ---------------------------------------------------------------- plan
+
+
+def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
+    """Decide what to replace. CompactionError if there is nothing to replace."""
+    snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
+    if ledger.store.head(ledger.workspace, conversation.session) is None:
+        raise RequestError(
+            f"There is no session {conversation.session!r} in {ledger.workspace}.", code="unknown-session"
+        )
+    if any(isinstance(pin, int) for pin in params.pins):  # they number the messages of the whole conversation
+        scope.follow_all()
+    scope.follow_to_compact()
+    options = next_request.options_beside(snapshot, conversation, ledger)
+    now = datetime.now().astimezone()
+    fixed = costs.fixed_part(snapshot, assembly.Request(options=options), now=now)
+    view, spent = costs.fitted(snapshot, conversation.manager, fixed, options, looking=True)
+    compaction_plan = conversation.manager.plan_compaction(
+        fixed.counter,
+        Budget(spent.available, sum(row.tokens for row in fixed.before)),
+        settings=settings_of(snapshot.effective.get("/compaction") or {}),
+        reason="explicit",
+        pins=params.pins,
+        instructions=params.instructions,
+        overflow=params.overflow,
+    )
+    task = SummaryTask(
+        plan=compaction_plan,
+        counter=fixed.counter,
+        prompt=fixed.prompt.text,
+        prompt_tokens=sum(fixed.prompt_tokens),
+        view=view,
+        limit=spent.limit,
+    )
+    return _draft(conversation, task)
+
+
+def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
+    """As `plan`, for a turn with this context. HeadMovedError if the conversation was compacted since."""
+    snapshot, conversation, spent = scope.snapshot, scope.conversation, context.usage
+    fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
+    if fixed >= snapshot.effective.get("/compaction/threshold") * spent.available:
+        raise CompactionError(texts.text("compaction_no_room").format(fixed=fixed), code="no-gain")
+    before = conversation.compaction
+    scope.follow_to_compact()
+    if conversation.compaction != before:
+        raise HeadMovedError(conversation.session)
+    counter = costs.model_of(snapshot, None)[1]
+    compaction_plan = conversation.manager.plan_compaction(
+        counter,
+        Budget(spent.available, fixed),
+        settings=settings_of(snapshot.effective.get("/compaction") or {}),
+        reason="token_limit",
+    )
+    task = SummaryTask(
+        plan=compaction_plan,
+        counter=counter,
+        prompt=context.prompt.text,
+        prompt_tokens=sum(context.prefix.prompt_tokens),
+        view=context.view,
+        limit=spent.limit,
+    )
+    return _draft(conversation, task)
+
+
+def _draft(conversation: Conversation, task: SummaryTask) -> Draft:
+    head = conversation.head
+    thread = None if head is None else head.thread
+    return Draft(task, thread, conversation.compaction, tuple(conversation.positions))
+
+
+# ---------------------------------------------------------------- summarize
+
+
+@asynccontextmanager
+async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncIterator[Written | None]":
+    """The model's summary; None if the embedded summarizer has to write it.
+
+    The conversation is unlocked while the model writes. Until the block ends, nobody else requests a summary
+    of it.
+    """
+    if not (scope.client.has_model and scope.snapshot.effective.get("/provider/name") == "editor"):
+        yield None
         return
-    conversation.manager.apply(result, counter)
-    sync.compacted(conversation, done, kept, result.receipt.id)
+    conversation = scope.conversation
+    async with AsyncExitStack() as alone:
+        summary = None
+        async with conversation.unlocked():
+            await alone.enter_async_context(conversation.summarizing)
+            if conversation.compaction == draft.compaction:
+                summary = await model_summarizer.summarize(scope, draft.task, seconds=seconds)
+        yield summary
 
 
-def _finished(
-    plan: "Plan", written: "Written | None", counter: TokenCounter, now: datetime
-) -> "CompactionResult":
+# ---------------------------------------------------------------- apply → receipt
+
+
+def apply(scope: SessionScope, draft: Draft, summary: "Written | None") -> Receipt:
+    """Carry the compaction out with this summary, or with an embedded one.
+
+    HeadMovedError if the conversation has been more than appended to. CompactionError if the summary saves
+    nothing.
+    """
+    conversation, counter = scope.conversation, draft.task.counter
+    scope.follow_to_compact()
+    compaction_plan, positions = _with_appended(conversation, draft)
+    result = _finish(compaction_plan, summary, counter)
+    preserved = (*compaction_plan.pinned, *range(compaction_plan.start, len(compaction_plan.messages)))
+    _write(scope, result, [positions[index] for index in preserved], counter)
+    conversation.undone = False
+    return result.receipt
+
+
+def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tuple[int, ...]]:
+    """The plan with the messages appended since, and the positions of all its messages.
+
+    More of the conversation may be loaded by now than when it was planned.
+    """
+    now = _draft(conversation, draft.task)
+    if (now.thread, now.compaction) != (draft.thread, draft.compaction):
+        raise HeadMovedError(conversation.session)
+    last = max(draft.positions, default=-1)
+    first = next((index for index, at in enumerate(now.positions) if at > last), len(now.positions))
+    if first == len(now.positions):
+        return draft.task.plan, draft.positions
+    history = conversation.manager.history
+    sums = history.sums(draft.task.counter)
+    extended = draft.task.plan.extended(history.messages[first:], sums[-1] - sums[first])
+    return extended, (*draft.positions, *now.positions[first:])
+
+
+def _finish(plan: "Plan", summary: "Written | None", counter: TokenCounter) -> "CompactionResult":
     from nexus_context.conversation.compaction import extractive
     from nexus_context.conversation.compaction.run import finish
 
+    now = datetime.now().astimezone()
     failures: tuple[str, ...] = ()
-    if written is not None:
+    if summary is not None:
         try:
-            return finish(plan, written, counter=counter, made_at=now)
+            return finish(plan, summary, counter=counter, made_at=now)
         except CompactionError:
-            if written.summarizer == extractive.NAME:
+            if summary.summarizer == extractive.NAME:
                 raise
-            failures = (*written.failures, f"{written.summarizer}: the summary saves nothing")
-    own = extractive.extract(plan.request(), counter)
-    return finish(plan, msgspec.structs.replace(own, failures=failures), counter=counter, made_at=now)
+            failures = (*summary.failures, f"{summary.summarizer}: the summary saves nothing")
+    embedded = extractive.extract(plan.request(), counter)
+    return finish(plan, msgspec.structs.replace(embedded, failures=failures), counter=counter, made_at=now)
+
+
+def _reload_prompt(scope: SessionScope) -> None:
+    if scope.snapshot.effective.get("/compaction/reload_prompt"):
+        scope.folder.reload.request("instructions")
+
+
+def _write(
+    scope: SessionScope, result: "CompactionResult", preserved: list[int], counter: TokenCounter
+) -> None:
+    """Write the compaction to the ledger, then change the conversation in memory.
+
+    `preserved` are the positions of the messages behind the summary.
+    """
+    conversation, receipt, summary = scope.conversation, result.receipt, result.summary_message
+    head = conversation.head
+    assert head is not None  # noqa: S101 - there is something to compact
+    new_compaction = NewCompaction(
+        id=receipt.id,
+        seq=head.seq,
+        thread=head.thread,
+        summary=Counted(summary, count_message(counter, content_of(summary))),
+        counter=counter.name,
+        kept=sync.ranges(preserved),
+        receipt=msgspec.to_builtins(receipt),
+    )
+    try:
+        appended = scope.ledger.compact(conversation.session, new_compaction)
+    except HeadMovedError:
+        scope.follow_to_compact()  # the caller sees what the conversation is now
+        raise
+    if appended.before != head:
+        scope.follow_to_compact()  # with what another window has appended
+        return
+    conversation.manager.apply(result, counter)
+    conversation.positions = [appended.before.messages, *preserved]
+    conversation.head = appended.head
+    conversation.compaction = receipt.id
+    conversation.loaded = None
+    conversation.changed()

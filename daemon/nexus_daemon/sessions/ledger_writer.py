@@ -1,13 +1,13 @@
 """The ledger behind all sessions: opened when one is first needed, written by one thread.
 
-1. Nothing of it is imported or opened before somebody asks for a session.
-2. Whatever is written is written in one thread, one thing after the other. Readers wait for nobody. Where
-   another program keeps the ledger locked, all who wait are told at once, not one after the other.
-3. What was written is told in the order in which it was, also where the request for it was cancelled. What
-   other processes wrote is looked for while somebody listens, and told as theirs.
-4. What conversations are used with (`session_options`) is known without reading the disk.
-5. Whether messages wait for `main` is looked for after each turn is written, so that the next need not look
-   where no other process has written since.
+1. Nothing of it is imported or opened before the first request for a session.
+2. One thread does all writing, in order. Readers never wait. While another program keeps the ledger locked,
+   all waiting writes fail at once, not one after the other.
+3. Changes are reported in the order in which they were written, even if their request was cancelled. What
+   other processes write is looked for while a client listens, and reported as theirs.
+4. The options of conversations (`session_options`) are read without the disk.
+5. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
+   unless another process has written since.
 """
 
 import logging
@@ -46,53 +46,55 @@ T = TypeVar("T")
 _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
 
 
-LOCKED_S = 1.0  # for which a ledger that was found locked counts as locked for those who waited meanwhile
+LOCKED_S = 1.0  # for which a locked ledger counts as locked for the writes that waited meanwhile
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What became of a session. `by` is who asked for it; None: another process wrote it."""
+    """What happened to a session. `by` is the client that requested it; None: another process wrote it."""
 
     workspace: str
     session: str
     reason: Reason
     turn: str | None = None
-    former: str | None = None  # of a renamed one: its name before
+    former: str | None = None  # name before it was renamed
     by: object = None
 
 
 class LedgerWriter:
-    """The ledger of one daemon. `told` is called in the writer's thread; so is `messaged`, with the workspace
-    and the agent that a direct message was written for, and `optioned`, with a workspace of which a
-    conversation is used with other options.
+    """The ledger of one daemon.
 
-    `_heads` are the sessions as they were told last, by workspace and name. Only the writer's thread changes
-    them: so what this process writes is never taken for somebody else's.
+    The callbacks run in the writer's thread: `on_change` for each change of a session, `on_message` with the
+    workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
+    conversation changed.
+
+    `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
+    so that nothing this process writes is taken for another's.
     """
 
     def __init__(
         self,
         environ: Mapping[str, str],
-        told: Callable[[Change], None],
-        messaged: Callable[[str, str], None] = lambda *_: None,
-        optioned: Callable[[str], None] = lambda _: None,
+        on_change: Callable[[Change], None],
+        on_message: Callable[[str, str], None] = lambda *_: None,
+        on_options: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.store: Ledger | None = None
-        self.options = OptionsCache(optioned)
-        self.messaged = messaged
+        self.options = OptionsCache(on_options)
+        self.on_message = on_message
         self._levels: Levels | None = None
         self._environ = environ
-        self._told = told
+        self._on_change = on_change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
-        self._heads: dict[str, dict[str, Head]] = {}
+        self.heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
-        self._quiet: dict[tuple[str, str], int] = {}
-        self._making = threading.Lock()
+        self._idle: dict[tuple[str, str], int] = {}
+        self._creating = threading.Lock()
         self._locked: tuple[float, RequestError] | None = None  # when the ledger was last found locked
 
     def submit(self, job: Callable[[], T], *, since: float | None = None) -> "Future[T]":
-        """Have the writer's thread do a job, unless another one found the ledger locked since this was asked.
+        """Run a job in the writer's thread. It fails at once if the ledger was locked since it was requested.
 
-        `since` is when that was, by the monotonic clock; now if it is not given.
+        `since` is when it was requested, by the monotonic clock; None: now.
         """
         submitted = time.monotonic() if since is None else since
 
@@ -116,7 +118,7 @@ class LedgerWriter:
             raise _ended() from None
 
     def write(self, job: Callable[[], T], *, since: float | None = None) -> T:
-        """Have the writer's thread do a job, and wait for it: in another thread that may block."""
+        """Run a job in the writer's thread and wait for it: for other threads that may block."""
         try:
             return self.submit(job, since=since).result()
         except CancelledError:
@@ -130,20 +132,20 @@ class LedgerWriter:
 
         if url is not None:
             raise LedgerError(
-                "A ledger on a server (ledger.url) is not possible yet. Remove it from the global "
+                "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
                 "config.json, or name a file there (ledger.path).",
                 code="ledger-url",
             )
         if self.store is None:
             self.store = open_ledger(path, environ=self._environ)
         workspace = "" if folder is None else workspace_of(folder)
-        if folder is not None and workspace not in self._heads:
-            self._heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
+        if folder is not None and workspace not in self.heads:
+            self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
         return FolderLedger(self, self.store, workspace)
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
-        """As `open`; None where there is no ledger yet."""
+        """As `open`; None if there is no ledger yet."""
         from nexus_context.ledger.opening import place
 
         if self.store is None and url is None and not exists(place(path, self._environ)):
@@ -151,8 +153,8 @@ class LedgerWriter:
         return self.open(folder, path=path, url=url)
 
     def levels(self, ledger: "Ledger") -> "Levels":
-        """What is remembered of the ledger's sessions: one for all who ask. In a thread that may block."""
-        with self._making:
+        """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""
+        with self._creating:
             if self._levels is None:
                 from nexus_context.memory.levels import Levels
 
@@ -160,23 +162,23 @@ class LedgerWriter:
             return self._levels
 
     def names(self, workspace: str) -> list[str]:
-        """The sessions of a workspace, as far as they are known: no disk is read."""
-        return sorted(self._heads.get(workspace, ()))
+        """The sessions of a workspace as last reported; no disk is read."""
+        return sorted(self.heads.get(workspace, ()))
 
     def waits(self, ledger: "Ledger", workspace: str, agent: str) -> bool:
-        """Whether a direct message waits for an agent; the ledger is asked only if it was written since."""
-        version = ledger.version()  # what is written while we look has another
-        if self._quiet.get((workspace, agent)) == version and ledger.persists:
+        """Whether a direct message waits for an agent. Reads the ledger only if it was written since."""
+        version = ledger.version()  # writes from here on have another
+        if self._idle.get((workspace, agent)) == version and ledger.persists:
             return False
         if ledger.inbox(workspace, agent, now=time.time(), limit=1):
             return True
-        self._quiet[workspace, agent] = version
+        self._idle[workspace, agent] = version
         return False
 
     def look(self) -> None:
-        """Tell what other processes wrote since the last look. In the writer's thread only.
+        """Report what other processes wrote since the last look. In the writer's thread only.
 
-        What could not be told, as the ledger could not be read, is told at the next look.
+        What the ledger cannot read now is reported at the next look.
         """
         ledger = self.store
         if ledger is None:
@@ -186,65 +188,65 @@ class LedgerWriter:
             return
         from nexus_context.ledger.errors import LedgerError
 
-        failed: LedgerError | None = None
-        for workspace, known in list(self._heads.items()):
+        failure: LedgerError | None = None
+        for workspace, heads in list(self.heads.items()):
             self.options.read(ledger, workspace)
-            now = {one.name: one for one in ledger.sessions(workspace)}
-            for change in differences(workspace, known, now):
+            sessions = {session.name: session for session in ledger.sessions(workspace)}
+            for change in differences(workspace, heads, sessions):
                 try:
-                    self._tell(ledger, change)
+                    self._report(ledger, change)
                 except LedgerError as error:  # a damaged session holds up no other
-                    failed = error
-                    if change.reason == "created":  # that it was begun is told, not how it went on
-                        begun = now[change.session].head
-                        known[change.session] = msgspec.structs.replace(begun, turn=None, seq=0)
+                    failure = error
+                    if change.reason == "created":  # its beginning is reported, but not how it went on
+                        head = sessions[change.session].head
+                        heads[change.session] = msgspec.structs.replace(head, turn=None, seq=0)
                     continue
-                known.pop(change.former or change.session, None)
-                if change.session in now:
-                    known[change.session] = now[change.session].head
-        if failed is not None:
-            raise failed
+                heads.pop(change.former or change.session, None)
+                if change.session in sessions:
+                    heads[change.session] = sessions[change.session].head
+        if failure is not None:
+            raise failure
         self._version = version
 
     def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
-        """Note and tell what this process wrote. `before`: the head that it was written behind."""
-        known = self._heads.setdefault(change.workspace, {})
-        seen = known.get(change.session)
+        """Record and report what this process wrote. `before`: the head that it was written behind."""
+        heads = self.heads.setdefault(change.workspace, {})
+        last = heads.get(change.session)
         if change.former is not None:
-            known.pop(change.former, None)
-        if before is not None and before.seq and not _is_at(seen, before):
-            reason: Reason = "created" if seen is None else "appended"
-            former = Change(change.workspace, change.session, reason, before.turn)
+            heads.pop(change.former, None)
+        if before is not None and before.seq and not _is_at(last, before):
+            reason: Reason = "created" if last is None else "appended"
+            others = Change(change.workspace, change.session, reason, before.turn)
             if self.store is not None:
-                self._tell(self.store, former)
+                self._report(self.store, others)
         if head is None:
-            known.pop(change.session, None)
+            heads.pop(change.session, None)
         else:
-            known[change.session] = head
-        self._told(change)
+            heads[change.session] = head
+        self._on_change(change)
 
     def close(self) -> "Future[None] | None":
-        """Close the ledger after what is being written; nothing is begun any more. None: it is closed."""
+        """Close the ledger once the pending jobs are done; no job begins after. None: it is not open."""
         ledger, self.store = self.store, None
         ended = None if ledger is None else self._submit(ledger.close)
         self._thread.shutdown(wait=False)
         return ended
 
-    def _tell(self, ledger: "Ledger", change: Change) -> None:
-        """Tell what another process wrote; of a new session that it was begun, then how it went on."""
+    def _report(self, ledger: "Ledger", change: Change) -> None:
+        """Report what another process wrote; a new session as created first, then as appended to."""
         if change.reason == "created":
-            self._told(msgspec.structs.replace(change, turn=None))
+            self._on_change(msgspec.structs.replace(change, turn=None))
             if change.turn is None:
                 return
             change = msgspec.structs.replace(change, reason="appended")
-        self._told(change if change.reason != "appended" else _exactly(ledger, change))
+        self._on_change(change if change.reason != "appended" else _exactly(ledger, change))
 
 
 class FolderLedger:
     """The sessions of one folder in the ledger. Everything here may block: for worker threads.
 
-    `by` is who asks for what is written, `since` when (`LedgerWriter.submit`). All that can go wrong is a
-    LedgerError, and nothing is half-written.
+    `by` is the client that requests the writes, `since` when it did (`LedgerWriter.submit`). Every failure is
+    a LedgerError, and nothing is half-written.
     """
 
     def __init__(
@@ -262,73 +264,74 @@ class FolderLedger:
         self._by = by
         self._since = since
 
-    def asked_by(self, client: object, *, since: float | None = None) -> "FolderLedger":
+    def for_client(self, client: object, *, since: float | None = None) -> "FolderLedger":
+        """The same ledger, for the writes of one request of a client."""
         return FolderLedger(self._writer, self.store, self.workspace, by=client, since=since)
 
     @property
     def levels(self) -> "Levels":
-        """What is remembered of all sessions."""
+        """The memory of all sessions."""
         return self._writer.levels(self.store)
 
     def options(self, session: str | None) -> "SessionOptions | None":
-        """What a conversation is used with, or goes on with where it was not used yet. No disk is read."""
+        """The options of a conversation; before its first turn those of the workspace. No disk is read."""
         return self._writer.options.get(self.workspace, session)
 
-    def own_options(self, session: str | None) -> "SessionOptions | None":
-        """The options of a conversation itself; under None those of the last one that was used."""
-        return self._writer.options.own(self.workspace, session)
+    def session_options(self, session: str | None) -> "SessionOptions | None":
+        """The options of the conversation alone; None as its name: those of the workspace."""
+        return self._writer.options.get_exact(self.workspace, session)
 
-    def keep_options(self, session: str, options: "SessionOptions") -> "Future[None]":
-        """Use a conversation with these options from now on. They hold at once; the result is that of
-        writing.
-        """
+    def put_options(self, session: str, options: "SessionOptions") -> "Future[None]":
+        """Use a conversation with these options from now on. The future ends when they are written."""
         exists = session in self._writer.names(self.workspace)
         self._writer.options.put(self.workspace, session, options, exists=exists)
         return self._writer.submit(lambda: self._writer.options.save(self.store, self.workspace, session))
 
     def append(self, session: str, turn: "NewTurn") -> "Appended":
         def job() -> "Appended":
-            done = self.store.append(self.workspace, session, turn)
-            if turn.options is not None or done.forked:
+            appended = self.store.append(self.workspace, session, turn)
+            if turn.options is not None or appended.forked:
                 self._writer.options.read(self.store, self.workspace)
-            if done.forked and not done.repeated:
-                self._wrote(done.session, "forked", done.head, turn=done.turn)
-            elif not done.repeated:
-                if not done.before.seq and done.session not in self._writer.names(self.workspace):
-                    self._wrote(done.session, "created", done.before)
-                self._wrote(done.session, "appended", done.head, before=done.before, turn=done.turn)
+            if appended.forked and not appended.repeated:
+                self._wrote(appended.session, "forked", appended.head, turn=appended.turn)
+            elif not appended.repeated:
+                if not appended.before.seq and appended.session not in self._writer.names(self.workspace):
+                    self._wrote(appended.session, "created", appended.before)
+                self._wrote(
+                    appended.session, "appended", appended.head, before=appended.before, turn=appended.turn
+                )
             self._look_for_messages()
-            return done
+            return appended
 
         return self._writer.write(job, since=self._since)
 
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
         def job() -> "Appended":
-            done = self.store.compact(self.workspace, session, compaction)
-            self._wrote(session, "compacted", done.head, before=done.before, turn=done.turn)
-            return done
+            appended = self.store.compact(self.workspace, session, compaction)
+            self._wrote(session, "compacted", appended.head, before=appended.before, turn=appended.turn)
+            return appended
 
         return self._writer.write(job, since=self._since)
 
     def undo(self, session: str, compaction: str | None) -> "Appended":
         def job() -> "Appended":
-            done = self.store.undo(self.workspace, session, compaction)
-            self._wrote(session, "undone", done.head, before=done.before, turn=done.turn)
-            return done
+            appended = self.store.undo(self.workspace, session, compaction)
+            self._wrote(session, "undone", appended.head, before=appended.before, turn=appended.turn)
+            return appended
 
         return self._writer.write(job, since=self._since)
 
     def create(self, session: str, agent: str | None) -> "Session":
-        return self._made(lambda: self.store.create(self.workspace, session, agent=agent), "created")
+        return self._change(lambda: self.store.create(self.workspace, session, agent=agent), "created")
 
     def clear(self, session: str) -> "Session":
-        return self._made(lambda: self.store.clear(self.workspace, session), "cleared")
+        return self._change(lambda: self.store.clear(self.workspace, session), "cleared")
 
     def fork(self, session: str, to: str, turn: str | None) -> "Session":
-        return self._made(lambda: self.store.fork(self.workspace, session, to, turn=turn), "forked")
+        return self._change(lambda: self.store.fork(self.workspace, session, to, turn=turn), "forked")
 
     def rename(self, session: str, to: str) -> "Session":
-        return self._made(lambda: self.store.rename(self.workspace, session, to), "renamed", former=session)
+        return self._change(lambda: self.store.rename(self.workspace, session, to), "renamed", former=session)
 
     def delete(self, session: str) -> None:
         def job() -> None:
@@ -339,24 +342,24 @@ class FolderLedger:
         self._writer.write(job, since=self._since)
 
     def send(self, message: "DirectMessage") -> None:
-        """Keep a direct message for its agent."""
+        """Write a direct message for an agent."""
 
         def job() -> None:
             self.store.send(message)
-            self._writer.messaged(message.workspace, message.target)
+            self._writer.on_message(message.workspace, message.target)
 
         self._writer.write(job, since=self._since)
 
     def start_agent(self, agent: "NewAgent") -> int:
-        """Keep a live agent; its number."""
+        """Write a live agent; returns its number."""
         return self._writer.write(lambda: self.store.start_agent(self.workspace, agent), since=self._since)
 
     def end_agent(self, name: str) -> None:
-        """An agent, and all below it, live no more; their conversations stay."""
+        """End an agent and all below it. Their conversations stay."""
         self._writer.write(lambda: self.store.end_agent(self.workspace, name), since=self._since)
 
     def delivered(self, ids: Iterable[str]) -> None:
-        """These direct messages wait no more."""
+        """Mark direct messages as delivered."""
 
         def job() -> None:
             self.store.delivered(ids)
@@ -369,20 +372,22 @@ class FolderLedger:
         return self._writer.waits(self.store, self.workspace, agent)
 
     def _look_for_messages(self) -> None:
-        """Look whether messages wait for `main`, while nobody waits for a turn."""
+        """Look whether messages wait for `main`, while no turn waits for that."""
         try:
             self.waits(MAIN)
-        except RequestError:  # what was written is written; the next turn looks
+        except RequestError:  # the write itself succeeded; the next turn looks
             pass
         except Exception:  # as above
             logger.exception("looking for messages failed; the next turn looks")
 
-    def _made(self, make: "Callable[[], Session]", reason: Reason, *, former: str | None = None) -> "Session":
+    def _change(
+        self, write: "Callable[[], Session]", reason: Reason, *, former: str | None = None
+    ) -> "Session":
         def job() -> "Session":
-            made = make()
+            session = write()
             self._writer.options.read(self.store, self.workspace)
-            self._wrote(made.name, reason, made.head, former=former)
-            return made
+            self._wrote(session.name, reason, session.head, former=former)
+            return session
 
         return self._writer.write(job, since=self._since)
 
@@ -396,21 +401,23 @@ class FolderLedger:
         turn: str | None = None,
         former: str | None = None,
     ) -> None:
-        change = Change(self.workspace, session, reason, turn, former, self._by)
+        change = Change(self.workspace, session, reason, turn=turn, former=former, by=self._by)
         self._writer.wrote(change, head, before=before)
 
 
-def differences(workspace: str, known: "Mapping[str, Head]", now: "Mapping[str, Session]") -> list[Change]:
-    """What became of sessions since they were known. What a thread went on with is told as appended."""
-    gone = {head.thread: name for name, head in known.items() if name not in now}
+def differences(
+    workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
+) -> list[Change]:
+    """What happened to sessions since they had these heads. A thread that went on counts as appended to."""
+    gone = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
-    for name, session in now.items():
-        before, head = known.get(name), session.head
+    for name, session in sessions.items():
+        before, head = heads.get(name), session.head
         if before is None:
             former = gone.pop(head.thread, None)
             reason: Reason = "forked" if session.forked_from is not None else "created"
             reason = "renamed" if former is not None else reason
-            changes.append(Change(workspace, name, reason, head.turn, former))
+            changes.append(Change(workspace, name, reason, head.turn, former=former))
         elif before.thread != head.thread:
             changes.append(Change(workspace, name, "cleared", head.turn))
         elif before.seq != head.seq:
@@ -419,15 +426,18 @@ def differences(workspace: str, known: "Mapping[str, Head]", now: "Mapping[str, 
 
 
 def _exactly(ledger: "Ledger", change: Change) -> Change:
-    """A thread that went on: by what the turn is; of what came behind it, this process wrote one turn."""
+    """The change of a thread that went on, by the type of its last turn or the one before.
+
+    This process may have written one turn behind it.
+    """
     for turn in ledger.turns(change.workspace, change.session, last=2):
         if turn.id == change.turn:
             return msgspec.structs.replace(change, reason=_KINDS[turn.type])
     return change
 
 
-def _is_at(seen: "Head | None", head: "Head") -> bool:
-    return seen is not None and (seen.thread, seen.seq) == (head.thread, head.seq)
+def _is_at(last: "Head | None", head: "Head") -> bool:
+    return last is not None and (last.thread, last.seq) == (head.thread, head.seq)
 
 
 def _ended() -> Exception:

@@ -1,121 +1,88 @@
-"""Summaries by the client's model (`nexus/model/complete`); by the embedded summarizer where there is none.
+"""Summaries by the client's model (`nexus/model/complete`), or by the embedded summarizer if that fails.
 
-1. The client that made the request is asked, if it said that it has a model and `provider.name` is `editor`.
-2. While the model writes, others may have the conversation; only one summary of it is asked for at a time,
-   and none where somebody else compacted it meanwhile.
-3. An error, silence, and an answer that is no summary are reasons to use the embedded summarizer, and are
-   said in the receipt. When the request is cancelled, so is the question; nothing has changed then.
-4. What would not fit the model is not sent: first the system prompt and what is kept are left out, then
-   nobody is asked.
+1. An error, a timeout and an answer that is not a summary are reasons to use the embedded summarizer. The
+   receipt lists them as failures.
+2. If the request is cancelled, so is the client's; nothing has changed then.
+3. Only what fits the model is sent. If the whole request does not fit, the system prompt and the messages
+   that stay are left out; if that does not fit either, the model is not asked.
 """
 
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.repair import traced
+from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
-from nexus_context.tokens import count_message
+from nexus_context.tokens import TokenCounter, count_message
 from nexus_daemon import protocol
 from nexus_daemon.lsp import framing
-from nexus_daemon.sessions.compaction import Draft, Steps, embedded
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
+    from nexus_context.conversation.compaction.run import Plan
     from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
-    from nexus_daemon.workspace.client import Client
 
-ASKED_S = 60.0
-"""Seconds that a model has for a summary that the user asked for."""
-IN_A_TURN_S = 30.0
-"""The same where somebody waits for a turn. A client may end that earlier: it answers with an error."""
 LARGEST = framing.BODY_LIMIT // 2
 """Bytes of messages that are sent."""
 LONGEST_REASON = 200
-"""Characters of a client's error that are kept."""
-
-T = TypeVar("T")
+"""Characters of a client's error that a receipt quotes."""
 
 
-class _Ended(msgspec.Struct, frozen=True):
-    """What came of steps."""
+class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What to summarize, and what the conversation's requests look like: the model's cache has their prefix.
 
-    value: Any
+    `limit` is the tokens of the model's window, or the configured maximum.
+    """
 
-
-async def finished(client: "Client", scope: SessionScope, steps: Steps[T], *, seconds: float) -> T:
-    """What comes of steps of a locked conversation that may need summaries; a model has `seconds` for one."""
-    work = client.daemon.work
-    if not (client.has_model and scope.snapshot.effective.get("/provider/name") == "editor"):
-        return await work(embedded, steps)
-    conversation = scope.conversation
-    step = await work(_advanced, steps, None)
-    while isinstance(step, Draft):
-        async with AsyncExitStack() as alone:
-            async with conversation.lent():
-                await alone.enter_async_context(conversation.summarizing)
-                answer = None
-                if conversation.compaction == step.compaction:
-                    answer = await _written(client, scope, step, seconds)
-            step = await work(_advanced, steps, answer)
-    value: T = step.value
-    return value
+    plan: "Plan"
+    counter: TokenCounter
+    prompt: str
+    prompt_tokens: int
+    view: View
+    limit: int
 
 
-def _advanced(steps: Steps[Any], answer: "Written | CompactionError | None") -> Draft | _Ended:
-    try:
-        return steps.throw(answer) if isinstance(answer, CompactionError) else steps.send(answer)
-    except StopIteration as ended:
-        return _Ended(ended.value)
-
-
-async def _written(
-    client: "Client", scope: SessionScope, draft: Draft, seconds: float
-) -> "Written | CompactionError":
+async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
+    """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
     from nexus_context.conversation.compaction.summarizer import first_summary  # rarely needed
 
-    model, own = _EditorModel(client, scope, draft, seconds), _Embedded(client, draft)
-    try:
-        written = await first_summary([model, own], draft.plan.request())
-    except CompactionError as error:
-        return error
+    model, embedded = _EditorModel(scope, task, seconds), _Embedded(scope, task)
+    written = await first_summary([model, embedded], task.plan.request())
     return msgspec.structs.replace(written, model=model.model if written.summarizer == model.name else None)
 
 
 class _EditorModel:
-    """The client's model as a `Summarizer`; `model` is its name, once it has said so."""
+    """The client's model as a `Summarizer`; `model` is its name, once the client has named it."""
 
     name = "editor"
 
-    def __init__(self, client: "Client", scope: SessionScope, draft: Draft, seconds: float) -> None:
+    def __init__(self, scope: SessionScope, task: SummaryTask, seconds: float) -> None:
         self.model: str | None = None
-        self._client = client
         self._scope = scope
-        self._draft = draft
+        self._task = task
         self._seconds = seconds
 
     async def summarize(self, request: "SummaryRequest") -> str:
-        work = self._client.daemon.work
+        client = self._scope.client
         params = protocol.ModelCompleteParams(
             workspace_folder=self._scope.folder.uri,
             session=self._scope.conversation.session,
             purpose="compaction",
-            messages=await work(_question, self._draft),
+            messages=await client.daemon.work(_messages, self._task),
             max_tokens=request.limit,
             model=request.model,
         )
         try:
-            answer = await self._client.ask(
+            answer = await client.ask(
                 "nexus/model/complete", params, protocol.ModelCompleteResult, timeout_s=self._seconds
             )
         except TimeoutError:
             raise NexusError(f"no answer within {self._seconds:g} seconds") from None
         except NexusError as error:
             raise NexusError(_one_line(str(error)) or "an error without a message") from error
-        flaw = await work(_flaw, answer.content, request.limit, self._draft)
+        flaw = await client.daemon.work(_flaw, answer.content, request.limit, self._task)
         if flaw is not None:
             raise NexusError(flaw)
         self.model = answer.model
@@ -123,52 +90,56 @@ class _EditorModel:
 
 
 class _Embedded:
-    """The embedded summarizer, in a thread."""
+    """The embedded summarizer, in a worker thread."""
 
     name = "extractive"
 
-    def __init__(self, client: "Client", draft: Draft) -> None:
-        self._client = client
-        self._draft = draft
+    def __init__(self, scope: SessionScope, task: SummaryTask) -> None:
+        self._scope = scope
+        self._task = task
 
     async def summarize(self, request: "SummaryRequest") -> str:
         from nexus_context.conversation.compaction.extractive import extract
 
-        return (await self._client.daemon.work(extract, request, self._draft.counter)).text
+        return (await self._scope.client.daemon.work(extract, request, self._task.counter)).text
 
 
-def _question(draft: Draft) -> list[msgspec.Raw]:
-    """What a model is sent, each message as JSON. NexusError where it does not fit."""
-    plan, sent, count = draft.plan, draft.sent, draft.counter
-    whole = plan.tokens_before if sent.view.truncated else sent.view.tokens
-    asked = plan.request(()).messages[-1]
-    room = sent.limit - sent.prompt_tokens - whole - count_message(count, content_of(asked))
+def _messages(task: SummaryTask) -> list[msgspec.Raw]:
+    """The messages to send to the model, each as JSON. NexusError if they do not fit."""
+    plan, view, counter = task.plan, task.view, task.counter
+    history_tokens = plan.tokens_before if view.truncated else view.tokens
+    instruction = plan.request(()).messages[-1]
+    instruction_tokens = count_message(counter, content_of(instruction))
+    room = task.limit - task.prompt_tokens - history_tokens - instruction_tokens
     if room >= plan.summary_limit:
-        messages = [Message("system", sent.prompt)] if sent.prompt else []
-        if sent.view.truncated:  # what is not sent any more is to be summarized, too
+        messages = [Message("system", task.prompt)] if task.prompt else []
+        if view.truncated:  # what requests no longer send has to be summarized, too
             messages += traced(list(plan.messages)).messages
         else:
-            messages += sent.view.sound_messages().messages
+            messages += view.sound_messages().messages
     else:
-        asked = plan.request(room=-1).messages[-1]
+        instruction = plan.request(room=-1).messages[-1]
         messages = traced(list(plan.messages[: plan.start])).messages
-        tokens = sum(count_message(count, content_of(one), one.tool_calls) for one in (*messages, asked))
-        if tokens + plan.summary_limit > sent.limit:
+        tokens = sum(
+            count_message(counter, content_of(message), message.tool_calls)
+            for message in (*messages, instruction)
+        )
+        if tokens + plan.summary_limit > task.limit:
             raise NexusError(
                 f"what is to be summarized takes {tokens:,} tokens, and with the summary "
-                f"{sent.limit:,} is the most"
+                f"{task.limit:,} is the most"
             )
-    encoded = [msgspec.Raw(framing.encode(one)) for one in (*messages, asked)]
-    size = sum(len(memoryview(one)) for one in encoded)
+    encoded = [msgspec.Raw(framing.encode(message)) for message in (*messages, instruction)]
+    size = sum(len(memoryview(raw)) for raw in encoded)
     if size > LARGEST:
         raise NexusError(f"what is to be summarized has {size:,} bytes, more than are sent")
     return encoded
 
 
-def _flaw(answer: str, limit: int, draft: Draft) -> str | None:
+def _flaw(answer: str, limit: int, task: SummaryTask) -> str | None:
     from nexus_context.conversation.compaction.summarizer import find_flaw
 
-    return find_flaw(answer, limit=limit, counter=draft.counter)
+    return find_flaw(answer, limit=limit, counter=task.counter)
 
 
 def _one_line(text: str) -> str:

@@ -1,12 +1,10 @@
-"""What a conversation's next request is made with: the model that the user picked, and what is sent besides.
+"""What a conversation's next request is made with: the picked model, and what is sent beside the messages.
 
-1. Where the settings leave the model to the editor, a request with a user's message says what it is made
-   with. That holds from then on, for the conversation and for those of its folder that were not used yet
-   (`session_options`).
-2. The model and its window are settings of the snapshot that the conversation is looked at with. So whatever
-   is counted of it, is counted for them.
-3. A live agent that was asked to have a model goes on with that one, until a turn in its own conversation
-   was made with another. For all else the folder's last one holds.
+1. If the settings leave the model to the editor, a request with a user's message names the model. It holds
+   from then on, for the conversation and for those of its folder without a turn (`session_options`).
+2. The model and its window become settings of the conversation's snapshot, so every figure is for them.
+3. A live agent that was started with a model keeps it until a turn in its own conversation names another. In
+   all other cases the folder's last model holds.
 """
 
 import logging
@@ -26,12 +24,13 @@ from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 if TYPE_CHECKING:  # most conversations are of no agent
     from nexus_context.agents import Agent
+    from nexus_daemon.sessions.scope import SessionScope
 
 logger = logging.getLogger(__name__)
 
 
-class Besides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is sent besides the conversation, of a request's options."""
+class SentBesides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The options of a request that say what is sent beside the messages."""
 
     additional_system_prompt: str | None = None
     additional_tools: Sequence[dict[str, Any]] = ()
@@ -42,67 +41,55 @@ class Besides(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 def choice_of(
     conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> ModelChoice | None:
-    """The picked model that the conversation is looked at with; None: the snapshot says which.
-
-    No disk is read.
-    """
+    """The picked model of the conversation; None: the snapshot has the model. No disk is read."""
     if ledger is None:
         return None
-    own_only = agent is not None and _asks_for_model(agent)
-    options = (ledger.own_options if own_only else ledger.options)(conversation.session)
+    has_model = agent is not None and _has_model(agent)
+    options = (ledger.session_options if has_model else ledger.options)(conversation.session)
     return None if options is None else options.choice
 
 
 def snapshot_for(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> Snapshot:
-    """The snapshot with the model of the conversation. It may have to be rendered: for worker threads."""
+    """The snapshot with the model of the conversation. Rendering it takes time: for worker threads."""
     return _rendered(snapshot, conversation, choice_of(conversation, ledger, agent))
 
 
-def snapshot_for_turn(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    options: Options,
-    agent: "Agent | None",
-) -> Snapshot:
-    """A turn is made with these options: what they say of model, window and tools holds from now on.
-
-    The snapshot with the model of the turn.
-    """
+def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
+    """The snapshot with the model of a turn. Model, window and tools of these options hold from now on."""
+    snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     picked = _picked(snapshot, conversation, ledger, options)
     if picked is None:
-        return snapshot_for(snapshot, conversation, ledger, agent)
-    conversation.options = picked  # the ledger takes them for the conversation's with its next turn
-    keep(conversation, ledger, picked)
+        return snapshot_for(snapshot, conversation, ledger, scope.agent)
+    conversation.options = picked  # the ledger takes them as the conversation's with its next turn
+    pick_options(conversation, ledger, picked)
     return _rendered(snapshot, conversation, picked.choice)
 
 
-def besides(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
-    """What is sent with each of the conversation's requests, as the last one had it."""
+def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
+    """What each of the conversation's requests sends beside the messages, as the last one did."""
     options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):
         return Options()
     try:
-        kept = msgspec.convert(options.besides or {}, Besides)
-    except msgspec.ValidationError:  # a later version may keep more, or otherwise
+        besides = msgspec.convert(options.besides or {}, SentBesides)
+    except msgspec.ValidationError:  # a later version of Nexus may write other fields
         return Options()
-    return Options(**msgspec.structs.asdict(kept))
+    return Options(**msgspec.structs.asdict(besides))
 
 
-def expected(
-    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger, options: Options
-) -> tuple[Snapshot, Options]:
-    """What the next turn is made with where a client expects these options, and the snapshot for it.
+def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options]:
+    """The snapshot and the options of the next turn if a client expects it to have these options.
 
-    What was picked, or held for the last turn, holds for the next. Where the settings choose the model, only
-    the client's tools count.
+    What was picked, or held for the last turn, holds for the next. If the settings choose the model, only the
+    client's tools count.
     """
+    snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     if not leaves_model_to_editor(snapshot.effective):
         return snapshot, Options(memory_tools=options.memory_tools)
     if ledger.options(conversation.session) is not None:
-        return snapshot, besides(snapshot, conversation, ledger)
+        return snapshot, options_beside(snapshot, conversation, ledger)
     if options.model is None:
         return snapshot, options
     choice = ModelChoice(options.model, options.max_context_tokens)
@@ -110,21 +97,24 @@ def expected(
     return _rendered(snapshot, conversation, choice), without_choice
 
 
-def keep(conversation: Conversation, ledger: FolderLedger, options: SessionOptions) -> "Future[None] | None":
+def pick_options(
+    conversation: Conversation, ledger: FolderLedger, options: SessionOptions
+) -> "Future[None] | None":
     """Use the conversation with these options from now on.
 
-    The result is that of writing them; None: they are written.
+    The future ends when they are written; None: the ledger has them already.
     """
-    if options == ledger.own_options(conversation.session) == ledger.own_options(None):
+    if options == ledger.session_options(conversation.session) == ledger.session_options(None):
         return None
-    writing = ledger.keep_options(conversation.session, options)
+    writing = ledger.put_options(conversation.session, options)
     writing.add_done_callback(_log_failure)
     return writing
 
 
 def without_repetition(request: Request, snapshot: Snapshot) -> Request:
-    """The request without a model and a window that are the snapshot's anyway: so it is what a look at it
-    shows.
+    """The request without a model and a window that are the snapshot's anyway.
+
+    Its figures then equal those of a request that names neither.
     """
     options, choice = request.options, snapshot.choice
     if choice is None or choice.model is None or not leaves_model_to_editor(snapshot.effective):
@@ -135,15 +125,15 @@ def without_repetition(request: Request, snapshot: Snapshot) -> Request:
     return msgspec.structs.replace(request, options=plain)
 
 
-def kept_with(conversation: Conversation, ledger: FolderLedger, changes: Mapping[str, Any]) -> Any:
-    """What is sent besides, as it is kept, with some of it (by its names on the wire) replaced."""
+def besides_with(conversation: Conversation, ledger: FolderLedger, changes: Mapping[str, Any]) -> Any:
+    """What the ledger stores as sent beside the messages, with these fields (wire names) replaced."""
     options = ledger.options(conversation.session)
     before = options.besides if options is not None and isinstance(options.besides, dict) else {}
-    return msgspec.to_builtins(msgspec.convert({**before, **changes}, Besides)) or None
+    return msgspec.to_builtins(msgspec.convert({**before, **changes}, SentBesides)) or None
 
 
 def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoice | None) -> Snapshot:
-    """The snapshot for a choice; of a conversation the last one is remembered."""
+    """The snapshot for a choice. A conversation keeps its last one."""
     if choice is None or choice == snapshot.choice:
         return snapshot
     rendered = conversation.rendered
@@ -155,10 +145,10 @@ def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoic
 def _picked(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger, options: Options
 ) -> SessionOptions | None:
-    """What a turn with these options is made with; None: nothing is picked, now or before."""
+    """The model and the rest that a turn with these options picks; None: nothing is picked, now or before."""
     if not leaves_model_to_editor(snapshot.effective):
         return None
-    sent, before = _kept(options), ledger.options(conversation.session)
+    sent, before = _besides(options), ledger.options(conversation.session)
     if options.model is not None:
         return SessionOptions(ModelChoice(options.model, options.max_context_tokens), sent)
     if before is None and sent is None:
@@ -166,13 +156,13 @@ def _picked(
     return SessionOptions(ModelChoice() if before is None else before.choice, sent)
 
 
-def _kept(options: Options) -> Any:
-    values = {name: getattr(options, name) for name in Besides.__struct_fields__}
-    sent = {name: value for name, value in values.items() if value}  # an empty list is none
-    return msgspec.to_builtins(Besides(**sent)) or None
+def _besides(options: Options) -> Any:
+    values = {name: getattr(options, name) for name in SentBesides.__struct_fields__}
+    sent = {name: value for name, value in values.items() if value}
+    return msgspec.to_builtins(SentBesides(**sent)) or None
 
 
-def _asks_for_model(agent: "Agent") -> bool:
+def _has_model(agent: "Agent") -> bool:
     from nexus_context.agents.spawn import requested_model
 
     return requested_model(agent) is not None
@@ -183,4 +173,4 @@ def _log_failure(writing: "Future[None]") -> None:
     if isinstance(error, RequestError):
         logger.warning("the picked model holds in this process only: %s", error)
     elif error is not None:
-        logger.error("the picked model is not written", exc_info=error)
+        logger.error("writing the picked model failed", exc_info=error)

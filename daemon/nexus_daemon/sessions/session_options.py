@@ -1,11 +1,10 @@
-"""What the conversations of each workspace are used with, as the ledger had it last: the picked model above
-all.
+"""The options of each workspace's conversations as last read from the ledger: above all the picked model.
 
-1. Who asks reads no disk. The ledger is read when it is opened, after what this process wrote, and when
-   another process has written.
-2. What a user picks holds in this process at once. It is written by the writer's thread; what could not be
-   written is tried again at each look at the ledger, until then it holds in this process alone.
-3. Whatever changes is told, by workspace.
+1. Reading them needs no disk. They are read from the ledger when it is opened, after a write of this process,
+   and when another process has written.
+2. What the user picks holds in this process at once. The writer's thread writes it; a failed write is tried
+   again at each look at the ledger, and until then the pick holds in this process alone.
+3. Every change is reported, by workspace.
 """
 
 import logging
@@ -23,55 +22,51 @@ logger = logging.getLogger(__name__)
 
 
 class OptionsCache:
-    """The options of all workspaces that somebody asked for. Safe for several threads.
+    """The options of all open workspaces. Safe for several threads.
 
-    `changed` is called with a workspace, in whichever thread the change was made.
+    `on_change` is called with a workspace, in whichever thread made the change.
     """
 
-    def __init__(self, changed: Callable[[str], None]) -> None:
-        self._changed = changed
-        self._known: dict[str, dict[str | None, SessionOptions]] = {}
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._on_change = on_change
+        self._options: dict[str, dict[str | None, SessionOptions]] = {}
         self._unsaved: dict[tuple[str, str], SessionOptions] = {}
         self._lock = threading.Lock()
 
     def get(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """What a session is used with: its own options, else the workspace's. None: nothing was ever
-        picked.
-        """
-        known = self._known.get(workspace, {})
-        return known.get(session) or known.get(None)
+        """The options of a session, else those of the workspace. None: nothing was ever picked."""
+        options = self._options.get(workspace, {})
+        return options.get(session) or options.get(None)
 
-    def own(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """The options of a session itself; under None the workspace's."""
-        return self._known.get(workspace, {}).get(session)
+    def get_exact(self, workspace: str, session: str | None) -> "SessionOptions | None":
+        """The options of a session alone; None as its name: those of the workspace."""
+        return self._options.get(workspace, {}).get(session)
 
     def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:
-        """Take over what the user picked, before it is written. `exists`: the ledger has the session."""
+        """Store what the user picked, before it is written. `exists`: the ledger has the session."""
         names = (session, None) if exists else (None,)
         with self._lock:
             self._unsaved[workspace, session] = options
-            self._known[workspace] = self._known.get(workspace, {}) | dict.fromkeys(names, options)
-        self._changed(workspace)
+            self._options[workspace] = self._options.get(workspace, {}) | dict.fromkeys(names, options)
+        self._on_change(workspace)
 
     def read(self, ledger: "Ledger", workspace: str) -> None:
-        """Take over what the ledger has. In the writer's thread only."""
-        now = ledger.options(workspace)
-        names = {one.name for one in ledger.sessions(workspace)} if self._unsaved else set()
+        """Read the options from the ledger. In the writer's thread only."""
+        stored = ledger.options(workspace)
+        names = {each.name for each in ledger.sessions(workspace)} if self._unsaved else set()
         with self._lock:
             for (owner, session), options in self._unsaved.items():
                 if owner == workspace:
-                    now |= {None: options} | ({session: options} if session in names else {})
-            same = self._known.get(workspace) == now
-            self._known[workspace] = now
+                    stored |= {None: options} | ({session: options} if session in names else {})
+            same = self._options.get(workspace) == stored
+            self._options[workspace] = stored
         if not same:
-            self._changed(workspace)
+            self._on_change(workspace)
 
     def save(self, ledger: "Ledger", workspace: str, session: str) -> None:
-        """Write what was put last for a session. LedgerError; it is tried again. In the writer's thread
-        only.
-        """
+        """Write what was put last for a session. In the writer's thread only. LedgerError: `save_again`."""
         options = self._unsaved.get((workspace, session))
-        if options is None:  # another pick came first, and brought this one along
+        if options is None:  # the write of an earlier pick included this one
             return
         ledger.keep_options(workspace, session, options)
         with self._lock:
@@ -79,7 +74,7 @@ class OptionsCache:
                 del self._unsaved[workspace, session]
 
     def save_again(self, ledger: "Ledger") -> None:
-        """Try again to write what could not be written. In the writer's thread only."""
+        """Repeat the writes that failed. In the writer's thread only."""
         for workspace, session in tuple(self._unsaved):
             try:
                 self.save(ledger, workspace, session)

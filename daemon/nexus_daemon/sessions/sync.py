@@ -1,13 +1,12 @@
-"""A conversation in memory follows the ledger: what is there is read in, what is new is written there first.
+"""A conversation in memory follows the ledger: reads what others wrote, writes its own turns there first.
 
-1. Before each use the head is compared. What another window appended is read in; after anything else than
-   appends the history is read again.
-2. A message is in memory only after the ledger has it. What could not be written has changed nothing.
-3. Of a long history only as much is read as the next request can send (`needed`), until all is needed: so
-   many tokens that the cut lies within what is read, and the turn of the user that it lies in. A compaction
-   reads as much as it looks at (`compaction.run`).
-4. The work is bounded: whatever the conversation is, no more than MOST_READ tokens are read to find the
-   beginning of a turn. Only who asks for all messages waits for all of them.
+1. Before each use the heads are compared. What another window appended is read; after any other change the
+   history is read again.
+2. A message is in memory only after the ledger has it. A failed write changes nothing.
+3. Of a long history only as much is read as the next request can send (`tokens_to_send`): the cut, and the
+   user's turn that it lies in, are within what is read. A compaction reads as much as it looks at.
+4. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
+   for all messages read all of them.
 
 Everything here blocks on the disk: for worker threads, while the conversation is locked.
 """
@@ -29,15 +28,7 @@ from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import (
-    Counted,
-    Head,
-    NewCompaction,
-    NewTurn,
-    Ranges,
-    SessionOptions,
-    StoredMessage,
-)
+from nexus_context.ledger.records import Counted, Head, NewTurn, Ranges, SessionOptions, StoredMessage
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
@@ -47,22 +38,22 @@ from nexus_daemon.sessions.ledger_writer import FolderLedger
 logger = logging.getLogger(__name__)
 
 FRONT_CUTTING = ("oldest_first", "smart", "sliding", "recency", "simple")
-"""Ways of cutting that send the beginning and the end of a history: what lies between need not be read."""
+"""Strategies that send the beginning and the end of a history: the middle need not be read."""
 SPARE = 1.25
-"""Times the tokens that a request can send are read."""
+"""Factor between the tokens that a request can send and those that are read for it."""
 TRIES = 5
-"""Times that it is read, each time twice as much: a turn, or results that are shortened, may reach further
-back. What the user asked longer ago than that is not sent with what came of it.
+"""Number of reads, each twice as long as the one before: a turn, or results that get shortened, may reach
+further back. A question further back than that is not sent with its answer.
 """
 MOST_READ = 1_000_000
-"""Tokens that are read at most to find where a turn begins, or those of one request where they are more."""
+"""Tokens to read at most for the beginning of a turn; a request that sends more reads those."""
 LEAST_READ = 8_000
-"""Tokens that are read at least: what belongs together may be longer than a small window."""
-LOOKED_BACK = 8  # turns in which the last query is looked for: compactions and undos are few
+"""Tokens to read at least: messages that belong together may exceed a small window."""
+PARENT_TURNS = 8  # turns to search for the last query: compactions and undos are few
 
 
-class Given(msgspec.Struct, frozen=True):
-    """One turn as a client gives it. `parent`: see NewTurn."""
+class TurnInput(msgspec.Struct, frozen=True):
+    """One turn as a client appends it. `parent`: see NewTurn."""
 
     messages: Sequence[Message]
     key: str | None = None
@@ -72,7 +63,7 @@ class Given(msgspec.Struct, frozen=True):
     permissions: str | None = None
 
 
-def needed(
+def tokens_to_send(
     snapshot: Snapshot,
     *,
     model: str | None = None,
@@ -80,7 +71,7 @@ def needed(
     max_tokens: int | None = None,
     reserve: int | None = None,
 ) -> int | None:
-    """Tokens of history that a request with these options may look at; None: all."""
+    """Tokens of history that a request with these options can send; None: all."""
     get = snapshot.effective.get
     if (strategy or get("/context/truncation_strategy")) not in FRONT_CUTTING:
         return None
@@ -93,163 +84,129 @@ def needed(
     return max(int(SPARE * available), LEAST_READ)
 
 
-def read_by_compaction(snapshot: Snapshot) -> int:
+def tokens_to_compact(snapshot: Snapshot) -> int:
     """Tokens of history that a compaction looks at."""
-    spent = needed(snapshot, strategy=FRONT_CUTTING[0])
-    assert spent is not None  # noqa: S101 - this strategy never needs all
-    return spent + max(spent, READ_TOKENS)  # what is kept, and what is replaced
+    preserved = tokens_to_send(snapshot, strategy=FRONT_CUTTING[0])
+    assert preserved is not None  # noqa: S101 - this strategy never needs all
+    return preserved + max(preserved, READ_TOKENS)  # READ_TOKENS: of the replaced messages
 
 
 def follow(
-    conversation: Conversation,
-    ledger: FolderLedger,
-    snapshot: Snapshot,
-    *,
-    tokens: int | msgspec.UnsetType | None = msgspec.UNSET,
+    conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
-    """Read in what the ledger has more, or otherwise.
-
-    `tokens`: so many from the end will do, by default as many as a compaction looks at; None: all.
-    """
-    if tokens is msgspec.UNSET:
-        tokens = read_by_compaction(snapshot)
+    """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
     head = ledger.store.head(ledger.workspace, conversation.session)
-    known = conversation.head
+    last_head = conversation.head
     if head is None:
-        if known is not None:
+        if last_head is not None:
             conversation.forget()
         return
-    if known is None or known.thread != head.thread:
-        given_out = {} if known is not None else conversation.given_out
+    if last_head is None or last_head.thread != head.thread:
+        handed_out = {} if last_head is not None else conversation.handed_out
         conversation.forget()
-        conversation.given_out = given_out
+        conversation.handed_out = handed_out
         _read(conversation, ledger, snapshot, tokens)
         return
-    if known != head:
-        news = ledger.store.since(ledger.workspace, conversation.session, known)
+    if last_head != head:
+        news = ledger.store.since(ledger.workspace, conversation.session, last_head)
         if news is None:
             _read(conversation, ledger, snapshot, tokens)
             return
-        added = [held for held in news if held.position < head.messages]  # a turn may have come since
+        added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
     if not _is_enough(conversation, tokens):
         _read(conversation, ledger, snapshot, tokens)
 
 
-def append(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, given: Given) -> Answer:
+def append(
+    conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, turn_input: TurnInput
+) -> Answer:
     """Write a turn. A repeated key writes nothing; a parent that is not the last turn makes a fork.
 
-    The conversation has been followed up to now.
+    The caller has followed the ledger.
     """
-    known = conversation.answer_to(given.key, len(given.messages))
-    if known is not None:
-        return known
+    answer = conversation.answer_for(turn_input.key, len(turn_input.messages))
+    if answer is not None:
+        return answer
     counter = costs.model_of(snapshot, None)[1]
     head = conversation.head
-    begins = head is None or not head.messages or given.parent is None
+    begins = head is None or not head.messages or turn_input.parent is None
     opening = _counted(_opening(), counter) if begins else ()
-    messages = _counted(given.messages, counter)
+    messages = _counted(turn_input.messages, counter)
     record = conversation.record or {}
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
         opening=opening[0] if opening else None,
-        key=given.key,
-        parent=_parent(conversation, ledger, given.parent),
-        model=given.model or record.get("model") or None,
+        key=turn_input.key,
+        parent=_parent(conversation, ledger, turn_input.parent),
+        model=turn_input.model or record.get("model") or None,
         toolset=tuple(record.get("tools", ())),
         permissions=snapshot.effective.get("/permissions/level"),
-        event=given.event,
+        event=turn_input.event,
         context=conversation.record,
         options=_new_options(conversation, ledger),
     )
-    done = ledger.append(conversation.session, turn)
-    answer = Answer(done.session, done.turn, done.forked)
-    if not done.forked:  # a fork may be renamed or deleted meanwhile: the ledger knows
-        conversation.remember(given.key, answer, len(given.messages))
-    if not done.repeated:
-        _hand_over(conversation, ledger)
-    if done.repeated or done.forked:
+    appended = ledger.append(conversation.session, turn)
+    answer = Answer(appended.session, appended.turn, appended.forked)
+    if not appended.forked:  # a fork may be renamed or deleted meanwhile: the ledger has its name
+        conversation.add_answer(turn_input.key, answer, len(turn_input.messages))
+    if not appended.repeated:
+        _mark_delivered(conversation, ledger)
+    if appended.repeated or appended.forked:
         return answer
     conversation.record = None
     conversation.options = None  # they are those of the ledger now
-    if (head is None and not done.before.seq) or done.before == head:
-        written = messages if done.before.messages else (*opening, *messages)
-        made = History.restored(
+    if (head is None and not appended.before.seq) or appended.before == head:
+        written = messages if appended.before.messages else (*opening, *messages)
+        history = History.restored(
             [one.message for one in written], [one.tokens for one in written], counter.name, NO_GAP
         )
-        _extend(conversation, made, range(done.before.messages, done.head.messages), done.head, counter)
+        positions = range(appended.before.messages, appended.head.messages)
+        _extend(conversation, history, positions, head=appended.head, counter=counter)
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     return answer
 
 
 def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOptions | None:
-    """What the turn was made with, where the ledger does not have it as the conversation's."""
+    """The options of the turn; None if the ledger has them as the conversation's already."""
     options = conversation.options
-    return None if options == ledger.own_options(conversation.session) else options
+    return None if options == ledger.session_options(conversation.session) else options
 
 
-def _hand_over(conversation: Conversation, ledger: FolderLedger) -> None:
-    """The conversation went on: the messages of agents that were given out wait no more."""
-    ids = [each for sent in conversation.given_out.values() for each in sent]
-    conversation.given_out = {}
+def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
+    """The conversation went on: the agents' messages that were handed out no longer wait."""
+    ids = [each for sent in conversation.handed_out.values() for each in sent]
+    conversation.handed_out = {}
     if ids:
         try:
             ledger.delivered(ids)
-        except LedgerError as error:  # they come again rather than never
+        except LedgerError as error:  # better handed out twice than never
             logger.warning("messages of agents are not marked as delivered: %s", error)
-
-
-def compaction_of(
-    conversation: Conversation, summary: Message, kept: Iterable[int], counter: TokenCounter, receipt: Any
-) -> NewCompaction:
-    """What the ledger is to write of a compaction that keeps the messages of these positions."""
-    head = conversation.head
-    assert head is not None  # noqa: S101 - there is something to compact
-    return NewCompaction(
-        id=receipt.id,
-        seq=head.seq,
-        thread=head.thread,
-        summary=Counted(summary, count_message(counter, content_of(summary))),
-        counter=counter.name,
-        kept=ranges(kept),
-        receipt=msgspec.to_builtins(receipt),
-    )
-
-
-def compacted(
-    conversation: Conversation, done: records.Appended, kept: Iterable[int], compaction: str
-) -> None:
-    """The ledger has written it: the summary comes first, then what is kept, by its positions."""
-    conversation.positions = [done.before.messages, *kept]
-    conversation.head = done.head
-    conversation.compaction = compaction
-    conversation.loaded = None
-    conversation.changed()
 
 
 def ranges(positions: Iterable[int]) -> Ranges:
     """Ascending positions as half-open ranges."""
-    found: list[tuple[int, int]] = []
+    half_open: list[tuple[int, int]] = []
     for position in positions:
-        if found and found[-1][1] == position:
-            found[-1] = (found[-1][0], position + 1)
+        if half_open and half_open[-1][1] == position:
+            half_open[-1] = (half_open[-1][0], position + 1)
         else:
-            found.append((position, position + 1))
-    return tuple(found)
+            half_open.append((position, position + 1))
+    return tuple(half_open)
 
 
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
-    """Read the history, or as much of it as is needed."""
+    """Read the history, or its last `tokens`."""
     first = conversation.head is None
-    history = _held(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
+    history = _load(conversation, ledger, costs.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()
         return
-    other = history.compaction != conversation.compaction or history.undone != conversation.kept_whole
+    other = history.compaction != conversation.compaction or history.undone != conversation.undone
     conversation.compaction = history.compaction
-    conversation.kept_whole = history.undone
+    conversation.undone = history.undone
     conversation.loaded = tokens if history.gap_messages else None
     if other or first:
         conversation.changed()
@@ -257,26 +214,26 @@ def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, 
         conversation.warned = None
 
 
-def _held(
+def _load(
     conversation: Conversation, ledger: FolderLedger, counter: TokenCounter, tokens: int | None
 ) -> records.StoredHistory | None:
-    """Let the manager hold the history, or as much of it as is needed; None where there is none."""
-    for more in range(TRIES):
-        wanted = None if tokens is None else min(tokens << more, max(tokens, MOST_READ))
-        history = ledger.store.history(ledger.workspace, conversation.session, tokens=wanted)
+    """Load the history, or its last `tokens`, into the manager; None if there is none."""
+    for attempt in range(TRIES):
+        limit = None if tokens is None else min(tokens << attempt, max(tokens, MOST_READ))
+        history = ledger.store.history(ledger.workspace, conversation.session, tokens=limit)
         if history is None:
             break
         conversation.manager.restore(
-            [held.message for held in history.messages],
-            tokens=[_tokens(held, counter) for held in history.messages],
+            [stored.message for stored in history.messages],
+            tokens=[_tokens(stored, counter) for stored in history.messages],
             counter=counter.name,
             lead=history.lead,
             gap_messages=history.gap_messages,
             gap_tokens=history.gap_tokens,
         )
-        conversation.positions = [held.position for held in history.messages]
+        conversation.positions = [stored.position for stored in history.messages]
         conversation.head = history.head
-        if tokens is None or wanted == max(tokens, MOST_READ):
+        if tokens is None or limit == max(tokens, MOST_READ):
             break
         if _covers(conversation.manager.history, counter, ceil(tokens / SPARE)):
             break
@@ -284,17 +241,19 @@ def _held(
 
 
 def _covers(history: History, counter: TokenCounter, available: int) -> bool:
-    """Whether a turn of the user that is loaded, with all behind it, is more than fits: then what is sent of
-    the history is what would be sent of all. Of a result counts what is kept of one that is too long.
+    """Whether some loaded turn of the user, with all behind it, exceeds what fits.
+
+    Then the same messages are sent as if all were loaded. A tool's result counts as long as it is after
+    shortening.
     """
     if not history.gap.messages:
         return True
     sums, longest, total = history.sums(counter), int(available * LARGEST_NEW), 0
-    turns = {at for at in history.grouping.turns if at >= history.least_start}
-    for at in range(len(history) - 1, history.gap.lead - 1, -1):
-        tokens = sums[at + 1] - sums[at]
-        total += min(tokens, longest) if history.messages[at].role == "tool" else tokens
-        if total > available and at in turns:
+    turns = {start for start in history.grouping.turns if start >= history.least_start}
+    for index in range(len(history) - 1, history.gap.lead - 1, -1):
+        tokens = sums[index + 1] - sums[index]
+        total += min(tokens, longest) if history.messages[index].role == "tool" else tokens
+        if total > available and index in turns:
             return True
     return False
 
@@ -307,23 +266,27 @@ def _is_enough(conversation: Conversation, tokens: int | None) -> bool:
 def _take_in(
     conversation: Conversation, news: Sequence[StoredMessage], head: Head, counter: TokenCounter
 ) -> None:
-    """Messages that came from elsewhere."""
-    counted = History.restored(
-        [held.message for held in news], [_tokens(held, counter) for held in news], counter.name, NO_GAP
+    """Add messages that another window appended."""
+    history = History.restored(
+        [stored.message for stored in news],
+        [_tokens(stored, counter) for stored in news],
+        counter.name,
+        NO_GAP,
     )
-    _extend(conversation, counted, [held.position for held in news], head, counter)
+    _extend(conversation, history, [stored.position for stored in news], head=head, counter=counter)
 
 
 def _extend(
     conversation: Conversation,
     counted: History,
     positions: Iterable[int],
+    *,
     head: Head,
     counter: TokenCounter,
 ) -> None:
-    """Messages that the ledger has and `counter` has counted."""
+    """Add messages that the ledger has and `counter` has counted."""
     history = conversation.manager.history
-    history.sums(counter)  # else what is counted would be counted again
+    history.sums(counter)  # so that nothing is counted twice
     history.take_over(counted, 0)
     conversation.positions.extend(positions)
     conversation.head = head
@@ -333,11 +296,11 @@ def _extend(
 def _parent(
     conversation: Conversation, ledger: FolderLedger, parent: str | msgspec.UnsetType | None
 ) -> str | msgspec.UnsetType | None:
-    """The parent; the last turn, where nothing but compactions and undos came since."""
+    """The parent, or the last turn if only compactions and undos came since."""
     last = conversation.last_turn
     if not isinstance(parent, str) or parent == last:
         return parent
-    for turn in reversed(list(ledger.store.turns(ledger.workspace, conversation.session, last=LOOKED_BACK))):
+    for turn in reversed(list(ledger.store.turns(ledger.workspace, conversation.session, last=PARENT_TURNS))):
         if turn.type == "query":
             return last if turn.id == parent else parent
     return parent
@@ -352,11 +315,11 @@ def _counted(messages: Iterable[Message], counter: TokenCounter) -> tuple[Counte
 
 
 def _opening() -> list[Message]:
-    """The message that says when a session began."""
+    """The message with the time at which a session began."""
     return ContextManager(started=datetime.now().astimezone()).history.messages
 
 
-def _tokens(held: StoredMessage, counter: TokenCounter) -> int:
-    if held.counter == counter.name:
-        return held.tokens
-    return count_message(counter, content_of(held.message), held.message.tool_calls)
+def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:
+    if stored.counter == counter.name:
+        return stored.tokens
+    return count_message(counter, content_of(stored.message), stored.message.tool_calls)

@@ -1,11 +1,11 @@
 """What is put before the user's message of one turn: messages of agents, L1, and passages of files.
 
-1. Only a turn asks: a request with a user's message, or an event. Looking at a conversation costs nothing.
-2. Nothing is read that the history shows anyway: mostly that is all of L1.
-3. A message of an agent is delivered when the conversation goes on after a turn was assembled that has it
-   (`following.append`). Until then each request gets it again, whatever it says, if it has not expired. A
-   turn that is for nobody else is for `main`, in whichever conversation of the folder.
-4. What fails is said in `metadata.memory.failures`, and the turn is assembled without it.
+1. Only a turn has memory: a request with a user's message, or an event. Measuring a conversation reads none.
+2. What the history contains is not read again: mostly that is all of L1.
+3. An agent's message is delivered when the conversation goes on after a turn was assembled with it
+   (`sync.append`). Until then every turn of that agent has it, unless it has expired. A turn without an agent
+   is for `main`, in any conversation of the folder.
+4. Failures are reported in `metadata.memory.failures`; the turn is assembled without what failed.
 
 Everything here may block on the disk: for worker threads, while the conversation is locked.
 """
@@ -25,106 +25,90 @@ from nexus_context.files import read_text
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.settings import MemorySettings, settings_of
-from nexus_context.snapshot import Snapshot
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.sessions.scope import SessionScope
 
-if TYPE_CHECKING:  # most turns have nothing that is remembered
-    from nexus_context.memory.knowledge import Passage
+if TYPE_CHECKING:  # most turns have no memory
     from nexus_context.memory.sources import Query, Source
+    from nexus_daemon.sessions.turn_inputs import TurnInputs
 
 logger = logging.getLogger(__name__)
 
 FILE_LIMIT = 1 << 20
-"""Bytes of a file whose lines are counted for the place of a passage: as much as is indexed."""
-LOOKED_AT = 8
-"""Messages of the history for each of L1 among which those of L1 are looked for."""
+"""Bytes of a file to read to find the lines of a passage: as much as is indexed."""
+MESSAGES_PER_EVENT = 8
+"""Messages of the history to search for each event of L1."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What is remembered for a turn, and what failed. `asked`: whether anything was looked for."""
+class TurnMemory(msgspec.Struct, frozen=True):
+    """The items of a turn, and what failed. `searched`: whether any source was read."""
 
-    asked: bool = False
+    searched: bool = False
     items: Sequence[MemoryItem] = ()
     failures: tuple[str, ...] = ()
 
-    def behind(self, items: Sequence[MemoryItem]) -> "Found":
-        """The same behind items that the request itself brought."""
-        return msgspec.structs.replace(self, items=(*items, *self.items)) if items else self
+
+def gather(scope: SessionScope, request: Request, inputs: "TurnInputs") -> TurnMemory:
+    """Read all sources for one turn, behind its attachments. The caller has followed the ledger."""
+    memory = _search(scope, request, inputs) if takes_memory(request) else TurnMemory()
+    attached = inputs.attachments.items
+    return msgspec.structs.replace(memory, items=(*attached, *memory.items)) if attached else memory
 
 
-NOTHING = Found()
-
-
-def gathered(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    request: Request,
-    *,
-    agent: str,
-    passages: "Sequence[Passage]",
-) -> Found:
-    """Ask all sources for one turn. The conversation has been followed up to now."""
-    if not takes_memory(request):
-        return NOTHING
-    settings = settings_of(snapshot.effective.get("/memory") or {})
-    newest = not _shows_newest(conversation, settings.l1_messages)
-    if agent == MAIN and not passages and not newest and not _waits(ledger, agent):
-        return NOTHING
+def _search(scope: SessionScope, request: Request, inputs: "TurnInputs") -> TurnMemory:
+    conversation, ledger, agent = scope.conversation, scope.ledger, inputs.agent
+    settings = settings_of(scope.snapshot.effective.get("/memory") or {})
+    newest = not _has_newest(conversation, settings.l1_messages)
+    if agent == MAIN and not inputs.passages and not newest and not _waits(ledger, agent):
+        return TurnMemory()
     from nexus_context.memory import sources  # what it imports takes 30 ms
 
     chosen: list[Source] = [_Inbox(ledger)]
     if newest:
         chosen.append(sources.MemorySource(ledger.levels))
-    if passages:
-        chosen.append(sources.KnowledgeSource(lambda _: passages))
+    if inputs.passages:
+        chosen.append(sources.KnowledgeSource(lambda _: inputs.passages))
     query = sources.Query(
         workspace=ledger.workspace,
         now=time.time(),
         session=conversation.session,
         agent=agent,
         text="" if request.message is None else text_of(request.message),
-        history=_shown(conversation),
+        history=_visible_messages(conversation),
         settings=settings,
     )
     items, failures = sources.gather(chosen, query)
     for failure in failures:
-        logger.debug("not remembered: %s", failure)
-    return Found(asked=True, items=items, failures=tuple(failures))
+        logger.debug("a source of memory failed: %s", failure)
+    return TurnMemory(searched=True, items=items, failures=tuple(failures))
 
 
-def given_out(conversation: Conversation, agent: str, sent: Sequence[str]) -> None:
-    """These messages are in the agent's turn: when the conversation goes on, they wait no more."""
-    if sent:
-        conversation.given_out[agent] = tuple(sent)
+def hand_out(conversation: Conversation, agent: str, messages: Sequence[str]) -> None:
+    """The agent's turn has these messages: once the conversation goes on, they are delivered."""
+    if messages:
+        conversation.handed_out[agent] = tuple(messages)
     else:
-        conversation.given_out.pop(agent, None)
+        conversation.handed_out.pop(agent, None)
 
 
-def answer(
-    ledger: FolderLedger,
-    snapshot: Snapshot,
-    session: str,
-    tool: str,
-    arguments: Mapping[str, Any] | str | None,
-) -> str:
-    """What a call of a memory tool returns. RequestError for a tool or an argument that cannot be."""
+def call_tool(scope: SessionScope, tool: str, arguments: Mapping[str, Any] | str | None) -> str:
+    """Run a call of a memory tool. RequestError for a tool or an argument that is not valid."""
     from nexus_context.memory import queries  # rarely needed
 
-    settings: MemorySettings = settings_of(snapshot.effective.get("/memory") or {})
+    settings: MemorySettings = settings_of(scope.snapshot.effective.get("/memory") or {})
     return queries.run(
         tool,
         arguments,
-        levels=ledger.levels,
-        workspace=ledger.workspace,
-        session=session,
+        levels=scope.ledger.levels,
+        workspace=scope.ledger.workspace,
+        session=scope.conversation.session,
         settings=settings,
     )
 
 
-def with_files(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
+def locator_of(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
     """A locator that knows the files of the items, too."""
     paths = {item.path for item in items if item.path is not None}
     texts = {path: read_text(path, limit=FILE_LIMIT).text or "" for path in sorted(paths)}
@@ -144,27 +128,29 @@ class _Inbox:
             return []
         from nexus_context.memory import node_messages
 
-        ledger = self._ledger.store
         return node_messages.items(
-            node_messages.inbox(ledger, query.workspace, query.agent, now=query.now, node=query.node)
+            node_messages.inbox(
+                self._ledger.store, query.workspace, query.agent, now=query.now, node=query.node
+            )
         )
 
 
 def _waits(ledger: FolderLedger, agent: str) -> bool:
-    """Whether messages wait for an agent, or that cannot be said: then who asks for them says why."""
+    """Whether messages wait for an agent; true if the ledger fails, so that reading them reports why."""
     try:
         return ledger.waits(agent)
     except RequestError:
         return True
 
 
-def _shows_newest(conversation: Conversation, most: int) -> bool:
-    """Whether the history surely shows the newest `most` messages of the conversation."""
+def _has_newest(conversation: Conversation, most: int) -> bool:
+    """Whether the history certainly contains the newest `most` events of the conversation."""
     history = conversation.manager.history
     begin = history.gap.lead if history.gap.messages else 0
-    if conversation.compaction is not None:  # what follows the summary; what was kept may have gaps
-        first = conversation.positions[0] if conversation.positions else 0
-        begin = next((at for at, each in enumerate(conversation.positions) if each > first), len(history))
+    if conversation.compaction is not None:  # what follows the summary; the preserved part may have gaps
+        positions = conversation.positions
+        first = positions[0] if positions else 0
+        begin = next((index for index, at in enumerate(positions) if at > first), len(history))
     prefix = conversation.last_prefix
     if prefix is not None and prefix.view.history is history:
         begin = max(begin, prefix.view.start)
@@ -172,11 +158,12 @@ def _shows_newest(conversation: Conversation, most: int) -> bool:
         return True
     from nexus_context.memory.events import memory_messages
 
-    return len(memory_messages(history.messages[max(begin, len(history) - LOOKED_AT * most) :])) >= most
+    first_searched = max(begin, len(history) - MESSAGES_PER_EVENT * most)
+    return len(memory_messages(history.messages[first_searched:])) >= most
 
 
-def _shown(conversation: Conversation) -> Sequence[Message]:
-    """The messages that the last request showed, and what came since; else all that are loaded."""
+def _visible_messages(conversation: Conversation) -> Sequence[Message]:
+    """The messages of the last request and those since; else all that are loaded."""
     history = conversation.manager.history
     prefix = conversation.last_prefix
     if prefix is None or prefix.view.history is not history:

@@ -1,131 +1,99 @@
-"""One chat turn: assembled, or as it was assembled before; compacted first, where it is time for that.
+"""One chat turn: inputs → context → compaction, if it is due → result.
 
-1. What was assembled is given again while nothing changed that it depends on, the minute included.
+1. An assembled context is reused as long as nothing changed that it depends on, the minute included.
 2. A turn that reaches the compaction threshold is compacted first, if the settings want that: a request with
-   a message, or a body to send after a tool's result. Not where the request sets its own model or limits:
-   then it says nothing of the conversation. A model and a window that the user picks in the editor are the
+   a message, or a body to send after a tool's result. A request that sets its own model or limits is not: it
+   does not measure the conversation. A model and a window that the user picks in the editor are the
    conversation's own (`next_request`).
-3. A compaction that brought nothing, or not enough, is told and not tried again before a turn was below the
-   threshold. One that the user took back is not made again before he asks.
+3. A compaction that did not bring the turn below the threshold is reported, and not repeated until a turn was
+   below it. After an undo none is made until the user requests one.
 4. The cache report compares with the last request that was made for a message: the one that was sent.
-5. What the conversation is, the ledger says (`following`). A compaction is in force once it is written there.
-6. What is remembered (`memory_messages`) takes only what room is left, and is no reason to compact.
+5. Memory (`turn_memory`) takes only the room that is left, and is never a reason to compact.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
 from nexus_context.conversation.message import Message
-from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_context.snapshot import Snapshot
-from nexus_daemon import protocol
-from nexus_daemon.api import results
-from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import next_request, sync, turn_memory
-from nexus_daemon.sessions.attachments import NONE as NO_ATTACHMENTS
-from nexus_daemon.sessions.attachments import Attachments, report_attachments
-from nexus_daemon.sessions.compaction import Steps, compact_if_it_helps
+from nexus_daemon import protocol, results
+from nexus_daemon.sessions import next_request, sync, turn_memory, usage
+from nexus_daemon.sessions.attachments import report_attachments
+from nexus_daemon.sessions.compaction import TurnCompaction, compact_turn
 from nexus_daemon.sessions.conversations import Conversation
-from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.sessions.scope import SessionScope
+from nexus_daemon.sessions.turn_inputs import TurnInputs, collect_inputs
+from nexus_daemon.sessions.turn_memory import TurnMemory
 
 if TYPE_CHECKING:
-    from nexus_context.agents import Agent
     from nexus_context.assembly.git import GitState
-    from nexus_context.memory.knowledge import Passage
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
 
 
-def assemble(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    ledger: FolderLedger,
-    params: protocol.AssembleParams,
-    folder: str,
-    locate: Locator,
-    *,
-    passages: "Sequence[Passage]" = (),
-    attachments: Attachments = NO_ATTACHMENTS,
-    git: "GitState | None" = None,
-    agent: "Agent | None" = None,
-) -> Steps[tuple[protocol.AssembledContext, bool]]:
-    """The result, and whether the conversation was compacted for it. `passages` belong to the message.
+class _Turn(NamedTuple):
+    """A turn that is being assembled. The snapshot of `scope` has the model of the turn."""
 
-    `git` is the state of the snapshot's folder. In steps, as a compaction needs a summary (`compacting`).
-    """
-    began = time.perf_counter()
-    now = datetime.now().astimezone()
-    request = request_of(params, git, {} if agent is None else agent.parameters)
-    if request.message is not None:
-        snapshot = next_request.snapshot_for_turn(snapshot, conversation, ledger, request.options, agent)
-    request = next_request.without_repetition(request, snapshot)
-    sync.follow(conversation, ledger, snapshot, tokens=_needed(snapshot, request.options))
-    whose = params.agent or (MAIN if agent is None else agent.id)
-    gathered = partial(
-        turn_memory.gathered, snapshot, conversation, ledger, request, agent=whose, passages=passages
-    )
-    found = gathered().behind(attachments.items)
-    context, cached = _assembled(snapshot, conversation, request, found, now)
-    known: dict[str, Any] = {}
-    compacted = False
-    if _is_due(context, conversation, request):
-        before = conversation.manager.revision
-        known["compaction"], compacted = yield from compact_if_it_helps(
-            snapshot, conversation, ledger, context, now
-        )
-        if conversation.manager.revision != before:
-            found = gathered().behind(attachments.items)
-            context, cached = _assembled(snapshot, conversation, request, found, now)
-        if compacted:
-            conversation.futile = context.metadata.get("compactionReason") == "token_limit"
-            known["compaction"]["reached"] = not conversation.futile
-    counter = costs.model_of(snapshot, request.options.model)[1]
-    known["cache"] = results.cache_report(compare(conversation.last_prefix, context.prefix, counter), locate)
-    known["cached"] = cached
-    memory = context.metadata.get("memory", {})
-    if found.asked:
-        turn_memory.given_out(conversation, whose, memory.get("messages", ()))
-    known |= report_attachments(attachments, memory)
-    if found.failures:
-        known["memory"] = memory | {"failures": list(found.failures)}
-    known["contextJson"] = _record(snapshot, context)
-    if request.message is not None:
-        conversation.last_prefix, conversation.last_options = context.prefix, request.options
-    if _is_turn(request, conversation):
-        conversation.record = known["contextJson"]
-    known["assemblyMs"] = round((time.perf_counter() - began) * 1000, 3)
-    result = results.assembled(
-        context,
-        snapshot,
-        params,
-        folder,
-        turn_memory.with_files(locate, found.items),
-        metadata=context.metadata | known,
-        parent_turn=conversation.last_turn,
-        positions=conversation.positions,
-    )
-    return result, compacted
+    scope: SessionScope
+    params: protocol.AssembleParams
+    inputs: TurnInputs
+    request: assembly.Request
+    now: datetime
+    began: float
 
 
-def _needed(snapshot: Snapshot, options: assembly.Options) -> int | None:
-    """Tokens of history that the request may look at; None: all."""
-    return sync.needed(
-        snapshot,
-        model=options.model,
-        strategy=options.truncation_strategy,
-        max_tokens=options.max_context_tokens,
-        reserve=options.reserve_tokens,
+class _Context(NamedTuple):
+    """The context of a turn, made at this revision of the messages; `cached`: it was assembled before."""
+
+    assembled: AssembledContext
+    memory: TurnMemory
+    revision: tuple[int, int]
+    cached: bool
+
+
+async def assemble(scope: SessionScope, params: protocol.AssembleParams) -> protocol.AssembledContext:
+    """Answer `nexus/context/assemble`. The conversation changes only if the turn is compacted."""
+    params = msgspec.structs.replace(params, session=scope.conversation.session)
+    inputs = await collect_inputs(scope, request_of(params), params)
+    return await assemble_with(scope, params, inputs)
+
+
+async def assemble_with(
+    scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs
+) -> protocol.AssembledContext:
+    """As `assemble`, with these inputs."""
+    result, turn, context = await scope.work(_assemble_unless_due, params, inputs)
+    if result is not None:
+        return result
+    compaction = await compact_turn(turn.scope, context.assembled)
+    return await turn.scope.work(_assemble_after, turn, context, compaction)
+
+
+async def predict_usage(
+    scope: SessionScope, next_turn: protocol.NextTurnParams, *, agent: str | None
+) -> protocol.TokenUsage:
+    """What the next turn of the conversation will cost before the user's message, as far as it is known."""
+    params = protocol.AssembleParams(
+        scope.folder.uri,
+        message="",
+        options=next_turn.options,
+        session=scope.conversation.session,
+        agent=agent,
+        attachments=next_turn.attachments,
+        files=next_turn.files,
     )
+    request = request_of(params)
+    inputs = await collect_inputs(scope, request, params)
+    return await scope.work(usage.read_next_usage, request, inputs)
 
 
 def request_of(
@@ -133,10 +101,13 @@ def request_of(
     git: "GitState | None" = None,
     agent_parameters: Mapping[str, Any] = {},
 ) -> assembly.Request:
-    """What is asked for."""
+    """The library's request for these parameters."""
     options = params.options or protocol.AssembleOptions()
+    message = params.message
+    if message is not None and not isinstance(message, Message):
+        message = Message("user", message)
     return assembly.Request(
-        message=_message(params.message),
+        message=message,
         event=params.event,
         format=params.format,
         session=params.session or "main",
@@ -146,63 +117,134 @@ def request_of(
     )
 
 
-def _message(given: str | list[Any] | Message | None) -> Message | None:
-    if given is None or isinstance(given, Message):
-        return given
-    return Message("user", given)
+# ---------------------------------------------------------------- in a worker thread
 
 
-def _assembled(
-    snapshot: Snapshot,
-    conversation: Conversation,
-    request: assembly.Request,
-    found: turn_memory.Found,
-    now: datetime,
-) -> tuple[AssembledContext, bool]:
-    """The context, and whether it was assembled before."""
-    told = texts.moment(now, snapshot.effective.get("/context/datetime") or {})
-    encoded = msgspec.json.encode(request)
-    items = tuple(found.items)
-    seen = (snapshot.agent, snapshot.revision, snapshot.choice)
-    key = (*seen, conversation.manager.revision, tuple(told.values()), encoded, items)
-    if len(encoded) <= LARGEST_KEY:
-        known = conversation.assembled.get(key)
-        if known is not None:
-            return known, True
-    context = assembly.assemble(snapshot, conversation.manager, request, now=now, memory=items)
-    if len(encoded) <= LARGEST_KEY:
-        conversation.assembled.put(key, context)
-    return context, False
+def _assemble_unless_due(
+    scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs
+) -> tuple[protocol.AssembledContext | None, _Turn, _Context]:
+    """The result; None if the turn has to be compacted first."""
+    turn = _begin(scope, params, inputs)
+    context = _assemble(turn)
+    result = None if _is_due(turn, context.assembled) else _result(turn, context)
+    return result, turn, context
 
 
-def _is_due(context: AssembledContext, conversation: Conversation, request: assembly.Request) -> bool:
-    """Whether this request is a turn of the conversation, past the threshold, and a compaction may help."""
+def _assemble_after(
+    scope: SessionScope, turn: _Turn, context: _Context, compaction: TurnCompaction
+) -> protocol.AssembledContext:
+    """The result of a turn after its compaction, whatever became of that."""
+    conversation = scope.conversation
+    if conversation.manager.revision != context.revision:
+        context = _assemble(turn)
+    report = compaction.report
+    if compaction.compacted:
+        conversation.futile = context.assembled.metadata.get("compactionReason") == "token_limit"
+        report["reached"] = not conversation.futile
+    return _result(turn, context, compaction=report)
+
+
+def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs) -> _Turn:
+    """Take over what the request picks, and read what other windows wrote."""
+    began, now = time.perf_counter(), datetime.now().astimezone()
+    request = request_of(params, inputs.git, {} if scope.agent is None else scope.agent.parameters)
+    if request.message is not None:
+        snapshot = next_request.snapshot_for_turn(scope, request.options)
+        scope = msgspec.structs.replace(scope, snapshot=snapshot)
+    request = next_request.without_repetition(request, scope.snapshot)
     options = request.options
-    own = options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy
-    if any(option is not None for option in own):
+    tokens = sync.tokens_to_send(
+        scope.snapshot,
+        model=options.model,
+        strategy=options.truncation_strategy,
+        max_tokens=options.max_context_tokens,
+        reserve=options.reserve_tokens,
+    )
+    sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
+    return _Turn(scope, params, inputs, request, now=now, began=began)
+
+
+def _assemble(turn: _Turn) -> _Context:
+    snapshot, conversation, request = turn.scope.snapshot, turn.scope.conversation, turn.request
+    memory = turn_memory.gather(turn.scope, request, turn.inputs)
+    moment = texts.moment(turn.now, snapshot.effective.get("/context/datetime") or {})
+    encoded = msgspec.json.encode(request)
+    items = tuple(memory.items)
+    revision = conversation.manager.revision
+    versions = (snapshot.agent, snapshot.revision, snapshot.choice, revision)
+    key = (*versions, tuple(moment.values()), encoded, items)
+    if len(encoded) <= LARGEST_KEY:
+        assembled = conversation.assembled.get(key)
+        if assembled is not None:
+            return _Context(assembled, memory, revision, cached=True)
+    assembled = assembly.assemble(snapshot, conversation.manager, request, now=turn.now, memory=items)
+    if len(encoded) <= LARGEST_KEY:
+        conversation.assembled.put(key, assembled)
+    return _Context(assembled, memory, revision, cached=False)
+
+
+def _is_due(turn: _Turn, context: AssembledContext) -> bool:
+    """Whether this turn has to be compacted first, and a compaction may help."""
+    conversation, options = turn.scope.conversation, turn.request.options
+    limits = options.model, options.max_context_tokens, options.reserve_tokens, options.truncation_strategy
+    if any(limit is not None for limit in limits):
         return False
-    if not _is_turn(request, conversation):
+    if not _is_turn(turn.request, conversation):
         return False
     if context.metadata.get("compactionReason") != "token_limit":
         conversation.futile = False
         return False
-    return not conversation.futile and not conversation.kept_whole
+    return not conversation.futile and not conversation.undone
 
 
 def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
-    """Whether it is one that a model is to answer, and not a look at what it would be."""
-    goes_on = request.format != "neutral" and _awaits_answer(conversation)
+    """Whether a model is to answer the request: it has a message, or a body behind a tool's result."""
+    messages = conversation.manager.history.messages
+    goes_on = request.format != "neutral" and bool(messages) and messages[-1].role == "tool"
     return request.message is not None or goes_on
 
 
-def _awaits_answer(conversation: Conversation) -> bool:
-    """Whether the last message is a tool's result: then the model is asked without a message of the user."""
-    messages = conversation.manager.history.messages
-    return bool(messages) and messages[-1].role == "tool"
+def _result(
+    turn: _Turn, context: _Context, *, compaction: dict[str, Any] | None = None
+) -> protocol.AssembledContext:
+    """The result of the request. What was sent is recorded for the next turn."""
+    scope, request, inputs, memory = turn.scope, turn.request, turn.inputs, context.memory
+    conversation, assembled = scope.conversation, context.assembled
+    memory_report = assembled.metadata.get("memory", {})
+    attachments = report_attachments(inputs.attachments, memory_report)
+    if memory.searched:
+        turn_memory.hand_out(conversation, inputs.agent, memory_report.get("messages", ()))
+    locate = turn_memory.locator_of(scope.locate, memory.items)
+    counter = costs.model_of(scope.snapshot, request.options.model)[1]
+    cache = compare(conversation.last_prefix, assembled.prefix, counter)
+    record = _record(scope.snapshot, assembled)
+    if request.message is not None:
+        conversation.last_prefix, conversation.last_options = assembled.prefix, request.options
+    if _is_turn(request, conversation):
+        conversation.record = record
+    metadata = dict(assembled.metadata)
+    if compaction is not None:
+        metadata["compaction"] = compaction
+    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
+    metadata |= attachments
+    if memory.failures:
+        metadata["memory"] = memory_report | {"failures": list(memory.failures)}
+    metadata["contextJson"] = record
+    metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
+    return results.assembled(
+        assembled,
+        scope.snapshot,
+        turn.params,
+        folder=scope.folder.uri,
+        locate=locate,
+        metadata=metadata,
+        parent_turn=conversation.last_turn,
+        positions=conversation.positions,
+    )
 
 
 def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:
-    """What a ledger keeps of the context of a turn."""
+    """What the ledger stores of the context of a turn."""
     memory = context.metadata.get("memory")
     return {
         "revision": snapshot.revision,

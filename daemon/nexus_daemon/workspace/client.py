@@ -227,7 +227,7 @@ class Client:
 
     def describe_problem(self, problem: Problem) -> Any:
         """A problem in the data of a failed request, in this client's positions."""
-        from nexus_daemon.api import results
+        from nexus_daemon import results
 
         for folder in self.daemon.folders.reading(problem.path):
             if folder.snapshot is not None:

@@ -8,7 +8,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.records import Head
 from nexus_daemon import protocol
 from nexus_daemon.sessions import conversations
-from nexus_daemon.sessions.conversations import REMEMBERED_KEYS, Answer, Conversation, Conversations
+from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation, Conversations
 
 
 def check(*uses: tuple[str, bool]) -> list[str]:
@@ -86,16 +86,17 @@ def test_reading_does_not_begin_a_conversation() -> None:
 
 def test_old_keys_are_forgotten() -> None:
     conversation = Conversation("x")
-    conversation.remember("first", Answer("x", "t1"), 1)
-    conversation.remember(None, Answer("x", "t2"), 1)
-    assert (conversation.answer_to("first", 1), conversation.answer_to(None, 1)) == (Answer("x", "t1"), None)
+    conversation.add_answer("first", Answer("x", "t1"), 1)
+    conversation.add_answer(None, Answer("x", "t2"), 1)
+    assert conversation.answer_for("first", 1) == Answer("x", "t1")
+    assert conversation.answer_for(None, 1) is None
     with pytest.raises(RequestError) as refused:
-        conversation.answer_to("first", 2)
+        conversation.answer_for("first", 2)
     assert refused.value.code == "key-reused"
-    for number in range(REMEMBERED_KEYS):
-        conversation.remember(str(number), Answer("x", "t3"), 1)
-    assert conversation.answer_to("first", 1) is None
-    assert conversation.answer_to("0", 1) is not None
+    for number in range(MOST_KEYS):
+        conversation.add_answer(str(number), Answer("x", "t3"), 1)
+    assert conversation.answer_for("first", 1) is None
+    assert conversation.answer_for("0", 1) is not None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
     async def lender(folder: Conversations) -> None:
         async with folder.using("a") as conversation:
             try:
-                async with conversation.lent():
+                async with conversation.unlocked():
                     steps.append("lent")
                     await asyncio.sleep(10)
             finally:

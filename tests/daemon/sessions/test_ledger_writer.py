@@ -19,7 +19,7 @@ class Process:
         self.ledger_writer = LedgerWriter({"NEXUS_STATE": str(state)}, self._told.append)
         self.ledger: FolderLedger = self.ledger_writer.write(
             lambda: self.ledger_writer.open("/a", path=None, url=None)
-        ).asked_by("me")
+        ).for_client("me")
 
     def told(self) -> list[str]:
         """Each change as text, with who made it where that is known."""
@@ -63,7 +63,7 @@ def check(pair: tuple[Process, Process], *changes: str) -> None:
     assert one.told() == [f"me {change}" for change in changes]
     latest = {change.split()[1]: change for change in changes}  # between two looks only what is now is seen
     assert sorted(two.told()) == sorted(f"other {change}" for change in latest.values())
-    assert one.ledger_writer._heads == two.ledger_writer._heads
+    assert one.ledger_writer.heads == two.ledger_writer.heads
     assert one.told() == two.told() == []
 
 

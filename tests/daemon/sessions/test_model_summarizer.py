@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nexus_daemon.server import build
-from nexus_daemon.sessions import model_summarizer
+from nexus_daemon.sessions import compaction
 from support.desk import Desk, replies, tell_story, until
 from support.talk import HELLO, Message, Talk, call, result, tell
 
@@ -123,7 +123,7 @@ ANSWERS: dict[str, tuple[Any, str]] = {
     "nothing": ({"result": {"content": " \n"}}, "editor: an empty summary"),
     "no text": ({"result": {"content": [1]}}, "editor: The client's reply: Expected `str`"),
     "no result": ({"result": None}, "editor: The client's reply: Expected `object`"),
-    "an apology": ({"result": {"content": "I am sorry, I cannot."}}, "editor: the answer is no summary"),
+    "an apology": ({"result": {"content": "I am sorry, I cannot."}}, "editor: the answer is not a summary"),
     "too much": ({"result": {"content": "## Goal\n" + "wind " * 2000}}, "editor: the summary takes 2,00"),
     "silence": (None, "editor: no answer within 0.2 seconds"),
 }
@@ -136,8 +136,8 @@ def test_what_is_no_summary_is_said_and_replaced(
 ) -> None:
     answer, reason = ANSWERS[name]
     if answer is None:
-        monkeypatch.setattr(model_summarizer, "ASKED_S", 0.2)
-        monkeypatch.setattr(model_summarizer, "IN_A_TURN_S", 0.2)
+        monkeypatch.setattr(compaction, "EXPLICIT_S", 0.2)
+        monkeypatch.setattr(compaction, "IN_A_TURN_S", 0.2)
 
     async def story(desk: Desk, talk: Talk) -> None:
         begin(desk, talk, 3, method, **({"message": "And today?"} if "assemble" in method else {}))

@@ -1,10 +1,11 @@
 """A conversation in memory is what the ledger holds, whoever wrote it, however much of it was read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -19,20 +20,38 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.sessions import compaction, sync, turns
-from nexus_daemon.sessions import scope as jobs
-from nexus_daemon.sessions.compaction import embedded
+from nexus_daemon.sessions import compaction, operations, sync, turns, usage
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
 from nexus_daemon.sessions.scope import SessionScope
-from nexus_daemon.sessions.sync import Given
+from nexus_daemon.sessions.sync import TurnInput
+from nexus_daemon.sessions.turn_inputs import TurnInputs
 from support.fixture import write_fixture
 from support.folders import load_folder
+
+T = TypeVar("T")
 
 SETTINGS = """
 //- /a/.nexus3/config.json
 {"provider": {"model": "gpt-4o"}, "context": {"max_tokens": 1200, "reserve_tokens": 200}}
 """
+
+
+class Inline:
+    """A daemon without threads."""
+
+    async def work(self, job: Callable[..., T], /, *args: Any) -> T:
+        return job(*args)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, also from within another one."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        value: T = ended.value
+        return value
+    raise AssertionError("it waits")
 
 
 class Window:
@@ -50,21 +69,33 @@ class Window:
 
     @property
     def scope(self) -> SessionScope:
-        folder: Any = None  # no job asks for it
-        locate = Locator(self.snapshot.layers, "utf-8")
-        return SessionScope(folder, self.conversation, self.snapshot, self.ledger, locate)
+        client: Any = SimpleNamespace(has_model=False, daemon=Inline())
+        folder: Any = SimpleNamespace(uri="file:///a", reload=SimpleNamespace(request=lambda _: None))
+        return SessionScope(
+            client=client,
+            folder=folder,
+            conversation=self.conversation,
+            snapshot=self.snapshot,
+            ledger=self.ledger,
+            locate=Locator(self.snapshot.layers, "utf-8"),
+        )
 
     def say(self, *contents: str, **more: Any) -> Any:
         messages = [
             Message("assistant" if number % 2 else "user", text) for number, text in enumerate(contents)
         ]
-        return jobs.append(self.scope, Given(messages, **more))[0]
+        return operations.append(self.scope, TurnInput(messages, **more))[0]
 
     def compact(self) -> Any:
-        return embedded(jobs.compact(self.scope, protocol.CompactParams("file:///a")))[0]
+        return run(compaction.compact(self.scope, protocol.CompactParams("file:///a")))[0]
+
+    def assemble(self, *, strategy: str | None = None) -> protocol.AssembledContext:
+        options = protocol.AssembleOptions(truncation_strategy=strategy)
+        params = protocol.AssembleParams("file:///a", message="Go on.", options=options)
+        return run(turns.assemble_with(self.scope, params, TurnInputs()))
 
     def held(self) -> list[Any]:
-        sync.follow(self.conversation, self.ledger, self.snapshot)
+        self.scope.follow_to_compact()
         return [message.content for message in self.conversation.manager.history.messages]
 
     def restarted(self) -> "Window":
@@ -99,7 +130,7 @@ def check(window: Window) -> None:
         assert fresh.held() == held
         mine, theirs = window.conversation, fresh.conversation
         assert (mine.positions, mine.head) == (theirs.positions, theirs.head)
-        assert (mine.compaction, mine.kept_whole) == (theirs.compaction, theirs.kept_whole)
+        assert (mine.compaction, mine.undone) == (theirs.compaction, theirs.undone)
         assert len(mine.positions) == len(mine.manager) == len(held)
         counter = model_of(window.snapshot, None)[1]
         assert mine.manager.history_tokens(counter) == theirs.manager.history_tokens(counter)
@@ -181,15 +212,15 @@ def test_a_compaction_is_in_force_everywhere_and_can_be_taken_back() -> None:
         check(two)
         two.say("On.")
         assert one.held() == [*after, "On."]
-        assert jobs.undo(one.scope, receipt.id).total == jobs.usage(two.scope).total
+        assert operations.undo_compaction(one.scope, receipt.id).total == usage.read_usage(two.scope).total
         assert one.held() == two.held() == [*before, "On."]
-        assert [window.conversation.kept_whole for window in (one, two)] == [True, True]
+        assert [window.conversation.undone for window in (one, two)] == [True, True]
         check(two)
         with pytest.raises(LedgerError, match="no compaction"):
-            jobs.undo(two.scope, None)
+            operations.undo_compaction(two.scope, None)
         two.compact()
         assert one.held() == two.held()
-        assert [window.conversation.kept_whole for window in (one, two)] == [False, False]
+        assert [window.conversation.undone for window in (one, two)] == [False, False]
         check(one)
 
 
@@ -197,29 +228,26 @@ def test_a_compaction_that_was_due_is_written_too(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sync, "LEAST_READ", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        made, compacted = embedded(
-            turns.assemble(*asked(two))
-        )  # which has read only the end of it until then
-        assert compacted
-        assert two.conversation.compaction == made.metadata["compaction"]["id"]
-        assert made.parent_turn == two.conversation.last_turn
+        assembled = two.assemble()  # until then this window has read only the end
+        assert two.conversation.compaction == assembled.metadata["compaction"]["id"]
+        assert assembled.parent_turn == two.conversation.last_turn
         check(two)
         assert one.held() == two.held()
-        assert one.say("Go on.", parent=made.parent_turn).forked is False
+        assert one.say("Go on.", parent=assembled.parent_turn).forked is False
 
 
 def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one)
-        put_in_force = compaction._put_in_force
+        compact = FolderLedger.compact
         late = ["And this?", "Or that?"]
 
-        def slow(*given: Any) -> Any:
+        def slow(*arguments: Any) -> Any:
             for text in late:
                 two.say(text)
-            return put_in_force(*given)
+            return compact(*arguments)
 
-        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        monkeypatch.setattr(FolderLedger, "compact", slow)
         before = one.held()
         receipt = one.compact()
         held = one.held()
@@ -228,7 +256,7 @@ def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytes
         assert held[1:-2] == before[receipt.replaced_messages :]  # nothing but what it summarized is gone
         assert held == two.held()
         check(one)
-        jobs.undo(two.scope, receipt.id)
+        operations.undo_compaction(two.scope, receipt.id)
         assert one.held() == [*before, *late]
         check(one)
 
@@ -236,16 +264,15 @@ def test_a_compaction_is_not_held_up_by_a_window_that_goes_on(monkeypatch: pytes
 def test_a_compaction_that_is_due_is_not_held_up_either(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        put_in_force = compaction._put_in_force
+        compact = FolderLedger.compact
 
-        def slow(*given: Any) -> Any:
+        def slow(*arguments: Any) -> Any:
             two.say("And this?")
-            return put_in_force(*given)
+            return compact(*arguments)
 
-        monkeypatch.setattr(compaction, "_put_in_force", slow)
-        made, compacted = embedded(turns.assemble(*asked(one)))
-        assert compacted
-        assert made.metadata["compaction"]["id"] == one.conversation.compaction
+        monkeypatch.setattr(FolderLedger, "compact", slow)
+        assembled = one.assemble()
+        assert assembled.metadata["compaction"]["id"] == one.conversation.compaction
         assert one.held()[-1] == "And this?"
         assert one.held() == two.held()
         check(one)
@@ -260,23 +287,21 @@ def test_a_compaction_goes_on_where_more_of_its_conversation_was_loaded(
     monkeypatch.setattr(sync, "READ_TOKENS", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        steps = jobs.compact(two.scope, protocol.CompactParams("file:///a"))
-        draft = next(steps)
-        assert draft.plan.missing
+        draft = compaction.plan(two.scope, protocol.CompactParams("file:///a"))
+        plan = draft.task.plan
+        assert plan.missing
         two.scope.follow_all()
         assert not two.conversation.manager.history.gap.messages
         for text in late:
             two.say(text)
-        with pytest.raises(StopIteration) as ended:
-            steps.send(None)
-        receipt = ended.value.value[0]
+        receipt = compaction.apply(two.scope, draft, None)
         assert receipt.id == two.conversation.compaction
         assert two.held()[0].startswith("[CONTEXT SUMMARY]")
-        kept = len(draft.plan.preserved) + len(late)
+        kept = len(plan.preserved) + len(late)
         assert len(two.held()) == 1 + kept
         assert one.held() == two.held()
         check(two)
-        jobs.undo(one.scope, receipt.id)
+        operations.undo_compaction(one.scope, receipt.id)
         one.scope.follow_all()
         assert len(one.conversation.positions) == receipt.replaced_messages + kept
 
@@ -287,15 +312,15 @@ def test_a_compaction_of_another_conversation_is_refused(step: str, monkeypatch:
         long_talk(one)
         two.compact()
         long_talk(one)
-        put_in_force = compaction._put_in_force
+        compact = FolderLedger.compact
 
-        def slow(*given: Any) -> Any:
-            monkeypatch.setattr(compaction, "_put_in_force", put_in_force)
+        def slow(*arguments: Any) -> Any:
+            monkeypatch.setattr(FolderLedger, "compact", compact)
             act(two, step, 0)
             two.say("On.")
-            return put_in_force(*given)
+            return compact(*arguments)
 
-        monkeypatch.setattr(compaction, "_put_in_force", slow)
+        monkeypatch.setattr(FolderLedger, "compact", slow)
         with pytest.raises(LedgerError) as refused:
             one.compact()
         assert refused.value.code == "head-moved"
@@ -306,17 +331,16 @@ def test_a_compaction_of_another_conversation_is_refused(step: str, monkeypatch:
 def test_windows_that_find_a_compaction_due_at_once_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        put_in_force = compaction._put_in_force
+        compact = FolderLedger.compact
         others = [two]
 
-        def slow(*given: Any) -> Any:
+        def slow(*arguments: Any) -> Any:
             if others:
-                embedded(turns.assemble(*asked(others.pop())))
-            return put_in_force(*given)
+                others.pop().assemble()
+            return compact(*arguments)
 
-        monkeypatch.setattr(compaction, "_put_in_force", slow)
-        made, compacted = embedded(turns.assemble(*asked(one)))
-        assert (compacted, made.metadata["compaction"]) == (True, {"reached": True})
+        monkeypatch.setattr(FolderLedger, "compact", slow)
+        assert one.assemble().metadata["compaction"] == {"reached": True}
         assert one.conversation.compaction == two.conversation.compaction is not None
         assert one.held() == two.held()
         ledger = one.ledger.store
@@ -340,52 +364,45 @@ def test_what_cannot_be_written_changes_nothing(monkeypatch: pytest.MonkeyPatch)
             with pytest.raises(LedgerError, match="no room"):
                 window.compact()
             with pytest.raises(LedgerError, match="no room"):
-                jobs.clear(window.scope)
+                operations.clear(window.scope)
             assert window.held() == before
-            made, compacted = embedded(turns.assemble(*asked(window)))
-            assert not compacted
-            assert "no room" in made.metadata["compaction"]["problem"]
+            report = window.assemble().metadata["compaction"]
+            assert report == {"reached": False, "problem": "There is no room left."}
         assert window.told == told
         check(window)
         window.say("kept", key="k")
         assert window.held()[-1] == "kept"
 
 
-def asked(window: Window, *, strategy: str | None = None) -> Any:
-    options = protocol.AssembleOptions(truncation_strategy=strategy)
-    params = protocol.AssembleParams("file:///a", message="Go on.", options=options)
-    return window.snapshot, window.conversation, window.ledger, params, "file:///a", window.scope.locate
-
-
 def test_a_turn_has_what_it_was_made_of() -> None:
     with windows(1) as (window,):
         window.say("a")
-        made, _ = embedded(turns.assemble(*asked(window)))
+        assembled = window.assemble()
         window.say("Go on.", "Yes.", event={"id": "e1"})
         window.say("b", model="other")
         third, second, first = reversed(list(window.ledger.store.turns(window.ledger.workspace, "main")))
         assert (first.context, first.model) == (None, None)
-        assert (second.context, second.model) == (made.metadata["contextJson"], "gpt-4o")
+        assert (second.context, second.model) == (assembled.metadata["contextJson"], "gpt-4o")
         assert (second.event, second.permissions) == ({"id": "e1"}, "trusted")
         assert (third.context, third.model) == (None, "other")
-        assert made.parent_turn == first.id
+        assert assembled.parent_turn == first.id
 
 
 def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "LEAST_READ", 0)
     with windows(2) as (one, two):
         long_talk(one, 60, words=60)
-        usage = jobs.usage(two.scope)
+        spent = usage.read_usage(two.scope)
         gap = two.conversation.manager.gap
         assert gap[0] > 50
         assert len(two.conversation.manager) == len(one.conversation.manager) == 121
-        assert usage.total <= usage.available
-        appended = jobs.append(two.scope, Given([Message("user", "more")]))[1]
+        assert spent.total <= spent.available
+        appended = operations.append(two.scope, TurnInput([Message("user", "more")]))[1]
         assert appended is not None
         assert appended.count == 122
         assert page_of(two, 3) == page_of(one, 3)
         assert two.conversation.manager.gap == gap
-        assert embedded(turns.assemble(*asked(two, strategy="middle_out")))[0].usage.total <= usage.available
+        assert two.assemble(strategy="middle_out").usage.total <= spent.available
         assert two.conversation.manager.gap == (0, 0)
         check(two)
 
@@ -412,13 +429,12 @@ def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
             call = ToolCall(f"c{number}", "run", {})
             if role == "tool":
                 result = Message("tool", "word " * 300, tool_call_id=call.id)
-                jobs.append(writer.scope, Given([Message("assistant", None, (call,)), result]))
+                operations.append(writer.scope, TurnInput([Message("assistant", None, (call,)), result]))
             else:
-                jobs.append(writer.scope, Given([Message("assistant", f"Step {number}. " + "word " * 60)]))
+                step = Message("assistant", f"Step {number}. " + "word " * 60)
+                operations.append(writer.scope, TurnInput([step]))
         whole.scope.follow_all()
-        sent = [
-            embedded(turns.assemble(*asked(window, strategy="oldest_first")))[0] for window in (part, whole)
-        ]
+        sent = [window.assemble(strategy="oldest_first") for window in (part, whole)]
         assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
         part_sent, whole_sent = (msgspec.json.encode(one.history) for one in sent)
         assert part_sent == whole_sent
@@ -429,15 +445,15 @@ def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
     with windows(2) as (one, two):
         for window in (one, two, one):
             window.conversation = Conversation("main")  # has looked before the others wrote
-            given_now = Given([Message("user", "x")])
-            sync.append(window.conversation, window.ledger, window.snapshot, given_now)
+            turn_input = TurnInput([Message("user", "x")])
+            sync.append(window.conversation, window.ledger, window.snapshot, turn_input)
             check(window)
         assert one.held() == two.held()
         assert [str(one).startswith("[Session started") for one in one.held()] == [True, False, False, False]
 
 
 def page_of(window: Window, limit: int, before: int | None = None) -> Any:
-    return jobs.page(window.scope, limit, before)
+    return operations.read_page(window.scope, limit, before)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -486,7 +502,7 @@ def test_memory_is_what_the_ledger_holds(steps: list[tuple[int, str]]) -> None:
         for window in opened:
             check(window)
             window.ledger_writer.write(window.ledger_writer.look)
-        assert opened[0].ledger_writer._heads == opened[1].ledger_writer._heads
+        assert opened[0].ledger_writer.heads == opened[1].ledger_writer.heads
 
 
 def act(window: Window, step: str, number: int) -> None:
@@ -497,16 +513,16 @@ def act(window: Window, step: str, number: int) -> None:
     elif step == "compact":
         window.compact()
     elif step == "undo":
-        jobs.undo(window.scope, None)
+        operations.undo_compaction(window.scope, None)
     elif step == "clear":
-        jobs.clear(window.scope)
+        operations.clear(window.scope)
     elif step == "delete":
         window.ledger.delete("main")
         window.conversation.forget()
     elif step == "usage":
-        jobs.usage(window.scope)
+        usage.read_usage(window.scope)
     else:
-        jobs.all_messages(window.scope)
+        operations.read_messages(window.scope)
 
 
 def test_a_ledger_on_a_server_is_not_possible_yet(tmp_path: Path) -> None:

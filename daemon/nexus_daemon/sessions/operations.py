@@ -1,0 +1,104 @@
+"""What `nexus/session/*` requests do with a locked conversation. All of it blocks: for worker threads."""
+
+from bisect import bisect_left
+
+import msgspec
+
+from nexus_context import snapshot as snapshots
+from nexus_context.errors import RequestError
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.snapshot import LoadInputs, Snapshot
+from nexus_daemon import protocol
+from nexus_daemon.sessions import sync, usage
+from nexus_daemon.sessions.conversations import Answer, Conversation, threshold_at
+from nexus_daemon.sessions.scope import SessionScope
+from nexus_daemon.sessions.sync import TurnInput
+from nexus_daemon.sessions.usage import Measured
+
+
+def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured | None]:
+    """Append a turn. Returns the outcome and what the conversation costs now; None if the turn forked it."""
+    scope.follow()
+    conversation, agent = scope.conversation, scope.agent
+    if agent is not None and conversation.head is None and conversation.session == agent.session:
+        _begin(scope, agent.id)
+    if conversation.warned is None:  # the user was warned of it before the daemon started
+        conversation.warned = threshold_at(usage.measure_scope(scope).percent)
+    answer = sync.append(conversation, scope.ledger, scope.snapshot, turn_input)
+    return answer, usage.measure_scope(scope) if answer.session == conversation.session else None
+
+
+def read_messages(scope: SessionScope) -> list[msgspec.Raw]:
+    """All messages since the last compaction, as JSON."""
+    scope.follow_all()
+    return scope.conversation.manager.encoded_in_pieces()
+
+
+def read_page(
+    scope: SessionScope, limit: int | None, before: int | None
+) -> tuple[list[msgspec.Raw], int | None]:
+    """The last messages before a position, and the position of the first of them if there are more."""
+    scope.follow()
+    conversation = scope.conversation
+    first, last = _bounds(conversation, limit, before)
+    gap = conversation.manager.history.gap
+    if gap.messages and first <= gap.lead:
+        scope.follow_all()
+        first, last = _bounds(conversation, limit, before)
+    messages = conversation.manager.history.encoded_slice(first, last)
+    return messages, conversation.positions[first] if 0 < first < last else None
+
+
+def clear(scope: SessionScope) -> protocol.TokenUsage:
+    """Begin the conversation anew; returns what is left of its cost."""
+    scope.follow()
+    conversation = scope.conversation
+    exists = conversation.head is not None
+    head = scope.ledger.clear(conversation.session).head if exists else None
+    conversation.forget()
+    conversation.head = head
+    return usage.measure_scope(scope).usage
+
+
+def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.TokenUsage:
+    """Undo a compaction and those after it; None: the last one."""
+    scope.ledger.undo(scope.conversation.session, compaction)
+    return usage.read_usage(scope)
+
+
+def export(scope: SessionScope, form: str) -> str:
+    """The whole conversation as text."""
+    from nexus_context.ledger import jsonl, markdown  # rarely needed
+
+    write = {"jsonl": jsonl.lines, "markdown": markdown.pieces}.get(form)
+    if write is None:
+        raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")
+    session, ledger = scope.conversation.session, scope.ledger
+    return "".join(write(session, ledger.store.turns(ledger.workspace, session)))
+
+
+def load_user_settings(inputs: LoadInputs) -> Snapshot:
+    """The snapshot of the user's own settings, for when no folder is open."""
+    return snapshots.load(inputs.user_home, inputs)
+
+
+def _begin(scope: SessionScope, agent: str) -> None:
+    """Begin an agent's conversation in its name, unless another window just did."""
+    try:
+        scope.ledger.create(scope.conversation.session, agent)
+    except LedgerError as error:
+        if error.code != "session-exists":
+            raise
+    scope.follow()
+
+
+def _bounds(conversation: Conversation, limit: int | None, before: int | None) -> tuple[int, int]:
+    """The indexes of a page. After a compaction the summary comes first, whatever its position is."""
+    positions = conversation.positions
+    least = 0 if conversation.compaction is None else 1
+    last = len(positions)
+    if before is not None:
+        last = bisect_left(positions, before, lo=least)
+        if least and before == positions[0]:
+            last = 0
+    return max(0, last - limit) if limit is not None else 0, last

@@ -1,0 +1,120 @@
+"""What a conversation's next request costs, and how much of its last one it could reuse."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nexus_context import assembly
+from nexus_context.errors import RequestError
+from nexus_context.memory.item import MemoryItem
+from nexus_context.prefix import compare
+from nexus_context.snapshot import Snapshot
+from nexus_context.tokens import get_token_counter, is_loaded
+from nexus_daemon import protocol, results
+from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions import next_request, sync, turn_memory
+from nexus_daemon.sessions.conversations import Conversation
+from nexus_daemon.sessions.ledger_writer import FolderLedger
+from nexus_daemon.sessions.scope import SessionScope
+
+if TYPE_CHECKING:
+    from nexus_daemon.sessions.turn_inputs import TurnInputs
+
+logger = logging.getLogger(__name__)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """The messages and the cost of a conversation; `percent` of the budget, before anything is cut."""
+
+    count: int
+    usage: protocol.TokenUsage
+    percent: float
+
+
+def measure(scope: SessionScope) -> Measured:
+    """Read what other windows wrote, then measure the conversation."""
+    scope.follow()
+    return measure_scope(scope)
+
+
+def measure_scope(scope: SessionScope) -> Measured:
+    """What the conversation in memory holds and costs."""
+    conversation = scope.conversation
+    options = next_request.options_beside(scope.snapshot, conversation, scope.ledger)
+    spent, percent = _measure(scope, assembly.Request(options=options), scope.locate)
+    return Measured(len(conversation.manager), spent, percent)
+
+
+def read_usage(scope: SessionScope) -> protocol.TokenUsage:
+    """The usage with a cache report, after reading what other windows wrote."""
+    spent = measure(scope).usage
+    return with_cache(spent, scope.snapshot, scope.conversation, scope.locate)
+
+
+def read_next_usage(
+    scope: SessionScope, request: assembly.Request, inputs: "TurnInputs"
+) -> protocol.TokenUsage:
+    """What the next turn costs with all that is sent beside the user's message.
+
+    The options of `request` hold for a conversation without a turn; else those of its last turn do.
+    """
+    snapshot, options = next_request.expected(scope, request.options)
+    scope = msgspec.structs.replace(scope, snapshot=snapshot)
+    scope.follow()
+    request = msgspec.structs.replace(request, options=options, git=inputs.git)
+    memory = turn_memory.gather(scope, request, inputs)
+    locate = turn_memory.locator_of(scope.locate, memory.items)
+    spent, _ = _measure(scope, request, locate, memory=memory.items)
+    return with_cache(spent, snapshot, scope.conversation, locate)
+
+
+def current_usage(
+    snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, locate: Locator
+) -> protocol.TokenUsage:
+    """The usage for a notification: identical to the result of `nexus/context/usage`.
+
+    It is exact if the vocabulary is in memory, else a labelled estimate: a notification loads none.
+    """
+    snapshot = next_request.snapshot_for(snapshot, conversation, ledger)
+    if ledger is not None:
+        try:
+            sync.follow(conversation, ledger, snapshot, tokens=sync.tokens_to_send(snapshot))
+        except RequestError as error:  # the usage is then that of the messages in memory
+            logger.warning("%s", error)
+    options = next_request.options_beside(snapshot, conversation, ledger)
+    limits, _ = assembly.model_of(snapshot, None)
+    counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
+    request = assembly.Request(options=options)
+    measured = assembly.measure(snapshot, conversation.manager, request=request, counter=counter)
+    spent = results.measured(measured, locate, conversation.positions)
+    return with_cache(spent, snapshot, conversation, locate)
+
+
+def with_cache(
+    usage: protocol.TokenUsage, snapshot: Snapshot, conversation: Conversation, locate: Locator
+) -> protocol.TokenUsage:
+    """The usage with a cache report: what an edit breaks, before it is paid for.
+
+    There is no report before the first request, nor if a request like the last one is no longer possible.
+    """
+    before, options = conversation.last_prefix, conversation.last_options
+    if before is None or options is None:
+        return usage
+    try:
+        prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=datetime.now().astimezone())
+    except RequestError:  # a skill that the request named is gone
+        return usage
+    report = compare(before, prefix, assembly.model_of(snapshot, options.model)[1])
+    return msgspec.structs.replace(usage, cache=results.cache_report(report, locate))
+
+
+def _measure(
+    scope: SessionScope, request: assembly.Request, locate: Locator, *, memory: Sequence[MemoryItem] = ()
+) -> tuple[protocol.TokenUsage, float]:
+    """The usage, and how full the context is before anything is cut, in percent."""
+    conversation, now = scope.conversation, datetime.now().astimezone()
+    measured = assembly.measure(scope.snapshot, conversation.manager, request=request, now=now, memory=memory)
+    return results.measured(measured, locate, conversation.positions), measured.wanted_percent
