@@ -157,7 +157,7 @@ def main() -> None:
 def show_layers(console: Console, editor: Editor) -> None:
     result = editor.request("nexus/context/layers", {"workspaceFolder": FOLDER.as_uri()})
     console.print("[bold]What this folder's assistant reads[/]")
-    tables.print_layers(msgspec.convert(result, protocol.LayersResult), shown=shortened)
+    tables.print_layers(msgspec.convert(result, protocol.LayersResult), display_path=shortened)
 
 
 def show_typing(console: Console, editor: Editor) -> None:

@@ -204,7 +204,7 @@ def test_a_path_stands_for_the_folder_that_it_belongs_to(
     assert main(["check", write_fixture(HERE, tmp_path).root + path]) == code
     shown = capsys.readouterr()
     assert ("summery" in shown.out) == (code == 1)
-    assert ("is not a file that the folder" in shown.err) == (code == 2)
+    assert ("nexus check: Nothing was checked: the folder " in shown.err) == (code == 2)
 
 
 def test_a_wrong_argument_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

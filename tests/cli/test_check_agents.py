@@ -82,7 +82,7 @@ def test_what_each_agent_reads_is_checked(tree: Fixture, capsys: pytest.CaptureF
     code, found, said = check(tree, capsys)
     assert (code, found) == (1, OWN.union(*FOUND.values()))
     (note,) = said.splitlines()
-    assert note.startswith("nexus check: 'lost' is looked at as if it worked in /home/c/a: The cwd of agent")
+    assert note.startswith("nexus check: 'lost' is checked as if it worked in /home/c/a: The cwd of agent")
 
 
 @pytest.mark.parametrize("agent", FOUND)

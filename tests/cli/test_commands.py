@@ -107,7 +107,7 @@ def test_a_count_of_what_is_not_utf8_is_not_exact(
         ],
     )
     assert errors.startswith(f"nexus tokens: {odd}: {why}")
-    assert errors.endswith("What could be read of it is counted, so the figure is not exact.\n")
+    assert errors.endswith("The count is an estimate: it covers only what could be read.\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert check(capsys, "tokens", "-") == (
         0,

@@ -15,9 +15,7 @@ from support.fixture import Fixture, write_fixture
 
 LONG = "Always write the tests first.\n" * 5_000  # 30,000 tokens
 PICKED = ModelChoice("house-model", 60_000)
-NOTE = (
-    "nexus show: for the model house-model, which was picked last for this folder; --model names another.\n"
-)
+NOTE = "nexus show: for the model house-model, last picked for this folder; --model names another.\n"
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_an_import_says_what_it_did(place: Place) -> None:
         "",
     )
     assert place.run("import", one, one) == (
-        "/chat.jsonl: messages, is there already as 'chat'.\n" * 2 + "2 sessions there already of 2 files.\n",
+        "/chat.jsonl: messages, already there as 'chat'.\n" * 2 + "2 sessions already there of 2 files.\n",
         "",
     )
     with place.file.open("a") as file:
@@ -147,7 +147,7 @@ def test_search_marks_what_matched(chat: Place) -> None:
     (hit,) = chat.json("search", '"disk is"')["hits"]
     assert (hit["session"], hit["role"], hit["snippet"]) == ("chat", "assistant", "The «disk is» full.")
     assert chat.run("search", "zebra")[1].startswith("nexus sessions: No message matches 'zebra' in /project")
-    assert chat.run("search", "!", code=2)[1] == "nexus sessions: The query '!' holds no word to look for.\n"
+    assert chat.run("search", "!", code=2)[1] == "nexus sessions: The query '!' has no word to search for.\n"
 
 
 def test_search_takes_words_to_exclude_unquoted(chat: Place) -> None:
@@ -176,7 +176,7 @@ def test_an_export_never_overwrites(chat: Place, tmp_path: Path) -> None:
     assert err == "nexus sessions: 2 turns of 'chat' written to /out.jsonl.\n"
     assert file.read_text() == out and file.stat().st_mode & 0o777 == 0o600
     _, err = chat.run("export", "chat", "-o", str(file), "--format", "markdown", code=1)
-    assert "exists already" in err and file.read_text() == out
+    assert "already exists" in err and file.read_text() == out
     chat.run("export", "chat", "-o", str(file), "--format", "markdown", "--force")
     assert file.read_text().startswith("# chat\n")
     chat.run("export", "chat", "-o", str(tmp_path / "out.md"))
@@ -196,9 +196,9 @@ def test_an_export_is_imported_elsewhere(chat: Place, tmp_path: Path) -> None:
 def test_fork_rename_and_delete(chat: Place) -> None:
     assert chat.run("fork", "chat", "a", "--turn", "1")[0] == "'a' shares 1 turn of 'chat'.\n"
     assert "no turn 3" in chat.run("fork", "chat", "b", "--turn", "3", code=1)[1]
-    assert chat.run("rename", "a", "b")[0] == "'a' is 'b' now.\n"
+    assert chat.run("rename", "a", "b")[0] == "'a' is now 'b'.\n"
     assert "already" in chat.run("rename", "b", "chat", code=1)[1]
-    assert "give --yes" in chat.run("delete", "b", code=2)[1]
+    assert "use --yes" in chat.run("delete", "b", code=2)[1]
     assert chat.run("delete", "b", "--yes")[0] == "'b' is deleted.\n"
     assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
 
@@ -260,13 +260,13 @@ def test_with_broken_settings_nothing_is_written(chat: Place, tmp_path: Path, ac
     out, err = chat.run(*(word.format(file=chat.file) for word in action), code=1)
     assert (out, err[:77]) == (
         "",
-        "nexus sessions: Nothing was done: /home/.nexus3/config.json could not be read",
+        "nexus sessions: Nothing was done: /home/.nexus3/config.json has errors, and i",
     )
     out, err = chat.run("list")
     assert "chat" in out
     assert err == (
-        "nexus sessions: /home/.nexus3/config.json could not be read without errors; "
-        "the ledger used is /state/ledger.db.\n"
+        "nexus sessions: /home/.nexus3/config.json has errors and is ignored; "
+        "the ledger in use is /state/ledger.db.\n"
     )
 
 
@@ -301,7 +301,7 @@ def test_a_name_that_none_should_have_is_refused(chat: Place, action: str, name:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("Chta", "Did you mean 'chat'?"), ("zzz", "It has 'chat'."), ("cha", "Did you mean 'chat'?")],
+    [("Chta", "Did you mean 'chat'?"), ("zzz", "Its sessions: 'chat'."), ("cha", "Did you mean 'chat'?")],
 )
 def test_an_unknown_session_is_said_with_those_near(chat: Place, name: str, said: str) -> None:
     for action in (["show", name], ["export", name], ["fork", name, "x"], ["delete", name, "--yes"]):
@@ -363,7 +363,7 @@ def test_a_broken_ledger_is_salvaged_into_the_one_in_use(chat: Place, tmp_path: 
     broken.write_bytes(data)
     chat.run("delete", "chat", "--yes")
     out, err = chat.run("salvage", str(broken))
-    assert (out.splitlines()[0], err) == ("1 session with 2 turns brought over.", "")
+    assert (out.splitlines()[0], err) == ("1 session with 2 turns recovered.", "")
     assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
     assert [turn["messages"][0]["role"] for turn in chat.json("show", "chat")["turns"]] == ["user", "user"]
 
@@ -371,9 +371,9 @@ def test_a_broken_ledger_is_salvaged_into_the_one_in_use(chat: Place, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("nowhere.db", 2, "nowhere.db is no file"),
+        ("nowhere.db", 2, "nowhere.db is not a file"),
         ("state/ledger.db", 2, "is the ledger in use"),
-        ("chat.jsonl", 1, "There is nothing in"),
+        ("chat.jsonl", 1, "has nothing that can be read as turns of a session"),
     ],
 )
 def test_what_cannot_be_salvaged_is_said(

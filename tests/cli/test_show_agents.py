@@ -69,7 +69,7 @@ def test_an_agent_with_a_definition_of_its_own(tree: Fixture, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--agent", "nobody"], "nexus show: There is no agent 'nobody': config.json has none of that name"),
+        (["--agent", "nobody"], "nexus show: There is no agent 'nobody': config.json does not define it"),
         (["--folder", "{root}/home/none"], "/home/none, does not exist"),
         (["--folder", "{root}/home/other"], "/home/other, is outside every workspace folder"),
         (["--agent", "api", "--diff", "nobody"], "There is no agent 'nobody'"),
@@ -125,7 +125,7 @@ def test_the_same_agent_elsewhere(tree: Fixture, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--agent", "main", "--role", "worker"], "--agent main is the folder as it is: leave out --role"),
+        (["--agent", "main", "--role", "worker"], "--agent main is the folder itself: leave out --role"),
         (
             ["--agent", "main", "--folder", "x", "--task", "y"],
             "leave out --folder, --task, or name another",

@@ -21,7 +21,7 @@ Project rules.
 {"provider": {"model": "gpt-4o"}, "context": {"reserve_tokens": 100, "reserve_tool_tokens": 0}}
 """
 ROW = re.compile(r" +(–|[\d,]+) +(system|user|assistant|tool) +≈?[\d,]+  (.*)")
-GIVE = "give a number from 1 to 3, or all."
+GIVE = "use a number from 1 to 3, or all."
 CORPORA = Path(os.environ.get("NEXUS_CORPORA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 CORPUS = CORPORA / "tau-bench" / "gpt-4o-airline.json.gz"
 
@@ -94,8 +94,8 @@ def test_what_does_not_fit_is_told(tree: Fixture, capsys: pytest.CaptureFixture[
     ran = Ran(tree, capsys, turns(60), "--budget", "2000", "--no-folder")
     assert (ran.code, ran.err) == (0, "")
     (cut,) = [line for line in ran.out.splitlines() if line.startswith("—")]
-    assert "tokens not sent: all would be" in cut
-    assert "available are 1,900 of 2,000, 100 being kept for the answer" in cut
+    assert "tokens not sent: the whole is" in cut
+    assert "available are 1,900 of 2,000, with 100 reserved for the answer" in cut
     assert cut.endswith("cut at the start of a turn, to at most 60 % of what is available (oldest_first) —")
     assert ran.rows[0] == ["1", "user", "[pinned] Question 0?"]
     assert ran.rows[-1] == ["240", "assistant", "Answer 59."]
@@ -216,7 +216,7 @@ def test_wrong_usage(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", tree.path("/home/a"), "--messages", tree.path("/home")]) == 2
     assert capsys.readouterr().err.endswith("/home is a directory; give a file, or - for standard input.\n")
     assert main(["show", tree.path("/home/a"), "--messages", os.devnull]) == 2
-    assert "no ordinary file" in capsys.readouterr().err
+    assert "is not a regular file" in capsys.readouterr().err
     for budget in ("0", "-1", "x"):
         with pytest.raises(SystemExit) as ended:
             Ran(tree, capsys, turns(1), "--budget", budget)
@@ -263,9 +263,9 @@ def test_no_transcript_at_all(tree: Fixture, capsys: pytest.CaptureFixture[str],
 
 def test_an_unknown_model(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran(tree, capsys, turns(1), "--model", "gpt4o")
-    assert ran.err.startswith("nexus show: gpt4o is in no list of models: its window is a guess, counts are ")
+    assert ran.err.startswith("nexus show: gpt4o is not a known model: its window is a guess, counts are ")
     Path(tree.path("/home/a/.nexus3/config.json")).write_text("{}")
-    assert "give --model" in Ran(tree, capsys, turns(1), "--format", "openai").err
+    assert "use --model" in Ran(tree, capsys, turns(1), "--format", "openai").err
 
 
 def test_standard_input(

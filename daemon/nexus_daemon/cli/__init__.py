@@ -1,4 +1,4 @@
-"""The command `nexus`: one module a command, each imported only when it runs."""
+"""The command `nexus`: one module per command, each imported only when it runs."""
 
 import argparse
 import importlib
@@ -12,12 +12,13 @@ COMMANDS = ("serve", "check", "show", "tokens", "sessions", "init", "schema")
 
 _EPILOG = """\
 Start with `nexus check` in a project, then `nexus show --tokens`.
-Configuration: ~/.nexus3 (NEXUS_HOME overrides), then .nexus3 of the folders above, then the folder's own.
+Configuration is read from ~/.nexus3 (or $NEXUS_HOME), then from .nexus3 in each folder above the project,
+then from .nexus3 in the project itself.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 fine, 1 problems found, 2 wrong usage, 130 interrupted."""
+    """Run one command; return its exit code: 0 success, 1 failure or problems, 2 usage, 130 interrupted."""
     with output.guarded():
         try:
             return _main(list(sys.argv[1:] if argv is None else argv))
@@ -30,14 +31,14 @@ def _main(arguments: list[str]) -> int:
     if arguments[:1] == ["--init-global"]:
         arguments[:1] = ["init", "--global"]
     if arguments[:1] == ["serve"] and len(arguments) == 1:
-        return _run("serve", argparse.Namespace())  # an editor waits: no parser is built
+        return _run("serve", argparse.Namespace())  # an editor waits: build no parser
     if arguments[:1] != ["serve"]:
         output.replace_unencodable()
     options = _parsed(arguments)
     try:
         return _run(options.command, options)
     except BrokenPipeError:
-        # the reader of our output (head, less) has seen enough
+        # the reader of the output (head, less) has closed it
         output.close_beside()
         return 0
 
@@ -53,10 +54,10 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line, for --help, completion and the docs."""
+    """The parser of the whole command line: for --help, completion and the docs."""
     top = argparse.ArgumentParser(
         prog="nexus",
-        description="The context engine of the editor: what an AI assistant reads, costs, and what broke it.",
+        description="The context engine of the editor: what the model sees, what it costs, what broke.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

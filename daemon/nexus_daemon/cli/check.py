@@ -1,7 +1,7 @@
-"""Check every configuration file that a folder's assistant and its agents read. For people, scripts and CI.
+"""Check every configuration file that a folder's assistant and its agents read.
 
-Exit code 0 without errors, 1 with at least one, 2 for wrong usage. Warnings do not fail unless --strict. The
-lines around a problem show the reported value only; other values, and all that may be secret, are covered.
+Exit code: 0 without errors, 1 with at least one error, 2 for wrong usage. Warnings fail only with --strict.
+The lines around a problem show the reported value; all other values, and possible secrets, are masked.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon.cli import check_agents, output, reports
 from nexus_daemon.cli.process_environment import load_inputs
 
-HELP = "check a folder's configuration; exit 1 with errors"
+HELP = "check a folder's configuration; exit code 1 if there are errors"
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 SIZE = "prompt.size"
@@ -33,16 +33,20 @@ LEVELS = {
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "path", nargs="?", default=".", help="a folder, or a file of its configuration (default: .)"
-    )
-    command.add_argument("--format", choices=("text", *reports.FORMATS), default="text", help="default: text")
-    command.add_argument(
-        "--level", choices=tuple(LEVELS), default="warning", help="least severity shown (default: warning)"
+        "path", nargs="?", default=".", help="a folder, or one of its configuration files (default: .)"
     )
     command.add_argument(
-        "--agent", metavar="NAME", help="only what this agent sees; main: the folder itself (default: all)"
+        "--format", choices=("text", *reports.FORMATS), default="text", help="output format (default: text)"
     )
-    command.add_argument("--strict", action="store_true", help="warnings fail, too")
+    command.add_argument(
+        "--level", choices=tuple(LEVELS), default="warning", help="lowest severity to show (default: warning)"
+    )
+    command.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="check only what this agent reads; main is the folder itself (default: all agents)",
+    )
+    command.add_argument("--strict", action="store_true", help="exit with 1 for warnings, too")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,43 +55,43 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         return _wrong(f"{options.path} does not exist.")
     try:
-        looked = check_agents.look(read(folder), load_inputs(), only=options.agent)
+        checked = check_agents.check_agents(read(folder), load_inputs(), only=options.agent)
     except RequestError as error:
         return _wrong(str(error))
-    snapshot = looked.snapshot
+    snapshot = checked.snapshot
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
-            f"{options.path} is not a file that the folder {folder} reads, so nothing was checked. "
+            f"Nothing was checked: the folder {folder} does not read {options.path}. "
             "Name a folder, or one of the files that `nexus show --layers` lists."
         )
-    for note in looked.notes:
+    for note in checked.notes:
         output.complain("check", note)
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
-    shown = sorted(visible, key=_place)
+    problems = sorted(visible, key=_place)
     if options.format == "text":
-        output.page(_text(snapshot, shown, looked.readers))
+        output.page(_text(snapshot, problems, checked.readers))
     else:
-        report = reports.FORMATS[options.format](snapshot, shown)
+        report = reports.FORMATS[options.format](snapshot, problems)
         (output.commands if options.format == "github" else output.json_text)(report)
     worst = Severity.WARNING if options.strict else Severity.ERROR
     return 1 if any(problem.severity <= worst for problem in snapshot.problems) else 0
 
 
-def _wrong(said: str) -> int:
-    output.complain("check", said)
+def _wrong(message: str) -> int:
+    output.complain("check", message)
     return 2
 
 
 def absolute(path: str) -> Path:
-    """The path from the current directory, without `..`: what stands above it are its ancestors."""
+    """The path without `..`, from the current directory: its parents are its ancestors."""
     return Path(os.path.abspath(path))
 
 
 def folder_of(path: Path) -> Path | None:
-    """The folder that a path speaks of: itself, or the one whose configuration file or directory it is.
+    """The folder to check for a path: the path itself, or the folder that it configures.
 
-    What lies deeper in a directory of configuration (`.claude/skills/tests`) is the folder's around it where
-    that reads something there, and else a folder of its own: people have whole projects in such directories.
+    A directory inside a configuration directory (`.claude/skills/tests`) belongs to the folder around that if
+    the folder reads a file there. Otherwise it is a folder of its own: people have whole projects there.
     """
     if not exists(str(path)):
         return None
@@ -99,18 +103,17 @@ def folder_of(path: Path) -> Path | None:
 
 
 def _reads_in(folder: Path, directory: Path) -> bool:
-    """Whether some file beneath a directory is one of a folder's."""
-    found = files_of(read(folder))
-    return any(Path(path).is_relative_to(directory) for path in found)
+    """Whether the folder reads some file beneath the directory."""
+    return any(Path(path).is_relative_to(directory) for path in files_of(read(folder)))
 
 
 def is_read(snapshot: Snapshot, path: Path) -> bool:
-    """Whether a file is one of those that the folder's context is made of, or should be."""
+    """Whether the folder reads the file, or tries to."""
     return str(path) in files_of(snapshot)
 
 
 def files_of(snapshot: Snapshot) -> set[str]:
-    """The files that the folder's context is made of, or should be."""
+    """The files that the folder reads, or tries to."""
     layers = snapshot.layers
     paths = {file.path for layer in layers.layers for file in layer.files}
     return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
@@ -122,24 +125,24 @@ def read(folder: Path) -> Snapshot:
 
 
 def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
-    """By file and place; what hinders reading a file comes before what it says."""
+    """By file; JSON errors, which prevent reading the file, come first; then by place."""
     return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
 
-def _text(snapshot: Snapshot, shown: Sequence[Problem], readers: str) -> str:
-    parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in shown]
+def _text(snapshot: Snapshot, problems: Sequence[Problem], readers: str) -> str:
+    parts = [format_frame(problem, snapshot.layers.texts.get(problem.path)) + "\n\n" for problem in problems]
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
     ]
-    read = f"{_counted(snapshot)} in {_n(files, 'file')} of {_n(layers, 'layer')}"
-    read += f", {readers}.\n" if readers else ".\n"
-    return "".join(parts) + read + _measure(snapshot, shown)
+    counts = f"{output.counted(len(files), 'file')} of {output.counted(len(layers), 'layer')}"
+    counts += f", {readers}.\n" if readers else ".\n"
+    return "".join(parts) + f"{_counted(snapshot)} in {counts}" + _window_note(snapshot, problems)
 
 
-def _measure(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
-    """What sizes are shares of, where some are told: checks are by the files alone."""
-    if not any(problem.code == SIZE for problem in shown):
+def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
+    """The window that reported sizes are shares of: the check ignores the model picked in an editor."""
+    if not any(problem.code == SIZE for problem in problems):
         return ""
     model = snapshot.effective.get("/provider/model")
     window = (
@@ -149,12 +152,8 @@ def _measure(snapshot: Snapshot, shown: Sequence[Problem]) -> str:
 
 
 def _counted(snapshot: Snapshot) -> str:
-    errors = [problem for problem in snapshot.problems if problem.severity == Severity.ERROR]
-    warnings = [problem for problem in snapshot.problems if problem.severity == Severity.WARNING]
+    errors = sum(problem.severity == Severity.ERROR for problem in snapshot.problems)
+    warnings = sum(problem.severity == Severity.WARNING for problem in snapshot.problems)
     if not errors and not warnings:
         return "No problems"
-    return f"{_n(errors, 'error')} and {_n(warnings, 'warning')}"
-
-
-def _n(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}" + ("" if len(things) == 1 else "s")
+    return f"{output.counted(errors, 'error')} and {output.counted(warnings, 'warning')}"

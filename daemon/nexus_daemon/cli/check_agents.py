@@ -1,11 +1,11 @@
-"""What `nexus check` looks at: a folder for nobody in particular, then as each of its agents sees it.
+"""What `nexus check` checks: a folder, then the folder as each of its agents sees it.
 
-1. The agents are those of the settings, then those with a file AGENT.<name>.md in a layer of the folder,
-   MOST_AGENTS of them.
-2. One that could not be started is looked at as if it worked in the folder itself, and why is said.
-3. What several of them find is reported once: by file, place and code.
-4. Only AGENT.md has variants: a file that looks like one of another bootstrap file is reported, as a warning
-   where the folder has an agent of that name.
+1. The agents are those of the settings, then those with a file AGENT.<name>.md in a layer of the folder, at
+   most MOST_AGENTS.
+2. An agent that could not be started is checked as if it worked in the folder itself; a note says why.
+3. A problem that several agents have is reported once, by file, place and code.
+4. Only AGENT.md has variants. A file that looks like a variant of another bootstrap file is reported, as a
+   warning if the folder has an agent of that name.
 """
 
 import os
@@ -27,27 +27,27 @@ MOST_AGENTS = 64
 MOST_NAMES = 10_000  # of files in one directory
 
 
-class Looked(NamedTuple):
-    """All that was found, as one snapshot of the folder; for whom, in words; what is to be told besides."""
+class AgentChecks(NamedTuple):
+    """All problems, as one snapshot of the folder; whom it was checked for, in words; notes for the user."""
 
     snapshot: Snapshot
     readers: str
     notes: tuple[str, ...]
 
 
-def look(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> Looked:
-    """A folder and its agents, or `only` one of them, or only MAIN; `folder` is its snapshot for no agent.
+def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> AgentChecks:
+    """Check a folder and its agents, or `only` one of them, or only MAIN.
 
-    RequestError where there is no such agent.
+    `folder` is its snapshot without an agent. RequestError if there is no such agent.
     """
     names, unread = _defined(folder)
     if only is not None and only not in (MAIN, *names):
         near = fixes.meant(only, names)
-        known = f"did you mean {near!r}?" if near else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
-        raise RequestError(f"{folder.folder} has no agent {only!r}; {known}", code="unknown-agent")
+        hint = f"did you mean {near!r}?" if near else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
+        raise RequestError(f"{folder.folder} has no agent {only!r}; {hint}", code="unknown-agent")
     chosen = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
     whole = only is None or only == MAIN
-    found = [
+    variants = [
         previews.unread_variant(path, is_agent=agent in names)
         for path, agent in unread
         if whole or agent == only
@@ -56,13 +56,13 @@ def look(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> Lo
     notes = []
     if only is None and len(names) > MOST_AGENTS:
         notes.append(
-            f"Only {MOST_AGENTS} of the {len(names):,} agents are looked at. Name another with --agent."
+            f"Only {MOST_AGENTS} of the {len(names):,} agents are checked. Use --agent to check another."
         )
     for name, view, refused in _views(folder, chosen, inputs):
         views.append(view)
         if refused is not None:
-            notes.append(f"{name!r} is looked at as if it worked in {folder.folder}: {refused}")
-    return Looked(_together(folder, views, found), _readers(chosen, whole=whole), tuple(notes))
+            notes.append(f"{name!r} is checked as if it worked in {folder.folder}: {refused}")
+    return AgentChecks(_together(folder, views, variants), _readers(chosen, whole=whole), tuple(notes))
 
 
 def _readers(agents: Sequence[str], *, whole: bool) -> str:
@@ -74,7 +74,7 @@ def _readers(agents: Sequence[str], *, whole: bool) -> str:
 
 
 def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
-    """The agents that a folder's settings or files define; files that look like their SOUL.md, with whose."""
+    """The agents that settings or files define; files that look like variants for agents, with the agent."""
     names = dict.fromkeys(folder.effective.get("/agents") or ())
     unread = []
     refused = {skipped.path for skipped in folder.layers.skipped}
@@ -93,12 +93,12 @@ def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
 def _views(
     folder: Snapshot, names: Sequence[str], inputs: LoadInputs
 ) -> Iterator[tuple[str, Snapshot, str | None]]:
-    """Agents, each with what it sees, and why it could not be started, if it could not."""
+    """Each agent with what it sees, and why it could not be started; None if it could."""
     if not names:
         return
-    from nexus_context.agents import AgentPool  # a folder without agents need not wait for it
+    from nexus_context.agents import AgentPool  # a folder without agents does not need it
 
-    pool = AgentPool(folder, inputs, followed=True)  # as at one moment: no directory is read twice
+    pool = AgentPool(folder, inputs, followed=True)  # one state for all agents: no directory is read twice
     for name in names:
         try:
             yield name, pool.view_as(name).snapshot, None
@@ -112,7 +112,7 @@ def _in_the_folder(folder: Snapshot, agent: str, inputs: LoadInputs) -> Snapshot
 
 
 def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Problem]) -> Snapshot:
-    """One snapshot with everything that is in the views, and more; what an earlier one has counts."""
+    """One snapshot with everything in the views, and these problems; earlier views win."""
     texts: dict[str, str] = {}
     for view in views:
         texts = {**view.layers.texts, **texts}
@@ -124,22 +124,22 @@ def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Proble
 
 def _layers(views: Iterable[Sequence[Layer]]) -> Iterator[Layer]:
     """Each layer once, by its directories, with all its files."""
-    found: dict[tuple[str, str], tuple[Layer, dict[str, LayerFile]]] = {}
+    merged: dict[tuple[str, str], tuple[Layer, dict[str, LayerFile]]] = {}
     for layers in views:
         for layer in layers:
-            _, files = found.setdefault((layer.directory, layer.config_directory), (layer, {}))
+            _, files = merged.setdefault((layer.directory, layer.config_directory), (layer, {}))
             for file in layer.files:
                 files.setdefault(file.path, file)
-    for layer, files in found.values():
+    for layer, files in merged.values():
         yield msgspec.structs.replace(layer, files=tuple(files.values()))
 
 
 def _once(views: Iterable[Snapshot]) -> Iterator[Problem]:
-    """The problems of each view that none before it has."""
-    known: set[tuple[str, Span, str]] = set()
+    """The problems of each view that no earlier view has."""
+    reported: set[tuple[str, Span, str]] = set()
     for view in views:
-        yield from (problem for problem in view.problems if _key(problem) not in known)
-        known.update(map(_key, view.problems))
+        yield from (problem for problem in view.problems if _key(problem) not in reported)
+        reported.update(map(_key, view.problems))
 
 
 def _key(problem: Problem) -> tuple[str, Span, str]:

@@ -1,6 +1,6 @@
-"""Write a `.nexus3/` with commented templates, into a folder or as your global one.
+"""Write `.nexus3/` with commented templates into a folder, or ~/.nexus3 with --global.
 
-Files that exist are left as they are; `--force` replaces them in the global directory.
+Existing files stay as they are. With --global --force they are replaced.
 """
 
 import argparse
@@ -19,12 +19,12 @@ HELP = "write .nexus3/ with templates"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="the folder (default: the current one)")
     command.add_argument("--global", dest="everywhere", action="store_true", help="write ~/.nexus3 instead")
-    command.add_argument("--force", action="store_true", help="with --global: replace files that exist")
+    command.add_argument("--force", action="store_true", help="with --global: replace existing files")
 
 
 def run(options: argparse.Namespace) -> int:
     if options.force and not options.everywhere:
-        output.complain("init", "--force goes with --global; a project's files are never replaced.")
+        output.complain("init", "--force needs --global: a project's files are never replaced.")
         return 2
     folder = Path(options.path).resolve()
     if not options.everywhere and not folder.is_dir():
@@ -32,13 +32,13 @@ def run(options: argparse.Namespace) -> int:
         return 2
     try:
         everywhere = options.everywhere
-        done = _write_global(force=options.force) if everywhere else scaffold(plan_init(str(folder)))
+        scaffolded = _write_global(force=options.force) if everywhere else scaffold(plan_init(str(folder)))
     except RequestError as error:
-        output.complain("init", f"{error}")
+        output.complain("init", str(error))
         return 1
-    for path in done.created:
+    for path in scaffolded.created:
         output.line(f"created  {path}")
-    for path in done.existing:
+    for path in scaffolded.existing:
         output.line(f"exists   {path}")
     return 0
 

@@ -1,11 +1,11 @@
-"""The door of the command line: everything that a command prints goes through here.
+"""The only door to standard output and standard error: every command prints through it.
 
 1. `line`, `page`, `console` and `complain` are for people. No control character of a file's text or name
    reaches the terminal or the log, and in a pipe no line is a workflow command of GitHub Actions.
 2. `data` is for programs: exact in a pipe or a file, the same as `page` on a terminal.
 3. `json_text` is JSON: equal in value wherever it goes, with escapes for control characters.
-4. `commands` is for GitHub Actions, whose workflow commands it prints as they are.
-5. While `guarded`, everything on standard error is made visible as `page` does it, including what argparse,
+4. `commands` prints workflow commands for GitHub Actions, exactly.
+5. While `guarded`, everything on standard error is made visible as by `page`, including what argparse,
    logging and the interpreter write.
 """
 
@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from nexus_context.visible import visible, visible_json, visible_line
@@ -23,9 +24,9 @@ from nexus_context.visible import visible, visible_json, visible_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-LONGEST_PATH = 4096  # characters; a folded path is of no use to grep
+LONGEST_PATH = 4096  # characters; grep cannot find a folded path
 
-# what a runner of GitHub Actions takes for a command: `::` after blanks at a line's start, `##[` anywhere
+# what GitHub Actions runs as a command: `::` after blanks at the start of a line, `##[` anywhere
 _COMMAND = re.compile(r"(?m)(^[^\S\n]*):(?=:)|##(?=\[)")
 _LEGACY_COMMAND = "##["
 
@@ -41,17 +42,17 @@ def page(text: str) -> None:
 
 
 def data(text: str) -> None:
-    """Text for programs, which a terminal shows as `page` does."""
+    """Text for programs; a terminal shows it as `page` does."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def json_lines(text: str) -> None:
-    """The same as `data` for JSON, which stays JSON on a terminal."""
+    """As `data`, for JSON, which stays JSON on a terminal."""
     sys.stdout.write(visible_json(text) if sys.stdout.isatty() else text)
 
 
 def json_text(text: str) -> None:
-    """JSON with escapes for control characters, and for all that the encoding of the output lacks."""
+    """JSON with escapes for control characters and for characters that the output's encoding lacks."""
     text = visible_json(text).replace(_LEGACY_COMMAND, "##\\u005b")
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -77,40 +78,54 @@ def commands(text: str) -> None:
 
 
 def complain(command: str, text: str) -> None:
-    """A line for the person beside the output, after the command's name."""
+    """A line for people on standard error, after the command's name."""
     _write(sys.stderr, f"nexus {command}: {visible_line(text)}\n")
 
 
 def beside(text: str) -> None:
-    """Text for the person beside the output; it is shown at once."""
+    """Text for people on standard error; it appears at once."""
     _write(sys.stderr, visible(text))
     sys.stderr.flush()
 
 
 def flush() -> None:
-    """Write out what is left."""
+    """Flush both streams."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
             stream.flush()
 
 
 def can_ask() -> bool:
-    """Whether a person reads what is said beside the output and can answer."""
+    """Whether a person reads standard error and can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def is_watched() -> bool:
-    """Whether what is said beside the output is on a terminal."""
+    """Whether standard error is a terminal."""
     return sys.stderr.isatty()
 
 
 def close_beside() -> None:
-    """Print nothing more beside the output: its reader is gone, and the interpreter would complain."""
+    """Close standard error: the reader of the output has gone, and the interpreter would complain."""
     sys.stderr.close()
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, such as "1 turn" or "2,000 turns"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def local_time(stamp: str) -> str:
+    """An ISO 8601 time in the local time zone; any other text stays as it is."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
 def console(*, stderr: bool = False) -> "Console":
-    """A console for tables and coloured text, which takes no text for markup. Honours NO_COLOR.
+    """A console for tables and coloured text; it interprets no markup. Honours NO_COLOR.
 
     As wide as the terminal; piped, as wide as the longest path or COLUMNS.
     """
@@ -132,7 +147,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard error; after an exception for good, since the interpreter prints a traceback there."""
+    """Guard standard error. After an exception it stays guarded: the interpreter prints a traceback there."""
     plain = sys.stderr
     if plain is None:  # Windows without a console
         yield
@@ -143,14 +158,14 @@ def guarded() -> Iterator[None]:
 
 
 def replace_unencodable() -> None:
-    """What a terminal's encoding lacks is shown as `?`."""
+    """Print `?` for characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 class _Guard:
-    """A stream for people; `styled` if what comes is guarded already and holds a terminal's styles."""
+    """A stream for people; `styled` if its text is guarded already and holds a terminal's styles."""
 
     def __init__(self, stream: "TextIO | _Guard", *, styled: bool = False) -> None:
         self._stream: TextIO = stream._stream if isinstance(stream, _Guard) else stream
@@ -172,5 +187,5 @@ def _write(stream: "TextIO | _Guard", text: str) -> None:
     stream.write(text if stream.isatty() else _COMMAND.sub(_parted, text))
 
 
-def _parted(found: re.Match[str]) -> str:
-    return found[0] + " "
+def _parted(match: re.Match[str]) -> str:
+    return match[0] + " "

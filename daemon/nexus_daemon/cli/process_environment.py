@@ -1,4 +1,4 @@
-"""What a command line or a daemon takes from its process: directories and variables, read once."""
+"""The load inputs of this process: its directories and environment variables."""
 
 import os
 
@@ -8,7 +8,7 @@ from nexus_context.snapshot import LoadInputs
 
 
 def load_inputs() -> LoadInputs:
-    """What folders are loaded with, for the life of the process."""
+    """Read the inputs that folders are loaded with; they hold as long as the process runs."""
     environ = dict(os.environ)
     return LoadInputs(
         home=global_directory(environ),

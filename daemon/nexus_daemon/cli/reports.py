@@ -32,15 +32,15 @@ SOURCE_ROOT = "%SRCROOT%"
 
 def as_json(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     """`{"problems": [Problem]}` as in docs/protocol.md; positions count UTF-16 units."""
-    shown = results.problems(Locator(snapshot.layers, "utf-16"), problems)
-    return _pretty({"problems": shown})
+    converted = results.problems(Locator(snapshot.layers, "utf-16"), problems)
+    return _pretty({"problems": converted})
 
 
 def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     """A SARIF 2.1.0 log with one run; columns count code points from 1.
 
-    Files beneath the source root are named relative to it, as GitHub's code scanning wants them; others, such
-    as the user's own, are absolute.
+    Paths beneath the source root are relative to it, as GitHub's code scanning requires; others, such as the
+    user's own files, are absolute.
     """
     root = _root_uri(snapshot)
     rules = sorted({problem.code for problem in problems})
@@ -72,9 +72,9 @@ def as_sarif(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
 
 
 def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
-    """`::error file=…,line=…::message`; paths are relative where they are below the current directory.
+    """`::error file=…,line=…::message`; paths below the current directory are relative.
 
-    Escaped as GitHub's runner wants it, after control characters are made visible.
+    Escaped as GitHub's runner requires, after control characters are made visible.
     """
     lines = []
     for problem in problems:
@@ -87,8 +87,8 @@ def as_github(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
             "endColumn": region["endColumn"],
             "title": problem.code,
         }
-        shown = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in places.items())
-        lines.append(f"::{GITHUB_LEVELS[problem.severity]} {shown}::{_escaped(problem.message)}\n")
+        properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in places.items())
+        lines.append(f"::{GITHUB_LEVELS[problem.severity]} {properties}::{_escaped(problem.message)}\n")
     return "".join(lines)
 
 

@@ -1,6 +1,6 @@
-"""Print a JSON Schema, for an editor that has no Nexus plugin.
+"""Print the JSON Schema of a configuration file, for editors without a Nexus plugin.
 
-The schemas are generated from the models that check the files; each is the one that the daemon uses.
+The daemon checks files against the same schema.
 """
 
 import argparse
@@ -13,7 +13,11 @@ HELP = "print the JSON Schema of config.json or mcp.json"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "file", nargs="?", choices=("config", "mcp"), default="config", help="default: config"
+        "file",
+        nargs="?",
+        choices=("config", "mcp"),
+        default="config",
+        help="config.json or mcp.json (default: config)",
     )
 
 

@@ -1,6 +1,6 @@
-"""Serve an editor: a language server on standard input and output.
+"""Run the language server on standard input and output.
 
-An editor starts this command; see editors/ for how. It ends with the editor.
+Editors start this command; editors/ shows how. It ends when the editor does.
 """
 
 import argparse
@@ -15,24 +15,26 @@ from nexus_daemon.cli import output
 if TYPE_CHECKING:
     from nexus_daemon.state import Daemon
 
-HELP = "run the language server on standard input and output (an editor starts it)"
+HELP = "run the language server on standard input and output (for editors)"
 
 
 SWITCH_S = 0.000_5
-"""Seconds that a worker thread may keep the interpreter while an edit waits; Python's own 5 ms are felt."""
+"""Seconds for which a worker thread may keep the interpreter: with Python's 5 ms, edits feel slow."""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--stdio", action="store_true", help="accepted for editors that add it; the default")
+    command.add_argument("--stdio", action="store_true", help="the default; some editors add it")
 
 
 def run(_: argparse.Namespace) -> NoReturn:
     if sys.stdin is not None and sys.stdin.isatty():
-        output.beside("nexus serve speaks LSP on standard input; an editor starts it. Ctrl-C to end.\n")
+        output.beside(
+            "nexus serve reads LSP messages from standard input; editors start it. Ctrl-C ends it.\n"
+        )
     sys.setswitchinterval(SWITCH_S)
     code = asyncio.run(_serve())
-    # everything is answered and written. What a thread still does nobody waits for, and Python's own way
-    # out would: until a long text is counted, or for good on a dead file system
+    # every reply is written. Python's own exit would wait for the threads: until a long text is counted, or
+    # forever on a dead file system
     logging.shutdown()
     output.flush()
     os._exit(code)

@@ -1,12 +1,13 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
-The prompt is exact in a pipe or a file; on a terminal its control characters are made visible. With
---message, the last user message, too, which says what is true at the moment. With --messages, what it would
-be sent of a conversation, what is cut and why. With --agent, the same for an agent of the folder's. All of it
-is for the model that was picked last for the folder in an editor, unless the settings name a provider.
+In a pipe or a file the prompt is exact; on a terminal its control characters are made visible. --message
+adds the last user message, which carries the time and the state of git. --messages lists what is sent of a
+conversation, what is cut and why. --agent shows all this for an agent of the folder. The figures are for
+the model last picked for the folder in an editor, unless the settings name a provider.
 """
 
 import argparse
+import os
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,19 +18,21 @@ from nexus_context import assembly
 from nexus_context.assembly.git import GitState, find
 from nexus_context.assembly.git import read as read_git
 from nexus_context.config import fixes
+from nexus_context.config.picked_model import ModelChoice, leaves_model_to_editor
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import Conversation
 from nexus_context.conversation.truncation import STRATEGIES
 from nexus_context.errors import RequestError, Severity
+from nexus_context.files import exists
 from nexus_context.manager import ContextManager
 from nexus_context.prompt.render import Prompt
 from nexus_context.prompt.token_attribution import fragment_tokens
-from nexus_context.snapshot import Snapshot
+from nexus_context.snapshot import Snapshot, for_choice
 from nexus_context.tokens.models import model_names
 from nexus_context.visible import visible_line
 from nexus_daemon import protocol, results
 from nexus_daemon.api import context
-from nexus_daemon.cli import output, picked, show_agents
+from nexus_daemon.cli import output, show_agents
 from nexus_daemon.cli.check import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
 
@@ -37,64 +40,77 @@ HELP = "print what the model will see in a folder"
 
 EPILOG = """\
 strategies, for a conversation that does not fit:
-  oldest_first, smart  from the oldest on, up to the start of a turn
-  middle_out           the same, the beginning of the conversation being kept
-  sliding              from the oldest on, up to any message that can stand first
-  simple               message by message, calls without their results being dropped
-  recency              all but the last turns (context.keep_recent_turns)
+  oldest_first, smart  cut the oldest messages, up to the start of a turn
+  middle_out           the same, but keep the beginning of the conversation
+  sliding              cut the oldest messages, up to any message that can come first
+  simple               cut message by message, and drop calls without results
+  recency              cut all but the last turns (context.keep_recent_turns)
 
-exit codes: 0 fine; 1 the result does not fit, or a file could not be read in full; 2 wrong usage
+exit codes: 0 success; 1 the result does not fit, or a file could not be read in full; 2 wrong usage
 """
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", nargs="?", default=".", help="a folder (default: .)")
-    command.add_argument("--tokens", action="store_true", help="a table of what each token is spent on")
+    command.add_argument(
+        "--tokens", action="store_true", help="print a table of what the tokens are spent on"
+    )
     command.add_argument(
         "--source",
         action="store_true",
-        help="before each part, the file and lines that it comes from; then what is not read, and why",
+        help="print its file and lines before each part, then the files that are not read and why",
     )
     command.add_argument(
-        "--layers", action="store_true", help="a table of the layers, their files and skipped places"
+        "--layers",
+        action="store_true",
+        help="print a table of the layers, their files and the skipped directories",
     )
     command.add_argument(
         "--message",
         metavar="TEXT",
-        help="with this message of the user's, and what the model is told with it",
+        help="add this user message, with what Nexus puts before it",
     )
     command.add_argument(
-        "--skill", action="append", default=[], metavar="NAME", help="activate this skill; may be repeated"
+        "--skill", action="append", default=[], metavar="NAME", help="activate this skill (repeatable)"
     )
-    command.add_argument("--model", help="for this model instead of the picked or configured one")
+    command.add_argument("--model", help="use this model instead of the picked or configured one")
     command.add_argument(
-        "--budget", type=_budget, metavar="N", help="at most this many tokens, the answer's share among them"
+        "--budget",
+        type=_budget,
+        metavar="N",
+        help="limit the context to N tokens, including those reserved for the answer",
     )
     command.add_argument(
-        "--strategy", choices=STRATEGIES, help="what leaves a conversation first that does not fit; see below"
+        "--strategy",
+        choices=STRATEGIES,
+        help="what to cut first from a conversation that does not fit; see below",
     )
     command.add_argument(
         "--format",
         choices=("text", "json", "openai", "anthropic"),
         default="text",
-        help="json: the result of nexus/context/assemble; openai, anthropic: a body to send (default: text)",
+        help="json: the result of nexus/context/assemble; openai, anthropic: a request body (default: text)",
     )
     show_agents.arguments(command)
+    _conversation_arguments(command)
+
+
+def _conversation_arguments(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("a conversation")
     group.add_argument(
         "--messages",
         metavar="FILE",
         help="list what is sent of this conversation: messages or requests (OpenAI, Anthropic) as JSON lines "
-        "or a list, a session file of Claude Code, tau-bench's records, plain or gzipped; -: standard input. "
-        "A system prompt of its own replaces the folder's",
+        "or a list, a Claude Code session, or tau-bench records, plain or gzipped; - for standard input. "
+        "The file's own system prompt replaces the folder's",
     )
     group.add_argument(
         "--conversation",
         metavar="N|all",
-        help="of a file with several, its number, or all as one (default: 1)",
+        help="of a file with several conversations: the number of one, or all joined (default: 1)",
     )
     group.add_argument(
-        "--no-folder", action="store_true", help="without the folder's system prompt; its settings stay"
+        "--no-folder", action="store_true", help="leave out the folder's system prompt, but use its settings"
     )
 
 
@@ -106,9 +122,9 @@ def run(options: argparse.Namespace) -> int:
         return 2
     snapshot = read(folder)
     if options.model is None and options.messages is None:
-        snapshot = picked.with_picked_model(snapshot, lambda note: output.complain("show", f"{note}."))
+        snapshot = _with_picked_model(snapshot)
     try:
-        snapshot, other = show_agents.seen(snapshot, options)
+        snapshot, other = show_agents.resolve_views(snapshot, options)
         _warn(snapshot, options)
         if other is not None:
             return show_agents.print_difference(snapshot, other, options)
@@ -118,54 +134,90 @@ def run(options: argparse.Namespace) -> int:
             output.complain("show", "--conversation and --no-folder go with --messages FILE.")
             return 2
         if options.format != "text":
-            output.json_value(_assembled(snapshot, folder, options))
+            output.json_value(_result(snapshot, folder, options))
         elif options.tokens or options.layers:
             return _print_tables(snapshot, options)
         else:
-            made = _context(snapshot, options)
-            shown = made.prompt.text + "\n"
+            assembled = _context(snapshot, options)
+            text = assembled.prompt.text + "\n"
             if options.source:
-                shown = _with_sources(snapshot, made.prompt, options.model)
-            output.data(shown + _last_message(made))
+                text = _with_sources(snapshot, assembled.prompt, options.model)
+            output.data(text + _last_message(assembled))
     except RequestError as error:
-        said = str(error)
+        message = str(error)
         if error.code == "no-model":
-            said = (
-                f"--format {options.format} names a model, and none is set: give --model, or set "
+            message = (
+                f"--format {options.format} needs a model, and none is set: use --model, or set "
                 "provider.model in config.json."
             )
-        output.complain("show", f"{said}")
+        output.complain("show", message)
         return 1
     return 0
 
 
-def _budget(given: str) -> int:
-    if not (given.isascii() and given.isdecimal() and int(given)):
-        raise argparse.ArgumentTypeError(f"{given} is no number of tokens; it must be at least 1")
-    return int(given)
+def _budget(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text} is not a valid number of tokens; it must be at least 1")
+    return int(text)
+
+
+def _with_picked_model(snapshot: Snapshot) -> Snapshot:
+    """The folder for the model last picked for it in an editor, as the editor shows it.
+
+    It stays as it is if the settings name a provider, if nothing was picked, or if the ledger cannot be
+    read. No ledger is created.
+    """
+    if not leaves_model_to_editor(snapshot.effective):
+        return snapshot
+    try:
+        choice = _last_choice(snapshot)
+    except RequestError as error:
+        output.complain("show", f"the model picked in the editor cannot be read: {error}")
+        return snapshot
+    if choice is None or choice.model is None:
+        return snapshot
+    output.complain(
+        "show", f"for the model {choice.model}, last picked for this folder; --model names another."
+    )
+    return for_choice(snapshot, choice)
+
+
+def _last_choice(snapshot: Snapshot) -> ModelChoice | None:
+    from nexus_context.ledger import open_ledger
+    from nexus_context.ledger.opening import place, workspace_of
+
+    path = snapshot.effective.get("/ledger/path")
+    if snapshot.effective.get("/ledger/url") is not None or not exists(place(path, os.environ)):
+        return None
+    ledger = open_ledger(path, environ=os.environ)
+    try:
+        options = ledger.options(workspace_of(snapshot.folder)).get(None)
+    finally:
+        ledger.close()
+    return None if options is None else options.choice
 
 
 def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
-    """Say what makes the figures doubtful: errors in the files, a model that nobody knows."""
+    """Warn of what makes the figures doubtful: errors in the files, an unknown model."""
     errors = sum(problem.severity is Severity.ERROR for problem in snapshot.problems)
     if errors:
         noun = "error" if errors == 1 else "errors"
-        tried = options.folder is not None or options.role is not None  # no agent that the folder has
-        path = snapshot.folder if tried else options.path
+        hypothetical = options.folder is not None or options.role is not None  # an agent that does not exist
+        path = snapshot.folder if hypothetical else options.path
         where = "" if path == "." else f" {shlex.quote(path)}"
         output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{where}")
     if options.model and not assembly.model_of(snapshot, options.model)[0].known:
         near = fixes.meant(options.model.rpartition("/")[2], model_names())
         guess = "its window is a guess, counts are estimates" + (f"; did you mean {near}?" if near else "")
-        output.complain("show", f"{options.model} is in no list of models: {guess}")
+        output.complain("show", f"{options.model} is not a known model: {guess}")
 
 
 def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
-    """The list of what is sent of a transcript, or what else the options ask for."""
+    """Print what is sent of a transcript, or what else the options request."""
     from nexus_daemon.cli import tables, transcript
 
     if options.source or options.layers:
-        output.complain("show", "--source and --layers tell of the folder; leave out --messages.")
+        output.complain("show", "--source and --layers are about the folder; leave out --messages.")
         return 2
     try:
         opened = transcript.open_transcript(options.messages, options.conversation)
@@ -180,19 +232,19 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
         snapshot = transcript.with_prompt(snapshot, conversation.system or "", options.model)
         options.model = None  # it is a setting now
     if options.format != "text":
-        output.json_value(_assembled(snapshot, folder, options, conversation))
+        output.json_value(_result(snapshot, folder, options, conversation))
         return 1 if opened.partial else 0
-    made = _context(snapshot, options, conversation=conversation)
+    assembled = _context(snapshot, options, conversation=conversation)
     if not options.tokens:
         target = snapshot.effective.get("/context/truncation_target")
         _, counter = assembly.model_of(snapshot, options.model)
-        transcript.print_sent(opened, made, target, counter)
-    spent = results.usage(made.usage, Locator(snapshot.layers, "utf-32"))
+        transcript.print_sent(opened, assembled, target, counter)
+    spent = results.usage(assembled.usage, Locator(snapshot.layers, "utf-32"))
     tables.print_usage(spent)
     if spent.over:
         tables.print_overflow(spent)
         return 1
-    transcript.print_prefix(made)
+    transcript.print_prefix(assembled)
     return 1 if opened.partial else 0
 
 
@@ -222,42 +274,49 @@ def _context(
 
 
 def _git(snapshot: Snapshot) -> GitState | None:
-    """What the daemon tells of a folder that nobody said to be trusted: files are read, git is not run."""
+    """The state of git as in a folder that is not trusted: from files, git is not run."""
     if not snapshot.effective.get("/context/git"):
         return None
     repository = find(snapshot.folder)
     return None if repository is None else read_git(repository)
 
 
-def _last_message(made: assembly.AssembledContext) -> str:
-    """The last user message below a line of its own, as sources have them; nothing where there is none."""
-    if made.current_message is None:
+def _last_message(assembled: assembly.AssembledContext) -> str:
+    """The last user message below a heading like those of sources; empty if there is none."""
+    if assembled.current_message is None:
         return ""
-    mark = "" if made.usage.exact else "≈"
-    tokens = made.usage.by_category().get("event", 0)
-    return f"\n── last user message ({mark}{tokens:,} tokens)\n{text_of(made.current_message)}\n"
+    mark = "" if assembled.usage.exact else "≈"
+    tokens = assembled.usage.by_category().get("event", 0)
+    return f"\n── last user message ({mark}{tokens:,} tokens)\n{text_of(assembled.current_message)}\n"
 
 
-def _assembled(
+def _result(
     snapshot: Snapshot, folder: Path, options: argparse.Namespace, conversation: Conversation | None = None
 ) -> Any:
     form = "neutral" if options.format == "json" else options.format
-    made = _context(snapshot, options, form, conversation)
-    if made.request is not None:
-        return made.request
+    assembled = _context(snapshot, options, form, conversation)
+    if assembled.request is not None:
+        return assembled.request
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
     locate = Locator(snapshot.layers, "utf-16")
-    return results.assembled(made, snapshot, params, locate, folder=folder.as_uri(), metadata=made.metadata)
+    return results.assembled(
+        assembled,
+        snapshot,
+        params,
+        folder=folder.as_uri(),
+        locate=locate,
+        metadata=assembled.metadata,
+    )
 
 
 def _with_sources(snapshot: Snapshot, prompt: Prompt, model: str | None) -> str:
-    """The prompt, each part after a line that says where it comes from."""
+    """The prompt, with a line before each part that names its source."""
     locate = Locator(snapshot.layers, "utf-32")
     _, counter = assembly.model_of(snapshot, model)
     mark = "" if counter.exact else "≈"
     parts = []
     for fragment, tokens in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
-        place = "made by Nexus"
+        place = "generated by Nexus"
         if fragment.path is not None:
             lines = locate.range(fragment.path, fragment.source)
             first, last = lines.start.line + 1, lines.end.line + 1
@@ -278,7 +337,7 @@ def _not_sent(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _print_tables(snapshot: Snapshot, options: argparse.Namespace) -> int:
-    """The tables that are asked for, and the exit code."""
+    """Print the requested tables; returns the exit code."""
     from nexus_daemon.cli import tables
 
     if options.layers:

@@ -1,4 +1,4 @@
-"""`nexus show --agent`: what an agent of a folder would see, and what another does not."""
+"""`nexus show --agent`: what an agent of a folder sees, and how that differs from another agent."""
 
 import argparse
 import os
@@ -39,68 +39,71 @@ _NOT_COMPARED = (
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """The options of `nexus show` that are about agents."""
+    """Add the options of `nexus show` that are about agents."""
     group = command.add_argument_group("an agent that the folder could start")
     group.add_argument(
         "--agent",
         metavar="NAME",
-        help="of `agents` in config.json, below its parents there, or with a file AGENT.<NAME>.md",
+        help="an agent defined in `agents` of config.json (below its parents) or by a file AGENT.<NAME>.md",
     )
     group.add_argument("--role", choices=ROLES, help="its role (default: the configured one, else worker)")
-    group.add_argument("--folder", metavar="PATH", help="the directory it works in, in or beneath the folder")
-    group.add_argument("--task", help="what it is to do")
+    group.add_argument(
+        "--folder", metavar="PATH", help="its working directory: the folder or a directory beneath it"
+    )
+    group.add_argument("--task", help="its task")
     group.add_argument(
         "--diff",
         metavar="OTHER",
-        help="what it sees that OTHER does not, and the reverse; OTHER: main, or an agent of the folder",
+        help="print what only it or only OTHER sees; OTHER is main or an agent of the folder",
     )
 
 
 def wrong_usage(options: argparse.Namespace) -> str | None:
-    """What is wrong with options that do not go together, and what to do; None where nothing is."""
+    """The message for options that exclude each other; None if they fit."""
     described = ", ".join(f"--{name}" for name in _DESCRIBING if getattr(options, name) is not None)
     if options.agent == MAIN and described:
-        return f"--agent {MAIN} is the folder as it is: leave out {described}, or name another agent."
-    given = (name for name in _NOT_COMPARED if getattr(options, name) not in (None, False, [], "text"))
-    ignored = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        return f"--agent {MAIN} is the folder itself: leave out {described}, or name another agent."
+    set_names = (name for name in _NOT_COMPARED if getattr(options, name) not in (None, False, [], "text"))
+    ignored = ", ".join(f"--{name.replace('_', '-')}" for name in set_names)
     if options.diff is not None and ignored:
         return f"--diff compares two prompts: leave out {ignored}."
     return None
 
 
-def seen(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
-    """What is to be shown, and what it is to be compared with.
+def resolve_views(folder: Snapshot, options: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
+    """The snapshot to show, and the one to compare it with.
 
-    Raises RequestError for an agent that nothing is known of, and for one that could not be started.
+    RequestError for an unknown agent, and for one that could not be started.
     """
-    given = options.agent, options.role, options.folder, options.task
-    if options.diff is None and not any(given):
+    description = options.role, options.folder, options.task
+    names_agent = any((options.agent, *description))
+    if options.diff is None and not names_agent:
         return folder, None
     pool = AgentPool(folder, load_inputs())
-    shown = folder
-    if any(given) and options.agent != MAIN:
-        shown = _agent(pool, options.agent, options, described=any(given[1:]))
+    snapshot = folder
+    if names_agent and options.agent != MAIN:
+        snapshot = _agent(pool, options.agent, options, described=any(description))
     if options.diff is None:
-        return shown, None
+        return snapshot, None
     bare = argparse.Namespace(role=None, folder=None, task=None)
     other = folder if options.diff == MAIN else _agent(pool, options.diff, bare, described=False)
-    return shown, other
+    return snapshot, other
 
 
-def session_of(shown: Snapshot) -> str:
+def session_of(snapshot: Snapshot) -> str:
     """The name of the conversation that a turn would be part of."""
-    return MAIN if shown.agent is None else resolve.SESSION + shown.agent
+    return MAIN if snapshot.agent is None else resolve.SESSION + snapshot.agent
 
 
-def print_difference(shown: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:
-    """Print what each has that the other has not, then the two prompts line by line; the exit code."""
+def print_difference(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> int:
+    """Print what only one of them sees, then a diff of the prompts; returns the exit code."""
     from difflib import unified_diff  # only here, and slow to import
 
     from rich.text import Text
 
     out = output.console()
-    one, two = _parts(shown, options.model), _parts(other, options.model)
-    names = _names(shown, other, options)
+    one, two = _parts(snapshot, options.model), _parts(other, options.model)
+    names = _names(snapshot, other, options)
     lines = [
         *_listed(f"Only {names[0]} sees:", [one[key] for key in one if key not in two], "green"),
         *_listed(f"Only {names[1]} sees:", [two[key] for key in two if key not in one], "red"),
@@ -109,7 +112,7 @@ def print_difference(shown: Snapshot, other: Snapshot, options: argparse.Namespa
     if not lines:
         lines = [Text(f"{names[0]} and {names[1]} see the same.")]
     compared = unified_diff(
-        other.prompt.text.splitlines(), shown.prompt.text.splitlines(), names[1], names[0], lineterm=""
+        other.prompt.text.splitlines(), snapshot.prompt.text.splitlines(), names[1], names[0], lineterm=""
     )
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in (*lines, *(Text(line, colours.get(line[:1], "")) for line in compared)):
@@ -126,7 +129,7 @@ class _Part(msgspec.Struct):
     exact: bool
 
     @property
-    def shown(self) -> str:
+    def count(self) -> str:
         return f"{'' if self.exact else '≈'}{self.tokens:,}"
 
 
@@ -138,21 +141,25 @@ def _agent(pool: AgentPool, name: str | None, options: argparse.Namespace, *, de
     if name is None or name in configured or described:
         return agent
     if not any(os.path.basename(path) == agent_file(name) for path in files):
-        known = f" Agents of config.json: {', '.join(configured)}." if configured else ""
+        configured_names = f" Agents of config.json: {', '.join(configured)}." if configured else ""
         raise RequestError(
-            f"There is no agent {name!r}: config.json has none of that name, and there is no "
-            f"{agent_file(name)}.{known} Say what it would be with --folder, --role or --task.",
+            f"There is no agent {name!r}: config.json does not define it, and there is no "
+            f"{agent_file(name)}.{configured_names} Describe it with --folder, --role or --task.",
             code="unknown-agent",
         )
     return agent
 
 
-def _names(shown: Snapshot, other: Snapshot, options: argparse.Namespace) -> tuple[str, str]:
-    one, two = shown.agent or MAIN, other.agent or MAIN
+def _names(snapshot: Snapshot, other: Snapshot, options: argparse.Namespace) -> tuple[str, str]:
+    one, two = snapshot.agent or MAIN, other.agent or MAIN
     if one == two and one != MAIN:
-        given = [(name, getattr(options, name)) for name in _DESCRIBING if getattr(options, name) is not None]
-        said = (f"--{name}" if name == "task" else f"--{name} {value}" for name, value in given)
-        one = " ".join((one, *(("with", *said) if given else ())))
+        values = [(name, getattr(options, name)) for name in _DESCRIBING]
+        words = [
+            f"--{name}" if name == "task" else f"--{name} {value}"
+            for name, value in values
+            if value is not None
+        ]
+        one = " ".join((one, *(("with", *words) if words else ())))
     return one, two
 
 
@@ -179,17 +186,17 @@ def _listed(title: str, parts: Iterable[_Part], style: str) -> "list[Text]":
     rows = list(parts)
     if not rows:
         return []
-    width = max(len(part.shown) for part in rows)
-    lines = [f"  {part.shown:>{width}}  {part.name}" for part in rows]
+    width = max(len(part.count) for part in rows)
+    lines = [f"  {part.count:>{width}}  {part.name}" for part in rows]
     return [Text(title, "bold"), *(Text(line, style) for line in lines), Text("")]
 
 
 def _changed(one: dict[str, _Part], two: dict[str, _Part], names: tuple[str, str]) -> "list[Text]":
-    """What both have, with another text."""
+    """The parts that both have, with different texts."""
     from rich.text import Text
 
     lines = [
-        f"  {part.name}: {part.shown} tokens for {names[0]}, {two[key].shown} for {names[1]}"
+        f"  {part.name}: {part.count} tokens for {names[0]}, {two[key].count} for {names[1]}"
         for key, part in one.items()
         if key in two and two[key].text != part.text
     ]

@@ -1,4 +1,4 @@
-"""Tables for a terminal: colours and bars where someone looks, plain text when piped."""
+"""Tables and sentences: with colours and bars on a terminal, as plain text in a pipe."""
 
 from collections.abc import Callable
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ BAR = 20
 
 
 def print_usage(usage: protocol.TokenUsage) -> None:
-    """Every row with its share of the total, and the total against what is available."""
+    """Print every row with its share of the total, and the total against what is available."""
     mark = "" if usage.counter.exact else "≈"
     guess = "" if usage.limit_known else "≈"
     model = f"for {usage.model}" if usage.model else "(no model is set)"
@@ -31,35 +31,28 @@ def print_usage(usage: protocol.TokenUsage) -> None:
     table.add_column("", min_width=BAR)
     for row in usage.rows:
         share = row.tokens / max(usage.total, 1)
-        bar = "█" * max(1, round(BAR * share))
-        style = COLOURS[row.category]
-        table.add_row(
-            row.category,
-            visible_line(row.label),
-            f"{mark}{row.tokens:,}",
-            f"{share:.0%}",
-            Text(bar),
-            style=style,
-        )
+        bar = Text("█" * max(1, round(BAR * share)))
+        cells = (row.category, visible_line(row.label), f"{mark}{row.tokens:,}", f"{share:.0%}", bar)
+        table.add_row(*cells, style=COLOURS[row.category])
     console().print(table)
 
 
 def print_overflow(usage: protocol.TokenUsage) -> None:
-    """That the result does not fit, and by how much."""
+    """Say that the result does not fit, and by how much."""
     mark = "" if usage.counter.exact else "≈"
-    said = f"{mark}{usage.total - usage.available:,} more than the {usage.available:,} available."
+    reason = f"{mark}{usage.total - usage.available:,} more than the {usage.available:,} available."
     if not usage.available and usage.reserved >= usage.limit:
-        said = f"the reserve of {usage.reserved:,} tokens takes the whole budget of {usage.limit:,}."
-    say(console(), Text(f"Does not fit: {mark}{usage.total:,} tokens, {said}", "bold red"))
+        reason = f"the reserve of {usage.reserved:,} tokens takes the whole budget of {usage.limit:,}."
+    print_sentence(console(), Text(f"Does not fit: {mark}{usage.total:,} tokens, {reason}", "bold red"))
 
 
-def say(out: Console, text: Text | str) -> None:
-    """A sentence: words wrapped on a terminal, in one line when piped."""
+def print_sentence(out: Console, text: Text | str) -> None:
+    """Print a sentence: words wrapped on a terminal, one line in a pipe."""
     out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 
-def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] = str) -> None:
-    """Layers with their files, then what was skipped and why; `shown` is a path as it is written."""
+def print_layers(result: protocol.LayersResult, *, display_path: Callable[[str], str] = str) -> None:
+    """Print the layers with their files, then what was skipped and why. `display_path` shortens a path."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("layer", style="bold")
     table.add_column("file", overflow="fold")
@@ -71,11 +64,11 @@ def print_layers(result: protocol.LayersResult, *, shown: Callable[[str], str] =
         for file in layer.files:
             count = "" if file.tokens is None else f"{mark}{file.tokens:,}"
             condition = "" if file.applies_to is None else f": {visible_line(file.applies_to)}"
-            table.add_row(name, shown(_path(file.uri)), f"{file.status}{condition}", count)
+            table.add_row(name, display_path(_path(file.uri)), f"{file.status}{condition}", count)
             name = ""
             for imported in file.imports or ():
                 count = "" if imported.tokens is None else f"{mark}{imported.tokens:,}"
-                path = shown(_path(imported.uri))
+                path = display_path(_path(imported.uri))
                 table.add_row("", f"{'  ' * imported.depth}@{path}", "imported", count)
     out = console()
     out.print(table)

@@ -1,4 +1,4 @@
-"""Count the tokens of files, exactly where the model's vocabulary is known, else as a labelled estimate."""
+"""Count the tokens of files: exactly if the model's vocabulary is known, else as a labelled estimate."""
 
 import argparse
 import sys
@@ -10,14 +10,16 @@ from nexus_daemon.api.tokens import not_utf8
 from nexus_daemon.cli import output
 
 HELP = "count the tokens of files"
-NOT_EXACT = "What could be read of it is counted, so the figure is not exact."
+NOT_EXACT = "The count is an estimate: it covers only what could be read."
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="a text file, or - for standard input")
     which = command.add_mutually_exclusive_group()
     which.add_argument("--model", help="count for this model (default: o200k_base)")
-    which.add_argument("--encoding", choices=("o200k_base", "cl100k_base"), help="count with this vocabulary")
+    which.add_argument(
+        "--encoding", choices=("o200k_base", "cl100k_base"), help="count with this vocabulary instead"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -112,12 +112,12 @@ def _applied(snapshot: Snapshot, conditional: Conditional, paths: Sequence[str])
     file = Globs(conditional.applies_to).matching(Path(each).as_posix() for each in paths)
     label = _label(snapshot.folder, path)
     return _Outcome(
-        convert.path_to_uri(path),
-        label,
-        "not-applied" if file is None else "sent",
-        f"{FOR_FILES}: {label}",
-        conditional.applies_to,
-        None if file is None else _label(snapshot.folder, file),
+        uri=convert.path_to_uri(path),
+        label=label,
+        status="not-applied" if file is None else "sent",
+        row=f"{FOR_FILES}: {label}",
+        applies_to=conditional.applies_to,
+        file=None if file is None else _label(snapshot.folder, file),
     )
 
 

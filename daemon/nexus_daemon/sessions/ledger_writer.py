@@ -67,7 +67,7 @@ class LedgerWriter:
     workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
     conversation changed.
 
-    `_heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
+    `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
     so that nothing this process writes is taken for another's.
     """
 
@@ -85,7 +85,7 @@ class LedgerWriter:
         self._environ = environ
         self._on_change = on_change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nexus-ledger")
-        self._heads: dict[str, dict[str, Head]] = {}
+        self.heads: dict[str, dict[str, Head]] = {}
         self._version: int | None = None
         self._idle: dict[tuple[str, str], int] = {}
         self._creating = threading.Lock()
@@ -139,8 +139,8 @@ class LedgerWriter:
         if self.store is None:
             self.store = open_ledger(path, environ=self._environ)
         workspace = "" if folder is None else workspace_of(folder)
-        if folder is not None and workspace not in self._heads:
-            self._heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
+        if folder is not None and workspace not in self.heads:
+            self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
         return FolderLedger(self, self.store, workspace)
 
@@ -163,7 +163,7 @@ class LedgerWriter:
 
     def names(self, workspace: str) -> list[str]:
         """The sessions of a workspace as last reported; no disk is read."""
-        return sorted(self._heads.get(workspace, ()))
+        return sorted(self.heads.get(workspace, ()))
 
     def waits(self, ledger: "Ledger", workspace: str, agent: str) -> bool:
         """Whether a direct message waits for an agent. Reads the ledger only if it was written since."""
@@ -189,7 +189,7 @@ class LedgerWriter:
         from nexus_context.ledger.errors import LedgerError
 
         failure: LedgerError | None = None
-        for workspace, heads in list(self._heads.items()):
+        for workspace, heads in list(self.heads.items()):
             self.options.read(ledger, workspace)
             sessions = {session.name: session for session in ledger.sessions(workspace)}
             for change in differences(workspace, heads, sessions):
@@ -210,7 +210,7 @@ class LedgerWriter:
 
     def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
         """Record and report what this process wrote. `before`: the head that it was written behind."""
-        heads = self._heads.setdefault(change.workspace, {})
+        heads = self.heads.setdefault(change.workspace, {})
         last = heads.get(change.session)
         if change.former is not None:
             heads.pop(change.former, None)
@@ -401,7 +401,7 @@ class FolderLedger:
         turn: str | None = None,
         former: str | None = None,
     ) -> None:
-        change = Change(self.workspace, session, reason, turn, former, self._by)
+        change = Change(self.workspace, session, reason, turn=turn, former=former, by=self._by)
         self._writer.wrote(change, head, before=before)
 
 
@@ -417,7 +417,7 @@ def differences(
             former = gone.pop(head.thread, None)
             reason: Reason = "forked" if session.forked_from is not None else "created"
             reason = "renamed" if former is not None else reason
-            changes.append(Change(workspace, name, reason, head.turn, former))
+            changes.append(Change(workspace, name, reason, head.turn, former=former))
         elif before.thread != head.thread:
             changes.append(Change(workspace, name, "cleared", head.turn))
         elif before.seq != head.seq:

@@ -66,15 +66,14 @@ class SessionScope(msgspec.Struct, frozen=True, kw_only=True):
 
     def follow(self) -> None:
         """Read what other windows wrote, as far back as the next request can send it."""
-        self._follow(sync.tokens_to_send(self.snapshot))
-
-    def follow_all(self) -> None:
-        """Read the whole history."""
-        self._follow(None)
+        tokens = sync.tokens_to_send(self.snapshot)
+        sync.follow(self.conversation, self.ledger, self.snapshot, tokens=tokens)
 
     def follow_to_compact(self) -> None:
         """Read as much of the history as a compaction looks at."""
-        self._follow(sync.tokens_to_compact(self.snapshot))
-
-    def _follow(self, tokens: int | None) -> None:
+        tokens = sync.tokens_to_compact(self.snapshot)
         sync.follow(self.conversation, self.ledger, self.snapshot, tokens=tokens)
+
+    def follow_all(self) -> None:
+        """Read the whole history."""
+        sync.follow(self.conversation, self.ledger, self.snapshot, tokens=None)

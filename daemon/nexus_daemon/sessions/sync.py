@@ -112,7 +112,7 @@ def follow(
         if news is None:
             _read(conversation, ledger, snapshot, tokens)
             return
-        added = [held for held in news if held.position < head.messages]  # a turn may have come since
+        added = [stored for stored in news if stored.position < head.messages]  # a turn may have come since
         _take_in(conversation, added, head, costs.model_of(snapshot, None)[1])
     if not _is_enough(conversation, tokens):
         _read(conversation, ledger, snapshot, tokens)
@@ -224,14 +224,14 @@ def _load(
         if history is None:
             break
         conversation.manager.restore(
-            [held.message for held in history.messages],
-            tokens=[_tokens(held, counter) for held in history.messages],
+            [stored.message for stored in history.messages],
+            tokens=[_tokens(stored, counter) for stored in history.messages],
             counter=counter.name,
             lead=history.lead,
             gap_messages=history.gap_messages,
             gap_tokens=history.gap_tokens,
         )
-        conversation.positions = [held.position for held in history.messages]
+        conversation.positions = [stored.position for stored in history.messages]
         conversation.head = history.head
         if tokens is None or limit == max(tokens, MOST_READ):
             break
@@ -268,9 +268,12 @@ def _take_in(
 ) -> None:
     """Add messages that another window appended."""
     history = History.restored(
-        [held.message for held in news], [_tokens(held, counter) for held in news], counter.name, NO_GAP
+        [stored.message for stored in news],
+        [_tokens(stored, counter) for stored in news],
+        counter.name,
+        NO_GAP,
     )
-    _extend(conversation, history, [held.position for held in news], head=head, counter=counter)
+    _extend(conversation, history, [stored.position for stored in news], head=head, counter=counter)
 
 
 def _extend(
@@ -316,7 +319,7 @@ def _opening() -> list[Message]:
     return ContextManager(started=datetime.now().astimezone()).history.messages
 
 
-def _tokens(held: StoredMessage, counter: TokenCounter) -> int:
-    if held.counter == counter.name:
-        return held.tokens
-    return count_message(counter, content_of(held.message), held.message.tool_calls)
+def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:
+    if stored.counter == counter.name:
+        return stored.tokens
+    return count_message(counter, content_of(stored.message), stored.message.tool_calls)

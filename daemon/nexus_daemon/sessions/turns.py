@@ -161,7 +161,7 @@ def _begin(scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInp
         reserve=options.reserve_tokens,
     )
     sync.follow(scope.conversation, scope.ledger, scope.snapshot, tokens=tokens)
-    return _Turn(scope, params, inputs, request, now, began)
+    return _Turn(scope, params, inputs, request, now=now, began=began)
 
 
 def _assemble(turn: _Turn) -> _Context:
@@ -207,34 +207,36 @@ def _is_turn(request: assembly.Request, conversation: Conversation) -> bool:
 def _result(
     turn: _Turn, context: _Context, *, compaction: dict[str, Any] | None = None
 ) -> protocol.AssembledContext:
-    """The result of the request; notes what was sent, for the next turn."""
+    """The result of the request. What was sent is recorded for the next turn."""
     scope, request, inputs, memory = turn.scope, turn.request, turn.inputs, context.memory
     conversation, assembled = scope.conversation, context.assembled
-    counter = costs.model_of(scope.snapshot, request.options.model)[1]
-    cache = compare(conversation.last_prefix, assembled.prefix, counter)
     memory_report = assembled.metadata.get("memory", {})
-    record = _record(scope.snapshot, assembled)
-    metadata = dict(assembled.metadata)
-    if compaction is not None:
-        metadata["compaction"] = compaction
-    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
-    metadata |= report_attachments(inputs.attachments, memory_report)
-    if memory.failures:
-        metadata["memory"] = memory_report | {"failures": list(memory.failures)}
-    metadata["contextJson"] = record
+    attachments = report_attachments(inputs.attachments, memory_report)
     if memory.searched:
         turn_memory.hand_out(conversation, inputs.agent, memory_report.get("messages", ()))
+    locate = turn_memory.locator_of(scope.locate, memory.items)
+    counter = costs.model_of(scope.snapshot, request.options.model)[1]
+    cache = compare(conversation.last_prefix, assembled.prefix, counter)
+    record = _record(scope.snapshot, assembled)
     if request.message is not None:
         conversation.last_prefix, conversation.last_options = assembled.prefix, request.options
     if _is_turn(request, conversation):
         conversation.record = record
+    metadata = dict(assembled.metadata)
+    if compaction is not None:
+        metadata["compaction"] = compaction
+    metadata |= {"cache": results.cache_report(cache, scope.locate), "cached": context.cached}
+    metadata |= attachments
+    if memory.failures:
+        metadata["memory"] = memory_report | {"failures": list(memory.failures)}
+    metadata["contextJson"] = record
     metadata["assemblyMs"] = round((time.perf_counter() - turn.began) * 1000, 3)
     result = results.assembled(
         assembled,
         scope.snapshot,
         turn.params,
-        turn_memory.locator_of(scope.locate, memory.items),
         folder=scope.folder.uri,
+        locate=locate,
         metadata=metadata,
         positions=conversation.positions,
     )

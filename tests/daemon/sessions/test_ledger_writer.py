@@ -63,7 +63,7 @@ def check(pair: tuple[Process, Process], *changes: str) -> None:
     assert one.told() == [f"me {change}" for change in changes]
     latest = {change.split()[1]: change for change in changes}  # between two looks only what is now is seen
     assert sorted(two.told()) == sorted(f"other {change}" for change in latest.values())
-    assert one.ledger_writer._heads == two.ledger_writer._heads
+    assert one.ledger_writer.heads == two.ledger_writer.heads
     assert one.told() == two.told() == []
 
 

@@ -502,7 +502,7 @@ def test_memory_is_what_the_ledger_holds(steps: list[tuple[int, str]]) -> None:
         for window in opened:
             check(window)
             window.ledger_writer.write(window.ledger_writer.look)
-        assert opened[0].ledger_writer._heads == opened[1].ledger_writer._heads
+        assert opened[0].ledger_writer.heads == opened[1].ledger_writer.heads
 
 
 def act(window: Window, step: str, number: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_daemon.state import Daemon
+from nexus_daemon.workspace import knowledge
 from support.asking import eventually, write
 from support.desk import CONFIG, Desk, published, tell_story
 from support.talk import Talk
@@ -46,7 +47,11 @@ def user(content: str) -> dict[str, str]:
     return {"role": "user", "content": content}
 
 
-def test_passages_stand_before_the_message_with_their_place(tmp_path: Path) -> None:
+def test_passages_stand_before_the_message_with_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge, "PATIENCE_S", 10.0)  # a busy machine may take longer to index the file
+
     async def story(desk: Desk) -> None:
         write(desk, CONFIG, LOCKED)
         write(desk, "/a/docs/deploy.md", "# Deploy\n\nTalk.\n\n## Rollback\n\nRun `make rollback`.\n")

@@ -1,7 +1,7 @@
-"""List, show, search, export, import, fork, rename, delete, verify and back up conversations of the ledger.
+"""Manage the conversations in the ledger: list, show, search, export, import, fork, rename, delete, verify.
 
-A session belongs to a folder: that of --folder, else the current one. Editors call theirs main unless they
-say otherwise.
+A session is one conversation of one folder: the current one, or that of --folder. The session that editors
+use by default is called main.
 """
 
 import argparse
@@ -23,38 +23,38 @@ examples:
   nexus sessions verify
   nexus sessions backup ~/backups/ledger-today.db
 
-The ledger is $NEXUS_STATE/ledger.db, else ledger.db in the user's state directory, else what ledger.path of
-the global config.json names.
+The ledger is $NEXUS_STATE/ledger.db, else ledger.db in the user's state directory, else the file that
+ledger.path of the global config.json names.
 
-exit codes: 0 fine; 1 it could not be done, or not all of it; 2 wrong usage
+exit codes: 0 success; 1 failure, also of a part; 2 wrong usage
 """
 
 SEARCH = """\
 All words must occur; upper and lower case and accents make no difference.
   disk full       both words, anywhere in a message
   '"disk full"'   side by side, in this order
-  'work*'         words that begin so
-  'disk -full'    messages with the one and without the other
+  'work*'         words that begin with work
+  'disk -full'    messages with disk and without full
 In scripts without spaces between words, a word is found anywhere in the text.
 The search covers texts, tool calls with their arguments, and tool results, including those that a compaction
 replaced.
 """
 
 IMPORT = """\
-It reads, as JSON lines or as a list, plain or gzipped:
+Formats, as JSON lines or a JSON list, plain or gzipped:
   exports of nexus sessions export --format jsonl
-  session files of Claude Code (~/.claude/projects/*/*.jsonl), with the messages before their compactions
-  messages or bodies of requests in the form of OpenAI or of Anthropic
-  tau-bench's records, one session each
-A conversation that the folder already has from a file of this name is not imported again. If the file has
-newer turns, the session is continued, provided that name, system prompt and model are the same, or Claude
-Code's session id is.
+  Claude Code sessions (~/.claude/projects/*/*.jsonl), including messages before a compaction
+  messages or request bodies in the format of OpenAI or Anthropic
+  tau-bench records, one session each
+A conversation that was imported from a file of the same name before is not imported again. If the file has
+newer turns, the session is continued, provided that its name, system prompt and model, or its Claude Code
+session id, are the same.
 Tokens are counted for the model of the conversation, else for the folder's model.
 Each line is imported exactly, or left out with a message that names file, line and reason. One exception:
 half a surrogate pair in another program's file becomes U+FFFD.
 
-Limits, of the unpacked file: 64 MiB for files of other programs; 1 GiB for exports, and 64 MiB for each of
-their lines; 10 million JSON values. Beyond 16 MiB, a file must not unpack to more than 250 times its size.
+Limits for the unpacked file: 64 MiB for files of other programs; 1 GiB for exports, with at most 64 MiB per
+line; 10 million JSON values. Beyond 16 MiB, a file must not unpack to more than 250 times its size.
 """
 
 VERIFY = """\
@@ -69,12 +69,12 @@ The second command moves that file to the ledger's place, and sets aside the led
 """
 
 BACKUP = """\
-Copies the ledger as it is at one moment into one file, even while other programs write to it. The copy is
+Copies a consistent state of the ledger into one file, even while other programs write to it. The copy is
 verified before it gets its name, only you can read it, and an existing file is never overwritten. The exit
-code is also 1 where the ledger was set aside when it was opened: the copy is then of the new one.
+code is also 1 if the ledger had to be set aside when it was opened: the copy is then that of the new one.
 """
 
-SALVAGE = "Bring what can still be read of a ledger that was set aside as broken into the one in use."
+SALVAGE = "Copies what can still be read of a ledger that was set aside as broken into the ledger in use."
 
 
 class _Action(NamedTuple):
@@ -86,7 +86,7 @@ class _Action(NamedTuple):
 
 
 ACTIONS = {
-    "list": _Action("list_show", "list the sessions of a folder, those that changed last first"),
+    "list": _Action("list_show", "list the sessions of a folder, most recently changed first"),
     "show": _Action("list_show", "show the messages of a session, a line each"),
     "search": _Action("list_show", "find messages by their words", SEARCH),
     "export": _Action("transfer", "write a session to a file: all of it as JSON lines, or for reading"),
@@ -94,9 +94,9 @@ ACTIONS = {
     "fork": _Action("change", "begin a session that shares the turns of another"),
     "rename": _Action("change", "give a session another name"),
     "delete": _Action("change", "remove sessions for good"),
-    "verify": _Action("verifying", "check that no turn was changed or lost", VERIFY),
-    "backup": _Action("verifying", "copy the ledger while it is in use", BACKUP),
-    "salvage": _Action("change", "recover what a broken ledger still holds", SALVAGE),
+    "verify": _Action("maintenance", "check that no turn was changed or lost", VERIFY),
+    "backup": _Action("maintenance", "copy the ledger while it is in use", BACKUP),
+    "salvage": _Action("maintenance", "recover what a broken ledger still holds", SALVAGE),
 }
 
 
@@ -104,11 +104,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, action in ACTIONS.items():
         form = argparse.RawDescriptionHelpFormatter
-        made = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
-        made.description = f"{action.help[:1].upper()}{action.help[1:]}."
-        _OPTIONS[name](made)
+        parser = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
+        parser.description = f"{action.help[:1].upper()}{action.help[1:]}."
+        _OPTIONS[name](parser)
         if name not in ("salvage", "verify", "backup"):
-            made.add_argument(
+            parser.add_argument(
                 "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
             )
 
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def take(options: argparse.Namespace, rest: list[str]) -> bool:
-    """Take arguments that are no options: words that a search excludes; False where they are wrong usage."""
+    """Accept words that look like options: those that a search excludes. False if they are wrong usage."""
     if options.action != "search" or any(one.startswith("--") for one in rest):
         return False
     options.query += rest
@@ -135,20 +135,22 @@ def take(options: argparse.Namespace, rest: list[str]) -> bool:
 
 
 def _list(command: argparse.ArgumentParser) -> None:
-    _all(command, "list those of all folders")
+    _all(command, "list the sessions of all folders")
     _json(command)
 
 
 def _show(command: argparse.ArgumentParser) -> None:
     _session(command)
-    command.add_argument("--last", type=_number, metavar="N", help="the last N turns only")
+    command.add_argument("--last", type=_number, metavar="N", help="show only the last N turns")
     _json(command)
 
 
 def _search(command: argparse.ArgumentParser) -> None:
-    command.add_argument("query", nargs="+", metavar="WORD", help="what to look for; see below")
-    command.add_argument("--session", metavar="NAME", help="in this session only")
-    command.add_argument("--limit", type=_number, default=20, metavar="N", help="at most N (default: 20)")
+    command.add_argument("query", nargs="+", metavar="WORD", help="a word to search for; see below")
+    command.add_argument("--session", metavar="NAME", help="search only this session")
+    command.add_argument(
+        "--limit", type=_number, default=20, metavar="N", help="print at most N messages (default: 20)"
+    )
     _all(command, "search the sessions of all folders")
     _json(command)
 
@@ -158,11 +160,10 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--format",
         choices=("jsonl", "markdown"),
-        help="jsonl: everything, to be imported again; markdown: for reading (default: jsonl, or as the "
-        "file's name ends)",
+        help="jsonl: complete, for import; markdown: for reading (default: by the file's name, else jsonl)",
     )
     command.add_argument(
-        "-o", "--output", metavar="FILE", help="write to this file (default and -: print it)"
+        "-o", "--output", metavar="FILE", help="write to this file (default, or -: standard output)"
     )
     command.add_argument("--force", action="store_true", help="overwrite the file if it exists")
 
@@ -173,7 +174,7 @@ def _import(command: argparse.ArgumentParser) -> None:
 
 def _fork(command: argparse.ArgumentParser) -> None:
     _session(command)
-    command.add_argument("to", metavar="NEW", help="name of the new session")
+    command.add_argument("to", metavar="NEW", help="the name of the new session")
     command.add_argument(
         "--turn", metavar="N", help="share the turns up to this one, by number or id (default: all)"
     )
@@ -181,12 +182,12 @@ def _fork(command: argparse.ArgumentParser) -> None:
 
 def _rename(command: argparse.ArgumentParser) -> None:
     _session(command)
-    command.add_argument("to", metavar="NEW", help="its new name")
+    command.add_argument("to", metavar="NEW", help="the new name")
 
 
 def _delete(command: argparse.ArgumentParser) -> None:
-    command.add_argument("sessions", nargs="+", metavar="SESSION", help="a session")
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("sessions", nargs="+", metavar="SESSION", help="the name of a session")
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _verify(command: argparse.ArgumentParser) -> None:
@@ -195,26 +196,28 @@ def _verify(command: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="FILE",
-        help="first accept the ledger as complete, or put FILE, such as a backup, in its place",
+        help="first accept the ledger as complete, or replace it with FILE, for example a backup",
     )
     _json(command)
 
 
 def _backup(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="FILE", help="the file to write, which must not exist")
+    command.add_argument("file", metavar="FILE", help="the file to write; it must not exist")
 
 
 def _salvage(command: argparse.ArgumentParser) -> None:
-    command.add_argument("broken", metavar="FILE", help="the ledger that was set aside: ledger.db.broken-…")
+    command.add_argument(
+        "broken", metavar="FILE", help="the ledger that was set aside, named ledger.db.broken-…"
+    )
     command.add_argument(
         "--session",
         dest="sessions",
         action="append",
         metavar="NAME",
-        help="only this session, which may be one of the ledger in use; may be repeated (default: all)",
+        help="recover only this session, which may be in the ledger in use (repeatable; default: all)",
     )
     command.add_argument(
-        "--folder", default=".", metavar="PATH", help="the folder of the sessions named (default: .)"
+        "--folder", default=".", metavar="PATH", help="the folder of those sessions (default: .)"
     )
 
 
@@ -234,18 +237,18 @@ _OPTIONS = {
 
 
 def _session(command: argparse.ArgumentParser) -> None:
-    command.add_argument("session", metavar="SESSION", help="name of the session")
+    command.add_argument("session", metavar="SESSION", help="the name of the session")
 
 
-def _all(command: argparse.ArgumentParser, said: str) -> None:
-    command.add_argument("--all", action="store_true", help=said)
+def _all(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("--all", action="store_true", help=text)
 
 
 def _json(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _number(given: str) -> int:
-    if not (given.isascii() and given.isdecimal() and int(given)):
-        raise argparse.ArgumentTypeError(f"{given} is not a whole number of at least 1")
-    return int(given)
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)

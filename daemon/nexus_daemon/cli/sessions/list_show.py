@@ -20,17 +20,16 @@ from nexus_context.ledger.search_query import expression
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.sessions.labels import counted, local
-from nexus_daemon.cli.sessions.open_session import folder, ledger_for, say, there, workspace_of
-from nexus_daemon.cli.tables import say as print_line
+from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
+from nexus_daemon.cli.tables import print_sentence
 
 COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
 LAST_TURNS = 20
-"""Turns that are shown on a terminal where nobody says how many."""
+"""Turns to print on a terminal without --last."""
 LEAST_NAME = 16
-"""Columns of a session's name that are shown however narrow the terminal is."""
+"""Columns of a session's name to print, however narrow the terminal is."""
 MOST_TEXT = 200
-"""Code points of a message that are shown."""
+"""Code points of a message to print."""
 
 _MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
 
@@ -40,48 +39,48 @@ _MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
 
 def run_list(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
-    with ledger_for(folder(options.folder)) as ledger:
-        found = ledger.sessions(None if options.all else workspace)
-        # a folder that is gone may have sessions still
-        if not (found or options.all or files.is_dir(str(absolute(options.folder)))):
-            say(f"{options.folder} is not a folder.")
+    with ledger_for(load_folder(options.folder)) as ledger:
+        sessions = ledger.sessions(None if options.all else workspace)
+        # a deleted folder may still have sessions
+        if not (sessions or options.all or files.is_dir(str(absolute(options.folder)))):
+            note(f"{options.folder} is not a folder.")
             return 2
         if options.json:
-            output.json_value({"sessions": [_listed(session) for session in found]})
+            output.json_value({"sessions": [_session_values(session) for session in sessions]})
             return 0
-        if not found:
-            said = "There are no sessions yet."
+        if not sessions:
+            text = "There are no sessions yet."
             if not options.all and (others := {one.workspace for one in ledger.sessions()}):
                 folders = "1 other folder has" if len(others) == 1 else f"{len(others):,} other folders have"
-                said = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
-            say(said)
+                text = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
+            note(text)
             return 0
-    _print_sessions(found, folders=options.all)
+    _print_sessions(sessions, folders=options.all)
     return 0
 
 
-def _print_sessions(found: Sequence[Session], *, folders: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_footer=len(found) > 1)
-    least = min(LEAST_NAME, max(cell_len(one.name) for one in found))
-    table.add_column("session", style="bold", min_width=least, footer=f"{len(found):,} sessions")
+def _print_sessions(sessions: Sequence[Session], *, folders: bool) -> None:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=len(sessions) > 1)
+    least = min(LEAST_NAME, max(cell_len(one.name) for one in sessions))
+    table.add_column("session", style="bold", min_width=least, footer=f"{len(sessions):,} sessions")
     if folders:
         table.add_column("folder", overflow="fold")
     for name, values in (
-        ("turns", [one.head.seq for one in found]),
-        ("messages", [one.head.messages for one in found]),
-        ("tokens", [one.sent_tokens for one in found]),
+        ("turns", [one.head.seq for one in sessions]),
+        ("messages", [one.head.messages for one in sessions]),
+        ("tokens", [one.sent_tokens for one in sessions]),
     ):
         table.add_column(name, justify="right", no_wrap=True, footer=f"{sum(values):,}")
     table.add_column("changed", no_wrap=True)
-    forks = any(one.forked_from for one in found)
+    forks = any(one.forked_from for one in sessions)
     if forks:
         table.add_column("forked from")
-    for one in found:
+    for one in sessions:
         head = one.head
         numbers = (f"{head.seq:,}", f"{head.messages:,}", f"{one.sent_tokens:,}")
         place = (Text(visible_line(one.workspace)),) if folders else ()
         origin = (_cut(one.forked_from or ""),) if forks else ()
-        table.add_row(_cut(one.name), *place, *numbers, local(one.updated), *origin)
+        table.add_row(_cut(one.name), *place, *numbers, output.local_time(one.updated), *origin)
     output.console().print(table)
 
 
@@ -90,8 +89,8 @@ def _cut(name: str) -> Text:
     return Text(visible_line(name), no_wrap=True, overflow="ellipsis")
 
 
-def _listed(session: Session) -> dict[str, Any]:
-    """As in the result of nexus/session/list, and the folder."""
+def _session_values(session: Session) -> dict[str, Any]:
+    """As in the result of nexus/session/list, with the folder."""
     head = session.head
     return {
         "session": session.name,
@@ -113,17 +112,21 @@ def _listed(session: Session) -> dict[str, Any]:
 def run_show(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     out = output.console()
-    with ledger_for(folder(options.folder)) as ledger:
-        session = there(ledger, workspace, options.session)
+    with ledger_for(load_folder(options.folder)) as ledger:
+        session = find_session(ledger, workspace, options.session)
         if options.json:
             turns = ledger.turns(workspace, session.name, last=options.last)
-            output.json_value({"session": _listed(session), "turns": [_told(turn) for turn in turns]})
+            output.json_value(
+                {"session": _session_values(session), "turns": [_turn_values(turn) for turn in turns]}
+            )
             return 0
         last = options.last or (LAST_TURNS if out.is_terminal else None)
         _print_about(session)
         hidden = 0 if last is None else max(0, session.head.seq - last)
         if hidden:
-            print_line(out, Text(f"… {counted(hidden, 'earlier turn')}: --last N shows more", "dim"))
+            print_sentence(
+                out, Text(f"… {output.counted(hidden, 'earlier turn')}: --last N shows more", "dim")
+            )
         for turn in ledger.turns(workspace, session.name, last=last):
             _print_turn(turn)
     return 0
@@ -132,20 +135,23 @@ def run_show(options: argparse.Namespace) -> int:
 def _print_about(session: Session) -> None:
     head = session.head
     out = output.console()
-    print_line(out, Text(visible_line(session.name), "bold"))
+    print_sentence(out, Text(visible_line(session.name), "bold"))
     numbers = ((head.seq, "turn"), (head.messages, "message"), (session.sent_tokens, "token"))
-    said = ", ".join(counted(count, noun) for count, noun in numbers)
-    print_line(out, f"{said}; begun {local(session.created)}, changed {local(session.updated)}")
+    counts = ", ".join(output.counted(count, noun) for count, noun in numbers)
+    print_sentence(
+        out,
+        f"{counts}; begun {output.local_time(session.created)}, changed {output.local_time(session.updated)}",
+    )
     if session.forked_from:
-        print_line(out, f"forked from {visible_line(session.forked_from)}")
+        print_sentence(out, f"forked from {visible_line(session.forked_from)}")
     out.print()
 
 
 def _print_turn(turn: Turn) -> None:
     out = output.console()
     model = f", {visible_line(turn.model)}" if turn.model else ""
-    kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction taken back"}[turn.type]
-    print_line(out, Text(f"turn {turn.seq:,}, {local(turn.created)}{model}{kind}", "dim"))
+    kind = {"query": "", "compaction": ", a compaction", "undo": ", a compaction undone"}[turn.type]
+    print_sentence(out, Text(f"turn {turn.seq:,}, {output.local_time(turn.created)}{model}{kind}", "dim"))
     counts = turn.counts or (None,) * len(turn.messages)
     for message, tokens in zip(turn.messages, counts, strict=True):
         line = Text.assemble(
@@ -156,28 +162,28 @@ def _print_turn(turn: Turn) -> None:
         out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
-def _told(turn: Turn) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(turn)
-    return told
+def _turn_values(turn: Turn) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(turn)
+    return values
 
 
 def _line(message: Message) -> str:
-    """A message in one line: how its text begins, what else it holds, the calls that it makes."""
-    said = [_beginning(text_of(message))]
+    """A message in one line: the beginning of its text, its other parts, its calls."""
+    words = [_beginning(text_of(message))]
     content = content_of(message)
     if isinstance(content, list):
         kinds = (part.get("type", "part") if isinstance(part, dict) else "part" for part in content)
-        said += [f"[{kind}]" for kind in kinds if kind != "text"]
+        words += [f"[{kind}]" for kind in kinds if kind != "text"]
     for call in message.tool_calls:
         arguments = call.arguments
-        given = arguments if isinstance(arguments, str) else json_text(arguments)
-        said.append(f"→ {call.name} {_beginning(given)}")
-    return visible_line(" ".join(filter(None, said))) or "(empty)"
+        encoded = arguments if isinstance(arguments, str) else json_text(arguments)
+        words.append(f"→ {call.name} {_beginning(encoded)}")
+    return visible_line(" ".join(filter(None, words))) or "(empty)"
 
 
 def _beginning(text: str) -> str:
-    shown = " ".join(text[: 4 * MOST_TEXT].split())
-    return shown if len(shown) <= MOST_TEXT else shown[:MOST_TEXT].rstrip() + " …"
+    line = " ".join(text[: 4 * MOST_TEXT].split())
+    return line if len(line) <= MOST_TEXT else line[:MOST_TEXT].rstrip() + " …"
 
 
 # ---------------------------------------------------------------- search
@@ -187,18 +193,18 @@ def run_search(options: argparse.Namespace) -> int:
     workspace = None if options.all else workspace_of(options.folder)
     query = " ".join(options.query)
     if expression(query) is None:
-        say(f"The query {query!r} holds no word to look for.")
+        note(f"The query {query!r} has no word to search for.")
         return 2
-    with ledger_for(folder(options.folder)) as ledger:
+    with ledger_for(load_folder(options.folder)) as ledger:
         if options.session is not None and workspace is not None:
-            there(ledger, workspace, options.session)
+            find_session(ledger, workspace, options.session)
         hits = ledger.search(query, workspace=workspace, session=options.session, limit=options.limit)
     if options.json:
         output.json_value({"hits": [msgspec.to_builtins(hit) for hit in hits]})
         return 0
     if not hits:
-        where = "" if options.all else f" in {workspace}; --all searches those of all folders"
-        say(f"No message matches {query!r}{where}.")
+        where = "" if options.all else f" in {workspace}; --all searches the sessions of all folders"
+        note(f"No message matches {query!r}{where}.")
     for hit in hits:
         _print_hit(hit, folder=options.all)
     return 0
@@ -210,15 +216,15 @@ def _print_hit(hit: Hit, *, folder: bool) -> None:
         (visible_line(hit.session), "bold"),
         f", turn {hit.seq:,}, ",
         (hit.role, COLOURS.get(hit.role, "")),
-        (f", {local(hit.created)}", "dim"),
+        (f", {output.local_time(hit.created)}", "dim"),
         (f", {visible_line(hit.workspace)}" if folder else "", "dim"),
     )
-    print_line(out, head)
+    print_sentence(out, head)
     snippet = visible_line(" ".join(hit.snippet.split()))
-    print_line(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
+    print_sentence(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
 
 
 def _marked(snippet: str) -> Text:
     """The snippet with colour instead of marks."""
     pieces = _MATCH.split(snippet)
-    return Text.assemble(*((piece, "bold red" if at % 2 else "") for at, piece in enumerate(pieces)))
+    return Text.assemble(*((piece, "bold red" if index % 2 else "") for index, piece in enumerate(pieces)))

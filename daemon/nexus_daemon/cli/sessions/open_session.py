@@ -1,4 +1,4 @@
-"""The ledger and the session that a command line speaks of."""
+"""Open the ledger and find the session that a command line names."""
 
 import os
 from collections.abc import Iterator
@@ -18,10 +18,9 @@ MOST_NAMED = 5
 
 @contextmanager
 def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
-    """The ledger that the global configuration names; what the user should know of it is said.
+    """Open the ledger that the global configuration names, and print notices about it.
 
-    With `writes` LedgerError where it is not sure that what is written stays, or that the ledger is the one
-    that is meant.
+    With `writes`, LedgerError unless it is certain that this is the right ledger and that writes persist.
     """
     broken = _check_settings(snapshot, writes=writes)
     ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=os.environ)
@@ -29,16 +28,16 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
         if writes and not ledger.persists:
             raise LedgerError(f"Nothing was done. {ledger.notice}", code="ledger-read-only")
         if broken is not None:
-            say(f"{broken} could not be read without errors; the ledger used is {ledger.location}.")
+            note(f"{broken} has errors and is ignored; the ledger in use is {ledger.location}.")
         if ledger.notice is not None:
-            say(ledger.notice)
+            note(ledger.notice)
         yield ledger
     finally:
         ledger.close()
 
 
 def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
-    """Take the ledger for complete as it is, or put another file there; see `ledger.opening.accept`."""
+    """Accept the ledger as complete, or replace it with another file; see `ledger.opening.accept`."""
     from nexus_context.ledger import opening
 
     _check_settings(snapshot, writes=True)
@@ -46,37 +45,39 @@ def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None
 
 
 def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
-    """Path of a global config.json that does not count; LedgerError where it must."""
+    """The path of a broken global config.json; LedgerError if the settings allow no command."""
     broken = _broken_settings(snapshot)
     if broken is not None and writes:
         raise LedgerError(
-            f"Nothing was done: {broken} could not be read without errors, and it may name another ledger "
-            "(ledger.path). Fix it first; nexus check shows what is wrong.",
+            f"Nothing was done: {broken} has errors, and it may name another ledger (ledger.path). "
+            "Fix it first; nexus check shows the errors.",
             code="ledger-io",
         )
     if snapshot.effective.get("/ledger/url") is not None:
         raise LedgerError(
-            "A ledger on a server (ledger.url) is not possible yet. Remove it from the global config.json, "
-            "or name a file there (ledger.path).",
+            "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
+            "config.json, or name a file there (ledger.path).",
             code="ledger-url",
         )
     return broken
 
 
 def _broken_settings(snapshot: Snapshot) -> str | None:
-    """Path of the global config.json if it is there and does not count."""
-    found = (file for layer in snapshot.layers.layers if layer.name == GLOBAL for file in layer.files)
-    unread = (file for file in found if file.kind == "config" and file.status not in ("loaded", "missing"))
+    """The path of the global config.json if it exists and could not be loaded."""
+    global_files = (file for layer in snapshot.layers.layers if layer.name == GLOBAL for file in layer.files)
+    unread = (
+        file for file in global_files if file.kind == "config" and file.status not in ("loaded", "missing")
+    )
     return next((file.path for file in unread), None)
 
 
-def folder(path: str) -> Snapshot:
-    """The folder with its settings; one that is not there any more may still have sessions."""
+def load_folder(path: str) -> Snapshot:
+    """Load a folder and its settings; a deleted folder may still have sessions."""
     return read(absolute(path))
 
 
 def workspace_of(path: str) -> str:
-    """What the ledger calls a folder; LedgerError for a path that none can have."""
+    """The ledger's name for a folder; LedgerError for a path that cannot be a folder."""
     from nexus_context.ledger import opening  # SQLite, which opening the ledger loads as well
 
     try:
@@ -85,19 +86,19 @@ def workspace_of(path: str) -> str:
         raise LedgerError(f"{path!r} cannot be a folder.", code="unknown-session") from None
 
 
-def there(ledger: Ledger, workspace: str, name: str) -> Session:
-    """The session of a name; LedgerError that lists those it may have been meant to be."""
-    found = ledger.find(workspace, name)
-    if found is not None:
-        return found
+def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
+    """The session of a name; LedgerError, with similar names, if there is none."""
+    session = ledger.find(workspace, name)
+    if session is not None:
+        return session
     raise LedgerError(
         f"There is no session {name!r} in {workspace}. {_near(ledger, workspace, name)}",
         code="unknown-session",
     )
 
 
-def say(text: str) -> None:
-    """A line for the person, beside the output."""
+def note(text: str) -> None:
+    """Print a line to standard error."""
     output.complain("sessions", text)
 
 
@@ -106,7 +107,7 @@ def _near(ledger: Ledger, workspace: str, name: str) -> str:
 
     names = [session.name for session in ledger.sessions(workspace)]
     if not names:
-        return "It has none; nexus sessions list --all lists those of all folders."
+        return "That folder has no sessions; nexus sessions list --all lists those of all folders."
     folded = {one.casefold(): one for one in reversed(names)}
     near = [folded[one] for one in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)]
     near += [one for one in names if name.casefold() in one.casefold() and one not in near]
@@ -114,4 +115,4 @@ def _near(ledger: Ledger, workspace: str, name: str) -> str:
         return f"Did you mean {' or '.join(map(repr, near[:MOST_NAMED]))}?"
     listed = ", ".join(map(repr, names[:MOST_NAMED]))
     more = len(names) - MOST_NAMED
-    return f"It has {listed}" + (f" and {more:,} more: see nexus sessions list." if more > 0 else ".")
+    return f"Its sessions: {listed}" + (f" and {more:,} more: see nexus sessions list." if more > 0 else ".")

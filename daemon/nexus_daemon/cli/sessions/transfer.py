@@ -15,8 +15,7 @@ from nexus_context.ledger.importers import FileContents, Imported
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.sessions.labels import counted
-from nexus_daemon.cli.sessions.open_session import folder, ledger_for, say, there, workspace_of
+from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ FORMATS = {
 }
 MARKDOWN = (".md", ".markdown")
 LONG = 200
-"""Turns of a file from which on an import shows its progress."""
+"""Turns of a file from which an import shows its progress."""
 
 
 # ---------------------------------------------------------------- export
@@ -40,8 +39,8 @@ def run_export(options: argparse.Namespace) -> int:
     path = None if options.output == "-" else options.output
     form = options.format or ("markdown" if (path or "").lower().endswith(MARKDOWN) else "jsonl")
     workspace = workspace_of(options.folder)
-    with ledger_for(folder(options.folder)) as ledger:
-        session = there(ledger, workspace, options.session)
+    with ledger_for(load_folder(options.folder)) as ledger:
+        session = find_session(ledger, workspace, options.session)
         turns = ledger.turns(workspace, session.name)
         write = jsonl.lines if form == "jsonl" else markdown.pieces
         if path is None:
@@ -50,12 +49,12 @@ def run_export(options: argparse.Namespace) -> int:
         try:
             _write(path, write(session.name, turns), force=options.force)
         except FileExistsError:
-            say(f"{path} exists already; give another name, or --force to overwrite it.")
+            note(f"{path} already exists; use another name, or --force to overwrite it.")
             return 1
         except OSError as error:
-            say(f"{path} cannot be written: {error.strerror or error}.")
+            note(f"{path} cannot be written: {error.strerror or error}.")
             return 1
-    say(f"{counted(session.head.seq, 'turn')} of {session.name!r} written to {path}.")
+    note(f"{output.counted(session.head.seq, 'turn')} of {session.name!r} written to {path}.")
     return 0
 
 
@@ -66,7 +65,7 @@ def _print(pieces: Iterator[str], form: str) -> None:
 
 
 def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:
-    """Write a file that only its owner may read; with `force` what was there stays until all is written."""
+    """Write a file that only its owner can read; with `force` the old file stays until all is written."""
     if not force:
         _fill(path, pieces)
         return
@@ -95,11 +94,11 @@ def _fill(path: str, pieces: Iterator[str]) -> None:
 def run_import(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     if not files.is_dir(str(absolute(options.folder))):
-        say(f"{options.folder} is not a folder.")
+        note(f"{options.folder} is not a folder.")
         return 2
-    snapshot = folder(options.folder)
+    snapshot = load_folder(options.folder)
     failed = False
-    done: list[Imported] = []
+    total: list[Imported] = []
     with ledger_for(snapshot, writes=True) as ledger:
         importer = importers.Importer(ledger, workspace, lambda model: assembly.model_of(snapshot, model)[1])
         for name in options.files:
@@ -107,57 +106,58 @@ def run_import(options: argparse.Namespace) -> int:
             if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
                 failed = True
             if contents is not None:
-                made = _add(importer, name, contents)
-                failed = failed or len(made) < len(contents.sessions)
-                if made:
-                    _report(name, contents, made)
-                done += made
+                imported = _add(importer, name, contents)
+                failed = failed or len(imported) < len(contents.sessions)
+                if imported:
+                    _report(name, contents, imported)
+                total += imported
     if len(options.files) > 1:
-        output.line(f"{_summary(done)} of {counted(len(options.files), 'file')}.")
+        output.line(f"{_summary(total)} of {output.counted(len(options.files), 'file')}.")
     return 1 if failed else 0
 
 
 def _read(name: str) -> FileContents | None:
-    """What a file holds; what is wrong with it is said. None if nothing of it can be read."""
-    shown = importers.STANDARD_INPUT if name == "-" else name
+    """Read a file and print its problems; None if nothing of it can be read."""
+    label = importers.STANDARD_INPUT if name == "-" else name
     if name == "-":
         data = sys.stdin.buffer.read(importers.LIMIT + 1)
     else:
-        found = files.read_bytes(os.path.abspath(name), limit=importers.LIMIT)
-        for problem in found.problems:
-            say(f"{name}: {problem.message}")
-        if found.status == "missing":
-            say(f"{name} does not exist.")
-        if found.data is None:
+        read = files.read_bytes(os.path.abspath(name), limit=importers.LIMIT)
+        for problem in read.problems:
+            note(f"{name}: {problem.message}")
+        if read.status == "missing":
+            note(f"{name} does not exist.")
+        if read.data is None:
             return None
-        data = found.data
-    contents = importers.read(data, shown)
+        data = read.data
+    contents = importers.read(data, label)
     for problem, line in zip(contents.problems, contents.lines, strict=True):
-        place = shown if line is None else f"{shown}:{line}"
-        say(f"{place}: {problem.message}")
+        place = label if line is None else f"{label}:{line}"
+        note(f"{place}: {problem.message}")
     return contents if contents.sessions else None
 
 
 def _add(importer: importers.Importer, name: str, contents: FileContents) -> list[Imported]:
-    turns = sum(len(found.turns) for found in contents.sessions)
-    added: list[Imported] = []
-    with _progress(os.path.basename(name), turns) as told:
-        for found in contents.sessions:
+    turns = sum(len(session.turns) for session in contents.sessions)
+    imported: list[Imported] = []
+    with _progress(os.path.basename(name), turns) as advance:
+        for session in contents.sessions:
             try:
-                added.append(importer.add(found, told))
+                imported.append(importer.add(session, advance))
             except LedgerError:
                 raise
             except Exception as error:
-                logger.debug("%s: the session %r", name, found.name, exc_info=True)
-                because = f"because of an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
-                left_out = f"The session {found.name!r} cannot be imported, {because}."
-                say(f"{name}: {left_out} It is left out; please report it.")
-    return added
+                logger.debug("%s: the session %r", name, session.name, exc_info=True)
+                reason = f"an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
+                note(
+                    f"{name}: The session {session.name!r} is left out because of {reason}; please report it."
+                )
+    return imported
 
 
 @contextmanager
 def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, beside the output, for what takes a while."""
+    """Show a progress bar on a terminal for a long import."""
     if turns < LONG or not output.is_watched():
         yield lambda _: None
         return
@@ -172,32 +172,30 @@ def _progress(name: str, turns: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
-def _report(name: str, contents: FileContents, made: Sequence[Imported]) -> None:
-    shown = importers.STANDARD_INPUT if name == "-" else visible_line(name)
+def _report(name: str, contents: FileContents, imported: Sequence[Imported]) -> None:
+    label = importers.STANDARD_INPUT if name == "-" else visible_line(name)
     kind = FORMATS[contents.format or "neutral"]
-    if len(made) == 1:
-        output.line(f"{shown}: {kind}, {_one(made[0])}.")
-    else:
-        output.line(f"{shown}: {kind}, {_summary(made)}.")
+    outcome = _outcome(imported[0]) if len(imported) == 1 else _summary(imported)
+    output.line(f"{label}: {kind}, {outcome}.")
 
 
-def _one(made: Imported) -> str:
-    if made.outcome == "known":
-        return f"is there already as {made.session!r}"
-    how = "continued" if made.outcome == "continued" else "imported as"
-    return f"{how} {made.session!r}: {counted(made.turns, 'turn')}, {counted(made.messages, 'message')}"
+def _outcome(imported: Imported) -> str:
+    if imported.outcome == "known":
+        return f"already there as {imported.session!r}"
+    how = "continued" if imported.outcome == "continued" else "imported as"
+    turns, messages = output.counted(imported.turns, "turn"), output.counted(imported.messages, "message")
+    return f"{how} {imported.session!r}: {turns}, {messages}"
 
 
-def _summary(made: Sequence[Imported]) -> str:
-    written = [one for one in made if one.outcome != "known"]
-    said = []
-    for outcome, words in (("new", "imported"), ("continued", "continued"), ("known", "there already")):
-        count = sum(one.outcome == outcome for one in made)
+def _summary(imported: Sequence[Imported]) -> str:
+    written = [each for each in imported if each.outcome != "known"]
+    parts = []
+    for outcome, words in (("new", "imported"), ("continued", "continued"), ("known", "already there")):
+        count = sum(each.outcome == outcome for each in imported)
         if count:
-            said.append(f"{counted(count, 'session')} {words}")
+            parts.append(f"{output.counted(count, 'session')} {words}")
     if written:
-        turns, messages = (
-            sum(each) for each in zip(*((one.turns, one.messages) for one in written), strict=True)
-        )
-        said.append(f"{counted(turns, 'turn')} with {counted(messages, 'message')} written")
-    return ", ".join(said) or "nothing imported"
+        turns = output.counted(sum(each.turns for each in written), "turn")
+        messages = output.counted(sum(each.messages for each in written), "message")
+        parts.append(f"{turns} with {messages} written")
+    return ", ".join(parts) or "nothing imported"

@@ -1,0 +1,117 @@
+"""`nexus sessions verify`, `backup` and `salvage`: keep the ledger whole."""
+
+import argparse
+
+from nexus_context import files
+from nexus_context.ledger.records import Verification, Verified
+from nexus_daemon.cli import output
+from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.sessions.open_session import accept, ledger_for, load_folder, note, workspace_of
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    snapshot = load_folder(".")
+    if options.accept is not None:
+        replacement = str(absolute(options.accept)) if options.accept else None
+        location, aside = accept(snapshot, replacement)
+        note(f"{location} is now accepted as complete.")
+        if aside is not None:
+            note(f"The previous ledger is now {aside}.")
+    with ledger_for(snapshot) as ledger:
+        verification = ledger.verify()
+        is_sound = verification.sound and not (ledger.persists and ledger.notice)
+    if options.json:
+        output.json_value(_as_json(verification, sound=is_sound))
+    else:
+        _print(verification)
+    return 0 if is_sound else 1
+
+
+def run_backup(options: argparse.Namespace) -> int:
+    path = str(absolute(options.file))
+    with ledger_for(load_folder("."), writes=True) as ledger:
+        try:
+            sessions = ledger.backup(path)
+            whole = ledger.notice is None
+        except FileExistsError:
+            note(f"{options.file} exists already; give another name.")
+            return 1
+        except OSError as error:
+            note(f"{options.file} cannot be written: {error.strerror or error}.")
+            return 1
+    output.line(f"{output.counted(sessions, 'session')} written to {options.file} and verified.")
+    return 0 if whole else 1
+
+
+def run_salvage(options: argparse.Namespace) -> int:
+    from nexus_context.ledger.salvage import salvage  # rarely needed
+
+    path = absolute(options.broken)
+    if not path.is_file():
+        note(f"{options.broken} is not a file; name the ledger that was set aside.")
+        return 2
+    workspace = workspace_of(options.folder)
+    only = None if options.sessions is None else {(workspace, name) for name in options.sessions}
+    with ledger_for(load_folder("."), writes=True) as ledger:
+        if only is None and files.real_path(str(path)) == files.real_path(ledger.location):
+            note(
+                f"{options.broken} is the ledger in use; name the one that was set aside, or use --session "
+                "NAME to recover damaged sessions of this one."
+            )
+            return 2
+        saved = salvage(str(path), ledger, only=only)
+    if not saved.turns and not saved.direct:
+        what = "a session" if only is None else f"{', '.join(map(repr, options.sessions))} of {workspace}"
+        note(f"{options.broken} has nothing that can be read as turns of {what}.")
+        return 1
+    output.line(
+        f"{output.counted(saved.sessions, 'session')} with {output.counted(saved.turns, 'turn')} recovered."
+    )
+    if saved.damaged:
+        output.line(f"{output.counted(saved.damaged, 'message')} of them recovered in part only.")
+    if saved.lost:
+        output.line(f"{output.counted(saved.lost, 'message')} could not be read.")
+    output.line(f"{options.broken} is unchanged; nexus sessions list --all shows the recovered sessions.")
+    missing = 0 if only is None else len(only) - saved.sessions
+    if missing > 0:
+        note(f"{output.counted(missing, 'session')} of {workspace} that you named cannot be found there.")
+    return 1 if missing > 0 else 0
+
+
+def _print(verification: Verification) -> None:
+    for line in verification.damage:
+        output.line(f"the file: {line}")
+    for session in verification.sessions:
+        output.line(f"{_outcome(session)}: {session.session}, {session.workspace}")
+    broken = sum(session.broken is not None for session in verification.sessions)
+    total = output.counted(len(verification.sessions), "session")
+    output.line(f"{total} verified: {f'{broken:,} broken' if broken else 'none is broken'}.")
+    if verification.unchained:
+        turns = output.counted(verification.unchained, "turn")
+        output.line(f"{turns} from an earlier version of Nexus: only their messages have checksums.")
+    if not verification.sound:
+        note("nexus sessions salvage recovers what can still be read of a broken session.")
+
+
+def _outcome(session: Verified) -> str:
+    if session.broken is None:
+        return f"ok, {output.counted(session.turns, 'turn')}"
+    return f"broken at turn {session.broken:,} ({session.reason})"
+
+
+def _as_json(verification: Verification, *, sound: bool) -> dict[str, object]:
+    return {
+        "sound": sound,
+        "damage": list(verification.damage),
+        "unchained": verification.unchained,
+        "sessions": [
+            {
+                "workspace": session.workspace,
+                "session": session.session,
+                "turns": session.turns,
+                "broken": session.broken,
+                "reason": session.reason,
+            }
+            for session in verification.sessions
+        ],
+    }
