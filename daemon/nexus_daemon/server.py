@@ -204,7 +204,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
             for position in (params.range.start, params.range.end)
         )
         creates = connection.creates_files
-        return code_actions(snapshot, path, uri, Span(start, end), encoding, creates=creates)
+        return code_actions(snapshot, path, Span(start, end), uri=uri, encoding=encoding, creates=creates)
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri
@@ -226,7 +226,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 def _lenses(view: View, encoding: str) -> list[dict[str, Any]]:
     """`code_lenses`, in a thread: even its import takes longer than the loop may wait."""
     return features.code_lens.code_lenses(
-        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, asked=view.is_live
+        view.snapshot, view.path, encoding, folder=view.folder, agent=view.agent, is_live=view.is_live
     )
 
 

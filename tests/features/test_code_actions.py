@@ -22,7 +22,7 @@ def actions_at_cursor(fixture: Fixture, encoding: str = "utf-16") -> list[dict[s
     snapshot = load_folder(fixture, "/home/a")
     path, cursor = fixture.cursor_path, Span(fixture.cursor, fixture.cursor)
     found: list[dict[str, Any]] = msgspec.to_builtins(
-        code_actions(snapshot, path, path_to_uri(path), cursor, encoding)
+        code_actions(snapshot, path, cursor, uri=path_to_uri(path), encoding=encoding)
     )
     return found
 

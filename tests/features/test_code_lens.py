@@ -16,12 +16,12 @@ from nexus_context.prompt.token_attribution import tokens_by_path
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
 from nexus_daemon.api import context
-from nexus_daemon.features.code_lens import code_lenses, shown
+from nexus_daemon.features.code_lens import code_lenses, tokens_text
 from nexus_daemon.lsp.convert import Locator, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
-NOTHING = "not sent: it says nothing, or all of it is in the prompt through another file"
+NOTHING = "not sent: it is empty, or the prompt has all of it through another file"
 CURSOR = "not sent: it is an instruction file of Cursor."
 BELOW = "it is for packages/api; an agent or a window of that folder reads it"
 SKILL = "//- /a/.nexus3/skills/dive/SKILL.md\n---\nname: dive\ndescription: Dives.\n---\n# How$0\nDown.\n"
@@ -38,7 +38,7 @@ def lenses(fixture: Fixture, encoding: str = "utf-16") -> list[tuple[str, str]]:
     if told and tokens is not None:  # they depend on the length of the file's path
         counter = model_of(snapshot, None)[1]
         first, rest = told[0][1].split(" · ", 1)
-        assert first == shown(tokens + imported, counter) + (
+        assert first == tokens_text(tokens + imported, counter) + (
             f", {imported} of them imported" if imported else ""
         )
         percent, of = rest.split(" of ", 1)
@@ -168,7 +168,7 @@ def test_of_an_agent_that_does_not_live_no_prompt_can_be_asked_for(tmp_path: Pat
     snapshot, path = load_folder(fixture, "/a"), fixture.cursor_path or ""
 
     def targets(agent: str | None, asked: bool) -> list[dict[str, Any]]:
-        made = code_lenses(snapshot, path, "utf-8", folder="file:///a", agent=agent, asked=asked)
+        made = code_lenses(snapshot, path, "utf-8", folder="file:///a", agent=agent, is_live=asked)
         return [one["command"]["arguments"][0] for one in made]
 
     assert [(one.get("agent"), "prompt" in one) for one in targets("zoe", True)] == [("zoe", True)] * 2

@@ -24,7 +24,7 @@ def fixes(fixture: Fixture, path: str, *, creates: bool = True) -> list[dict[str
     snapshot = load_folder(fixture, "/home/a/b")
     where = fixture.path(path)
     found: list[dict[str, Any]] = msgspec.to_builtins(
-        code_actions(snapshot, where, path_to_uri(where), Span(0, 0), "utf-16", creates=creates)
+        code_actions(snapshot, where, Span(0, 0), uri=path_to_uri(where), encoding="utf-16", creates=creates)
     )
     return found
 

@@ -284,7 +284,10 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for form, report in reports.FORMATS.items():
         yield form, report(snapshot, problems)
     yield "diagnostics", repr([diagnostic(problem, locate) for problem in problems])
-    yield "quick fixes", repr([code_actions(snapshot, p.path, "u", p.span, "utf-16") for p in problems])
+    yield (
+        "quick fixes",
+        repr([code_actions(snapshot, p.path, p.span, uri="u", encoding="utf-16") for p in problems]),
+    )
     yield "problems", repr(results.problems(locate, problems))
     yield "effective", repr(config.build_effective(snapshot, locate))
     yield "layers", repr(context.build_layers(snapshot, locate))

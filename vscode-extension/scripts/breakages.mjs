@@ -21,7 +21,7 @@ export const BREAKAGES = [
     name: "the chosen search hit is ignored",
     edits: [
       {
-        file: `${SRC}/sessions.ts`,
+        file: `${SRC}/commands/sessions.ts`,
         find: /(const \{ hit \} = await pick\([^;]*\);\n)/,
         put: "$1  return;\n",
       },
@@ -57,7 +57,7 @@ export const BREAKAGES = [
     name: "the prompt's hover is gone",
     edits: [
       {
-        file: `${SRC}/prompt.ts`,
+        file: `${SRC}/documents/index.ts`,
         find: "provideHover: (document, at) => hover(mine(document), at)",
         put: "provideHover: () => undefined",
       },
@@ -81,7 +81,7 @@ export const BREAKAGES = [
     name: "receipts have wrong figures",
     edits: [
       {
-        file: `${SRC}/receipt.ts`,
+        file: `${SRC}/documents/receipt.ts`,
         find: /(const change = `\$\{exactly\()tokensBefore\)/,
         put: "$1tokensBefore + 1)",
       },
@@ -93,7 +93,7 @@ export const BREAKAGES = [
     name: "F12 always leads to line 1",
     edits: [
       {
-        file: `${SRC}/prompt.ts`,
+        file: `${SRC}/documents/index.ts`,
         find: "return source ? [location(source)] : [];",
         put: "return source ? [new vscode.Location(vscode.Uri.parse(source.uri), new vscode.Position(0, 0))] : [];",
       },
@@ -123,7 +123,7 @@ export const BREAKAGES = [
     name: "the status bar says ?",
     edits: [
       {
-        file: `${SRC}/status.ts`,
+        file: `${SRC}/usage/statusBar.ts`,
         find: /(export function usageText[\s\S]*?\n {4}text: )`.*`,\n/,
         put: '$1"$(layers) ?",\n',
       },
@@ -152,7 +152,11 @@ export const BREAKAGES = [
   {
     name: "losses are never named",
     edits: [
-      { file: `${SRC}/receipt.ts`, find: "return lost.length > 0 ? `lost: ", put: "return lost.length < 0 ? `lost: " },
+      {
+        file: `${SRC}/documents/receipt.ts`,
+        find: "return lost.length > 0 ? `lost: ",
+        put: "return lost.length < 0 ? `lost: ",
+      },
     ],
     file: "conversations",
     noticedBy: "a compaction says its very figures and what is lost, in the notice and in the receipt, and is undone",

@@ -2,16 +2,16 @@
 import * as vscode from "vscode";
 import { registerChat } from "./chat";
 import { registerCommands } from "./commands";
+import { registerDocuments } from "./documents";
 import { foldersOnDisk, makeFocus, tellFocus } from "./focus";
 import { registerLenses } from "./lenses";
 import { makeNextTurn } from "./nextTurn";
 import type { Nexus } from "./nexus";
 import { registerPanel } from "./panel";
-import { registerDocuments } from "./prompt";
 import type { Connect } from "./server/connection";
 import { makeServer, type Server } from "./server/start";
-import { registerStatus } from "./status";
 import { registerTranscripts } from "./transcript";
+import { registerStatus } from "./usage/statusBar";
 
 let server: Server | undefined;
 

@@ -7,9 +7,9 @@
  * 3. A click shows what is counted: its place in the system prompt, else its row in the panel.
  */
 import * as vscode from "vscode";
+import { type Documents, rangeOf } from "./documents";
 import { nameOf } from "./focus";
 import { isOnItsWay, type Nexus } from "./nexus";
-import { type Documents, rangeOf } from "./prompt";
 import type { Location, Range } from "./protocol";
 import { DOCUMENTS } from "./server/documents";
 

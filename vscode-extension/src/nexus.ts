@@ -9,7 +9,7 @@ import type {
   Requests,
   SessionDidChange,
 } from "./protocol";
-import type { Obstacle, RemedyId } from "./remedies";
+import type { Obstacle, RemedyId } from "./server/remedies";
 
 export type ServerState = "stopped" | "finding" | "installing" | "starting" | "ready" | "failed";
 

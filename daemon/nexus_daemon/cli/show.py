@@ -300,12 +300,7 @@ def _result(
     params = protocol.AssembleParams(workspace_folder=folder.as_uri(), agent=snapshot.agent)
     locate = Locator(snapshot.layers, "utf-16")
     return results.assembled(
-        assembled,
-        snapshot,
-        params,
-        folder=folder.as_uri(),
-        locate=locate,
-        metadata=assembled.metadata,
+        assembled, snapshot, params, locate, folder=folder.as_uri(), metadata=assembled.metadata
     )
 
 

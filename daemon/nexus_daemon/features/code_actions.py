@@ -1,4 +1,4 @@
-"""Quick fixes: the one fix of each problem at the cursor; in a file that is not read, to read it."""
+"""Quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread file."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,20 +12,30 @@ if TYPE_CHECKING:
 
 
 def code_actions(
-    snapshot: "Snapshot", path: str, uri: str, span: Span, encoding: str, *, creates: bool = False
+    snapshot: "Snapshot", path: str, span: Span, *, uri: str, encoding: str, creates: bool = False
 ) -> list[dict[str, Any]]:
-    """A preferred quick fix for each problem that `span` touches, itself or with its edits.
+    """Return a preferred quick fix for each problem whose span or edits touch `span`.
 
-    An editor that reports errors of JSON itself may see one where the daemon would fix it: a bracket that is
-    not closed, at the end. `uri` is the client's spelling of the file, used in the edits. `creates`: the
-    client can create files.
+    The edits count because an editor with its own JSON errors may report one where Nexus would edit: an
+    unclosed bracket at the end of the file. `uri` is the client's spelling of the file's URI, used in the
+    edits. `creates`: the client can create files.
     """
     locate = Locator(snapshot.layers, encoding)
-    return [*_fixes(snapshot, path, uri, span, locate), *_reading(snapshot, path, locate, creates=creates)]
+    problems = [
+        problem
+        for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
+        if problem.path == path and _touches(problem, span)
+    ]
+    return [
+        *(_fix_action(problem, problem.fix, uri, locate) for problem in problems if problem.fix is not None),
+        *_unread_actions(snapshot, path, locate, creates=creates),
+    ]
 
 
-def _reading(snapshot: "Snapshot", path: str, locate: Locator, *, creates: bool) -> Iterator[dict[str, Any]]:
-    """What makes Nexus read a file that it does not read, anywhere in it."""
+def _unread_actions(
+    snapshot: "Snapshot", path: str, locate: Locator, *, creates: bool
+) -> Iterator[dict[str, Any]]:
+    """Offer the edits that make Nexus read an unread file, wherever the cursor is."""
     skipped = next((each for each in snapshot.layers.unread if each.path == path), None)
     if skipped is None or skipped.remedy is None:
         return
@@ -39,38 +49,34 @@ def _reading(snapshot: "Snapshot", path: str, locate: Locator, *, creates: bool)
         ]
         for each in files
     }
-    changed: dict[str, Any] = {"changes": edits}
+    workspace_edit: dict[str, Any] = {"changes": edits}
     if new:
         creating = [{"kind": "create", "uri": uri, "options": {"ignoreIfExists": True}} for uri in new]
         editing = [{"textDocument": {"uri": uri, "version": None}, "edits": edits[uri]} for uri in edits]
-        changed = {"documentChanges": [*creating, *editing]}
+        workspace_edit = {"documentChanges": [*creating, *editing]}
     yield {
         "title": title_of(skipped.remedy),
         "kind": "quickfix",
         "isPreferred": True,
-        "edit": changed,
+        "edit": workspace_edit,
     }
 
 
-def _fixes(snapshot: "Snapshot", path: str, uri: str, span: Span, locate: Locator) -> list[dict[str, Any]]:
-    return [
-        {
-            "title": problem.fix.title,
-            "kind": "quickfix",
-            "isPreferred": True,
-            "diagnostics": [diagnostic(problem, locate)],
-            "edit": {"changes": {uri: _edits(problem, problem.fix, locate)}},
-        }
-        for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
-        if problem.path == path
-        and problem.fix is not None
-        and any(_touches(span, place) for place in (problem.span, *(edit.span for edit in problem.fix.edits)))
-    ]
+def _fix_action(problem: Problem, fix: Fix, uri: str, locate: Locator) -> dict[str, Any]:
+    return {
+        "title": fix.title,
+        "kind": "quickfix",
+        "isPreferred": True,
+        "diagnostics": [diagnostic(problem, locate)],
+        "edit": {"changes": {uri: _edits(problem, fix, locate)}},
+    }
 
 
-def _touches(one: Span, other: Span) -> bool:
-    """Whether two spans have a character, or a border, in common."""
-    return one.start <= other.end and other.start <= one.end
+def _touches(problem: Problem, cursor: Span) -> bool:
+    """Whether the problem or one of its edits shares a character, or a border, with the cursor."""
+    edits = () if problem.fix is None else problem.fix.edits
+    spans = (problem.span, *(edit.span for edit in edits))
+    return any(span.start <= cursor.end and cursor.start <= span.end for span in spans)
 
 
 def _edits(problem: Problem, fix: Fix, locate: Locator) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What is wrong with one file, as LSP diagnostics."""
+"""Problems of one file as LSP diagnostics."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +8,6 @@ from nexus_daemon.lsp.convert import Locator, diagnostic
 
 
 def diagnostics(problems: Iterable[Problem], locate: Locator) -> list[dict[str, Any]]:
-    """The diagnostics of one file's problems, in the order of its text."""
-    found = sorted(problems, key=lambda problem: (problem.span, problem.code))
-    return [diagnostic(problem, locate) for problem in found]
+    """Return the diagnostics of one file's problems, in the order of its text."""
+    in_order = sorted(problems, key=lambda problem: (problem.span, problem.code))
+    return [diagnostic(problem, locate) for problem in in_order]

@@ -1,9 +1,9 @@
 """URI ↔ path, position ↔ offset, span → range, Problem → diagnostic.
 
-1. Nexus counts code points; LSP counts lines (ended by \\n, \\r\\n or \\r only) and, within a line, the units
-   of the position encoding that client and daemon agreed on: utf-8 bytes, utf-16 code units or utf-32.
-2. A character past the end of its line means the line's end, a line past the last one the end of the text.
-3. A position inside a character (half a surrogate pair) means the start of that character.
+1. Nexus counts code points. LSP counts lines, which end only with \\n, \\r\\n or \\r, and units of the
+   negotiated position encoding: utf-8 bytes, utf-16 code units or utf-32.
+2. A character past the end of its line is clamped to the line's end, a line past the last one to the text's.
+3. A position inside a character (half a surrogate pair) is clamped to the start of that character.
 """
 
 import functools
@@ -21,7 +21,7 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 DEFAULT_ENCODING: Encoding = "utf-16"
 SOURCE = "nexus"
-COUNTED = 8  # places of a file that cost less than an index of its lines
+COUNTED = 8  # positions in a file that are cheaper to count than an index of its lines
 
 
 class HasTexts(Protocol):
@@ -147,9 +147,9 @@ class _Texts(NamedTuple):
 
 
 class Locator:
-    """Places of one snapshot's files, as a client names them.
+    """Converts positions in one snapshot's files for a client.
 
-    The first few places of a file are counted out; from then on a line index of it pays, and is kept.
+    The first few positions in a file are counted; for more, a line index is built and stored.
     """
 
     def __init__(self, snapshot: HasTexts, encoding: str) -> None:
@@ -160,18 +160,18 @@ class Locator:
         self._other: tuple[str, LineIndex] | None = None
 
     def beside(self, texts: Mapping[str, str]) -> "Locator":
-        """A locator that knows other files, too; the snapshot's own texts count where it has them."""
+        """Return a locator with more files; the snapshot's own texts take precedence."""
         return Locator(_Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding)
 
     def uri(self, path: str) -> str:
         return path_to_uri(path)
 
     def index(self, path: str) -> LineIndex:
-        """The line index of a file; of an empty text when the snapshot has not read it."""
-        found = self._indexes.get(path)
-        if found is None:
-            found = self._indexes[path] = LineIndex(self._texts.get(path) or "")
-        return found
+        """Return the line index of a file, or of an empty text if the snapshot has not read it."""
+        index = self._indexes.get(path)
+        if index is None:
+            index = self._indexes[path] = LineIndex(self._texts.get(path) or "")
+        return index
 
     def range(self, path: str, span: Span) -> Range:
         counted = self._counted.get(path, 0)
@@ -186,15 +186,15 @@ class Locator:
         return Location(uri=self.uri(path), range=self.range(path, span))
 
     def range_in(self, text: str, span: Span) -> Range:
-        """A range in a text that is no file, such as the prompt; the last text's index is kept."""
+        """Return a range in a text that is not a file, such as the prompt; the last index is stored."""
         if self._other is None or self._other[0] is not text:
             self._other = (text, LineIndex(text))
         return range_of(self._other[1], span, self._encoding)
 
 
 def diagnostic(problem: Problem, locate: Locator, *, data: Any = None) -> dict[str, Any]:
-    """Return an LSP diagnostic; `data` comes back with code actions where the client keeps it."""
-    found: dict[str, Any] = {
+    """Return an LSP diagnostic; the client may send `data` back with code actions."""
+    lsp_diagnostic: dict[str, Any] = {
         "range": locate.range(problem.path, problem.span),
         "severity": int(problem.severity),
         "code": problem.code,
@@ -202,10 +202,10 @@ def diagnostic(problem: Problem, locate: Locator, *, data: Any = None) -> dict[s
         "message": problem.message,
     }
     if problem.related:
-        found["relatedInformation"] = [
+        lsp_diagnostic["relatedInformation"] = [
             {"location": locate.location(related.path, related.span), "message": related.message}
             for related in problem.related
         ]
     if data is not None:
-        found["data"] = data
-    return found
+        lsp_diagnostic["data"] = data
+    return lsp_diagnostic

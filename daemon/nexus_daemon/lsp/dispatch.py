@@ -1,16 +1,16 @@
 """Messages of one client: envelope → handler → exactly one reply.
 
-1. Messages are handled in the order in which they arrive. A sync handler answers at once; an async one
-   becomes a task, whose first step runs before the next message is looked at.
-2. Every request gets one reply, whatever happens: a bad message, a handler that raises or returns
-   rubbish, cancellation, the end of the connection.
+1. Messages are handled in the order of their arrival. A sync handler replies at once; an async one becomes a
+   task, whose first step runs before the next message is handled.
+2. Every request gets exactly one reply: after an invalid message, a handler that raises or returns something
+   that is not JSON, a cancellation, or the end of the connection.
 3. Before `initialize` requests fail with -32002, after `shutdown` with -32600; notifications are dropped.
-4. A handler runs only for what its method is. A request without an id cannot be answered: it is ignored, with
-   one line in the log. A notification with an id is answered with -32601.
-5. `nexus/*` parameters are decoded from the raw bytes: no key and no number of theirs is touched.
-6. Frames are written on the event loop's thread only.
-7. While the client does not read, replies to what it asked before are written; notifications wait (`outbox`),
-   and requests of ours are not sent.
+4. A request without an id cannot be answered: it is ignored, with one line in the log. A notification with an
+   id is answered with -32601. Neither reaches a handler.
+5. `nexus/*` parameters are decoded from the raw bytes, with all their keys and numbers as sent.
+6. Only the event loop's thread writes frames.
+7. While the client does not read, replies to its earlier requests are written, notifications wait (`outbox`),
+   and no requests are sent to it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from nexus_daemon.lsp.capabilities import Offer, choose_encoding, initialize_res
 from nexus_daemon.lsp.envelope import Error, Params, Result, is_urgent, params_of, read_envelope
 from nexus_daemon.lsp.failures import DisconnectedError, RpcError
 from nexus_daemon.lsp.outbox import Outbox
-from nexus_daemon.lsp.outgoing_requests import Questions
+from nexus_daemon.lsp.outgoing_requests import OutgoingRequests
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.link import Link
@@ -63,7 +63,7 @@ class NexusProtocol(LanguageServerProtocol):
         self._tracing = False
         self._running: dict[asyncio.Future[Any], _Call] = {}
         self._background: set[asyncio.Future[Any]] = set()
-        self._questions = Questions(self._send)
+        self._outgoing = OutgoingRequests(self._send)
         self._outbox = Outbox()
         self._requests: dict[str, Callable[[Params], Any]] = {
             "initialize": self._initialize,
@@ -78,10 +78,10 @@ class NexusProtocol(LanguageServerProtocol):
         }
 
     def _register_builtin_features(self) -> None:
-        """Leave pygls's own handlers out: this class has its own."""
+        """Register none of pygls's own handlers: this class has its own."""
 
     def attach(self, link: "Link") -> None:
-        """Use this link from now on; called on the event loop."""
+        """Connect to a link; called on the event loop."""
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -90,11 +90,11 @@ class NexusProtocol(LanguageServerProtocol):
 
     @property
     def in_flight(self) -> int:
-        """Requests whose handlers run."""
+        """Number of requests whose handlers run."""
         return len(self._running)
 
     def is_urgent(self, body: framing.Body) -> bool:
-        """Whether a message may let a request end: an answer of the client, a cancellation, the end."""
+        """Whether a message may end a request: a reply of the client, a cancellation or `exit`."""
         return is_urgent(body)
 
     def receive(self, body: framing.Body) -> bool:
@@ -111,12 +111,12 @@ class NexusProtocol(LanguageServerProtocol):
             return False
         if isinstance(message.id, msgspec.UnsetType):
             return self._on_notification(message.method, message.params)
-        assert message.id is not None  # noqa: S101 - _`read_envelope` saw to it
+        assert message.id is not None  # noqa: S101 - `read_envelope` refuses it
         call = _Call(message.id, message.method, time.perf_counter())
         return self._on_request(call, message.params, decoded)
 
     def _refuse(self, body: framing.Body) -> None:
-        """Answer a request whose turn does not come any more."""
+        """Reply to a request that can no longer be handled."""
         try:
             message, _ = read_envelope(body, {})
         except RpcError as failure:
@@ -183,7 +183,7 @@ class NexusProtocol(LanguageServerProtocol):
                 builtin(params)
             outcome = None if handler is None else _invoke(handler, params)
             if method == "textDocument/didClose":
-                # after the handler, which may want the last text
+                # after the handler, which may need the last text
                 self._server.documents.close(params.text_document.uri)
         except RpcError as failure:
             logger.warning("ignored the notification %s: %s", method, failure)
@@ -212,7 +212,7 @@ class NexusProtocol(LanguageServerProtocol):
     def _finished(self, task: asyncio.Future[Any]) -> None:
         call = self._running.pop(task, None)
         if call is None:
-            # answered when it was cancelled; look at the exception, else asyncio complains
+            # answered at its cancellation; asyncio warns about exceptions that nobody retrieves
             if not task.cancelled():
                 task.exception()
         elif task.cancelled():
@@ -234,8 +234,8 @@ class NexusProtocol(LanguageServerProtocol):
                 result = standard.unstructure(result)
             parts = framing.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
         except Exception as error:
-            logger.exception("the result of %s is no JSON", call.method)
-            message = f"The result of {call.method} is no JSON: {type(error).__name__}. See the log."
+            logger.exception("the result of %s is not JSON", call.method)
+            message = f"The result of {call.method} is not JSON: {type(error).__name__}. See the log."
             self._send_error(call.id, RpcError(failures.INTERNAL_ERROR, message))
         else:
             self._write(*parts)
@@ -253,7 +253,7 @@ class NexusProtocol(LanguageServerProtocol):
             data = plain if failure.data is None else failure.data
             body = framing.encode(Error("2.0", message_id, {**error, "data": data}))
         except Exception:
-            logger.exception("the data of an error is no JSON")
+            logger.exception("the data of an error is not JSON")
             body = framing.encode(Error("2.0", message_id, {**error, "data": plain}))
         self._write(body)
 
@@ -283,7 +283,7 @@ class NexusProtocol(LanguageServerProtocol):
             self._loop.call_soon_threadsafe(self._notify, method, params)
 
     def drained(self) -> None:
-        """Send what waited for the client to read, as far as it does."""
+        """Send waiting notifications for as long as the client reads."""
         while not self._link.stalled and (waiting := self._outbox.pop()) is not None:
             self._notify(*waiting)
 
@@ -303,18 +303,18 @@ class NexusProtocol(LanguageServerProtocol):
             async with asyncio.timeout(timeout_s):
                 await self._link.writable()
             return await self.request(method, params, result_type, timeout_s)
-        return await self._questions.ask(method, params, result_type, timeout_s)
+        return await self._outgoing.send(method, params, result_type, timeout_s)
 
     def send_request(self, *_: Any, **__: Any) -> Any:
-        """Refuse pygls's own way to send requests: its future is not the event loop's."""
+        """Refuse pygls's way to send requests: its future does not belong to the event loop."""
         raise NotImplementedError("use `await server.request(...)`")
 
     def _on_response(self, message: framing.Envelope) -> None:
         nothing = message.result is msgspec.UNSET and message.error is msgspec.UNSET
-        if not self._questions.answered(message) and nothing:
+        if not self._outgoing.resolve(message) and nothing:
             error = {"code": failures.INVALID_REQUEST, "message": "A message needs a method."}
-            known = None if isinstance(message.id, msgspec.UnsetType) else message.id
-            self._send(Error("2.0", known, error))
+            message_id = None if isinstance(message.id, msgspec.UnsetType) else message.id
+            self._send(Error("2.0", message_id, error))
 
     # ------------------------------------------------------------ the life of a connection
 
@@ -330,7 +330,7 @@ class NexusProtocol(LanguageServerProtocol):
         return initialize_result(offer, params)
 
     def adopt(self, params: lsp_types.InitializeParams) -> None:
-        """The client has introduced itself; its reply is written elsewhere."""
+        """Take the parameters of `initialize`; somebody else sends the reply."""
         server = self._server
         server.client = params
         server.position_encoding = server.documents.encoding = choose_encoding(params)
@@ -353,9 +353,9 @@ class NexusProtocol(LanguageServerProtocol):
         self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
 
     def close(self, waiting: Iterable[framing.Body] = ()) -> None:
-        """Answer what is still open and take no more messages; the link calls it, once.
+        """Reply to open requests and accept no more messages; the link calls it once.
 
-        `waiting` are messages that came and were not received yet.
+        `waiting` are messages that arrived and were not handled yet.
         """
         running, self._running = self._running, {}
         for call in running.values():
@@ -365,7 +365,7 @@ class NexusProtocol(LanguageServerProtocol):
         self.state = "ended"
         for task in (*running, *self._background):
             task.cancel()
-        self._questions.close()
+        self._outgoing.close()
         self._server.ended()
 
     def _execute_command(self, raw: Params) -> Any:
@@ -384,7 +384,7 @@ class NexusProtocol(LanguageServerProtocol):
         for task, call in tuple(self._running.items()):
             if call.id == params.id and type(call.id) is type(params.id):
                 call.cancelled = True
-                del self._running[task]  # its reply is this one, though a thread may still be at work for it
+                del self._running[task]  # this is its only reply, even if a thread still works on it
                 self._fail(call, asyncio.CancelledError())
                 task.cancel()
 

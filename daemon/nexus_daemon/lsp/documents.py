@@ -3,7 +3,7 @@
 1. A document is an immutable value; a change makes a new one, so a reader never sees half an edit.
 2. Lines end at \\n, \\r\\n and \\r only, as in LSP.
 3. Positions past the end of a line or of the text are clamped; a reversed range counts as its mirror.
-4. Versions are stored, not judged: changes apply in the order in which they arrive.
+4. Versions are stored, not compared: changes apply in the order of their arrival.
 """
 
 import logging
@@ -49,12 +49,12 @@ class OpenDocuments:
         return self._documents.get(uri)
 
     def by_path(self, path: str) -> Document | None:
-        """The document of a file, however the client spells its URI."""
+        """Return the document of a file, however the client spells its URI."""
         uri = self._uris.get(path)
         return None if uri is None else self._documents.get(uri)
 
     def open(self, item: TextDocumentItem) -> Document:
-        """Take a document in; one that was open under this URI is replaced."""
+        """Add a document, replacing one with the same URI."""
         path = convert.uri_to_path(item.uri)
         document = Document(item.uri, item.language_id, item.version, item.text, path)
         self._documents[item.uri] = document
@@ -63,7 +63,7 @@ class OpenDocuments:
         return document
 
     def change(self, uri: str, version: int | None, changes: Sequence[ContentChange]) -> Document | None:
-        """Apply the changes one after the other; None when the document is not open."""
+        """Apply the changes in order; None if the document is not open."""
         document = self._documents.get(uri)
         if document is None:
             logger.warning("ignored a change of %s, which is not open", uri)
@@ -76,7 +76,7 @@ class OpenDocuments:
         return changed
 
     def close(self, uri: str) -> Document | None:
-        """Forget a document and return its last state; None when it was not open."""
+        """Remove a document and return its last state; None if it was not open."""
         document = self._documents.pop(uri, None)
         if document is None:
             logger.warning("ignored the closing of %s, which is not open", uri)

@@ -1,9 +1,9 @@
-"""The first message, answered before pygls is imported.
+"""Replies to `initialize` before pygls is imported.
 
-1. What a server can do is known from its table of features; the reply to `initialize` needs nothing else.
-2. pygls and lsprotocol take longer to import than all before them: the client gets its reply first, and
-   reads it while we import.
-3. Any other first message goes to the real protocol at once, which knows what to say.
+1. The reply needs only the table of features.
+2. Importing pygls and lsprotocol takes longer than everything before it. The client gets its reply first and
+   reads it during the import.
+3. Any other first message goes to the real protocol at once.
 """
 
 import asyncio
@@ -26,57 +26,59 @@ class Reply(msgspec.Struct, frozen=True):
     result: dict[str, Any]
 
 
-class Greeting:
-    """Stands in for the protocol of a connection until its first message is answered."""
+class EarlyInitialize:
+    """The protocol of a connection until its first message is answered."""
 
     state: Literal["new", "ended"] = "new"
     in_flight = 0
 
-    def __init__(self, offer: Offer, grow: "Callable[[], NexusProtocol]", link: "StreamLink") -> None:
+    def __init__(
+        self, offer: Offer, create_protocol: "Callable[[], NexusProtocol]", link: "StreamLink"
+    ) -> None:
         self._offer = offer
-        self._grow = grow
+        self._create_protocol = create_protocol
         self._link = link
         self._client: lsp_types.InitializeParams | None = None
-        self._grown: NexusProtocol | None = None
+        self._protocol: NexusProtocol | None = None
 
     def receive(self, body: framing.Body) -> bool:
-        """Answer `initialize`; True, so that the import runs before the next message is looked at."""
-        hello = _hello(body)
-        if hello is None:
-            return self.become().receive(body)
-        message_id, self._client = hello
+        """Reply to `initialize`; True, so that the import runs before the next message is handled."""
+        initialize = _read_initialize(body)
+        if initialize is None:
+            return self.hand_over().receive(body)
+        message_id, self._client = initialize
         result = initialize_result(self._offer, self._client)
         self._link.send(framing.encode(Reply("2.0", message_id, result)))
-        asyncio.get_running_loop().call_soon(self._become_unless_ended)
+        asyncio.get_running_loop().call_soon(self._hand_over_unless_ended)
         return True
 
-    def _become_unless_ended(self) -> None:
+    def _hand_over_unless_ended(self) -> None:
         if self.state != "ended":
-            self.become()
+            self.hand_over()
 
-    def become(self) -> "NexusProtocol":
-        """Put the real protocol in this one's place, once, and tell it what the client said."""
-        if self._grown is None:
-            self._grown = self._grow()
-            self._link.use_protocol(self._grown)
+    def hand_over(self) -> "NexusProtocol":
+        """Replace this by the real protocol, once, and pass it the parameters of `initialize`."""
+        if self._protocol is None:
+            self._protocol = self._create_protocol()
+            self._link.use_protocol(self._protocol)
             if self._client is not None:
-                self._grown.adopt(self._client)
-        return self._grown
+                self._protocol.adopt(self._client)
+        return self._protocol
 
     def is_urgent(self, _: framing.Body) -> bool:
-        """Nothing is under way that a message could end."""
+        """No request runs that a message could end."""
         return False
 
     def drained(self) -> None:
-        """Nothing waits for the client."""
+        """No notification waits for the client."""
 
     def close(self, waiting: Iterable[framing.Body] = ()) -> None:  # noqa: ARG002 - none wait yet
-        """Nothing is open yet, and nothing need begin."""
+        """End before anything has started."""
         self.state = "ended"
 
 
-def _hello(body: framing.Body) -> tuple[framing.Id, lsp_types.InitializeParams] | None:
-    """Id and parameters of a well-formed `initialize` request; None for anything else."""
+def _read_initialize(body: framing.Body) -> tuple[framing.Id, lsp_types.InitializeParams] | None:
+    """Return id and parameters of a valid `initialize` request; None for anything else."""
     try:
         message: framing.Envelope = framing.decode(body, framing.Envelope)
         if (

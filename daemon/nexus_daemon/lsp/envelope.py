@@ -1,7 +1,7 @@
 """A body → a JSON-RPC message, its parameters → the type that a handler takes.
 
-A long body whose method can be told from its start is decoded in one pass, parameters and all: going over
-two megabytes twice takes half as long again.
+A long body whose method is recognizable at its start is decoded in one pass, including its parameters: a
+second pass over two megabytes takes half as long again.
 """
 
 import re
@@ -24,7 +24,7 @@ Params = msgspec.Raw | msgspec.UnsetType
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The reply to a request that went well."""
+    """The reply to a request that succeeded."""
 
     jsonrpc: Literal["2.0"]
     id: framing.Id
@@ -32,7 +32,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Error(msgspec.Struct, frozen=True):
-    """The reply to a request that failed, or to what is no request (`id` None)."""
+    """The reply to a request that failed, or to a body that is not a request (`id` None)."""
 
     jsonrpc: Literal["2.0"]
     id: framing.Id | None
@@ -42,10 +42,9 @@ class Error(msgspec.Struct, frozen=True):
 def read_envelope(
     body: framing.Body, types: Mapping[str, Any]
 ) -> tuple[framing.Envelope, msgspec.Struct | None]:
-    """Decode a message; raise `RpcError`, whose data is the id to answer with.
+    """Decode a message, and its parameters if that takes one pass; `types` maps methods to parameter types.
 
-    `types` has the types of our own methods' parameters, by method. The second value are the parameters
-    where they were decoded in the same pass.
+    Raises `RpcError`, whose data is the id to reply to.
     """
     try:
         if not body.isascii():
@@ -56,16 +55,16 @@ def read_envelope(
         raise RpcError(failures.INVALID_REQUEST, f"Not a JSON-RPC message: {error}", _id_of(body)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RpcError(failures.PARSE_ERROR, f"Not JSON: {error}") from error
-    known = None if isinstance(message.id, msgspec.UnsetType) else message.id
+    message_id = None if isinstance(message.id, msgspec.UnsetType) else message.id
     if message.jsonrpc != "2.0":
-        raise RpcError(failures.INVALID_REQUEST, 'A message needs `"jsonrpc": "2.0"`.', known)
+        raise RpcError(failures.INVALID_REQUEST, 'A message needs `"jsonrpc": "2.0"`.', message_id)
     if message.id is None and not isinstance(message.method, msgspec.UnsetType):
         raise RpcError(failures.INVALID_REQUEST, "The id of a request must be a number or a string.")
     return message, whole[1] if whole else None
 
 
 def is_urgent(body: framing.Body) -> bool:
-    """Whether a message may let a request end: an answer of the client, a cancellation, the end."""
+    """Whether a message may end a request: a reply of the client, a cancellation or `exit`."""
     try:
         message, _ = read_envelope(body, {})
     except RpcError:
@@ -76,7 +75,7 @@ def is_urgent(body: framing.Body) -> bool:
 def _in_one_pass(
     body: framing.Body, types: Mapping[str, Any]
 ) -> tuple[framing.Envelope, msgspec.Struct] | None:
-    """The message without its parameters, and these decoded; None where that cannot be or does not pay."""
+    """Return the message and its decoded parameters; None if one pass is impossible or slower."""
     if len(body) < LONG_BODY or not (named := _METHOD.search(body, 0, _HEAD)):
         return None
     method = named[1].decode()
@@ -84,12 +83,12 @@ def _in_one_pass(
     if not _is_struct(kind):
         return None
     try:
-        found = framing.decode(body, _typed(kind))
+        message = framing.decode(body, _typed(kind))
     except msgspec.DecodeError:
-        return None  # the usual way finds out what is wrong, and whom to tell
-    if found.method != method:
-        return None  # the name stood inside the parameters
-    return framing.Envelope(jsonrpc=found.jsonrpc, id=found.id, method=method), found.params
+        return None  # decoding in two passes reports the mistake, with the id of the request
+    if message.method != method:
+        return None  # the name occurred inside the parameters
+    return framing.Envelope(jsonrpc=message.jsonrpc, id=message.id, method=method), message.params
 
 
 @cache
@@ -100,8 +99,8 @@ def _typed(kind: type[msgspec.Struct]) -> Any:
 
 def _id_of(body: framing.Body) -> framing.Id | None:
     try:
-        found = framing.decode(body, dict[str, msgspec.Raw]).get("id")
-        return None if found is None else cast("framing.Id", framing.decode(found, framing.Id))
+        message_id = framing.decode(body, dict[str, msgspec.Raw]).get("id")
+        return None if message_id is None else cast("framing.Id", framing.decode(message_id, framing.Id))
     except msgspec.DecodeError:
         return None
 
@@ -116,13 +115,14 @@ def _is_empty_array(raw: Params) -> bool:
 
 
 def params_of(raw: Params, kind: Any) -> Any:
-    """Decode parameters into `kind`; missing ones count as an empty object, and so does a null for a field
-    that may be left out. Raises `RpcError`.
+    """Decode parameters into `kind`; raises `RpcError`.
+
+    Missing parameters count as an empty object, and null for an optional field as absent.
     """
     if kind is None:
         return None
     if kind is msgspec.Raw and not isinstance(raw, msgspec.UnsetType):
-        return raw  # the envelope has seen to it that it is JSON
+        return raw  # decoding the envelope has checked that it is JSON
     if is_absent(raw):
         if kind is Any:
             return None
@@ -139,25 +139,22 @@ def params_of(raw: Params, kind: Any) -> Any:
 
 
 def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:
-    """The object without the nulls of fields that have a default and take none.
-
-    So are the structs that are fields of it; what is no struct is left as it is.
-    """
-    given = framing.decode(raw, dict[str, msgspec.Raw])
+    """Remove nulls of fields that have a default and do not take null, also in nested structs."""
+    members = framing.decode(raw, dict[str, msgspec.Raw])
     for field in msgspec.structs.fields(kind):
         name, inner = field.encode_name, _inner(field.type)
-        if name not in given:
+        if name not in members:
             continue
-        if not is_absent(given[name]):
+        if not is_absent(members[name]):
             if inner is not None:
-                given[name] = msgspec.Raw(_without_nulls(given[name], inner))
+                members[name] = msgspec.Raw(_without_nulls(members[name], inner))
         elif not field.required and field.type is not Any and NoneType not in get_args(field.type):
-            del given[name]
-    return msgspec.json.encode(given)
+            del members[name]
+    return msgspec.json.encode(members)
 
 
 def _inner(kind: Any) -> type[msgspec.Struct] | None:
-    """The struct of a field that is one, or null; None for any other field."""
+    """Return the struct of a field whose type is a struct, or a struct or null; else None."""
     one = [each for each in get_args(kind) or (kind,) if each is not NoneType]
     return one[0] if len(one) == 1 and _is_struct(one[0]) else None
 

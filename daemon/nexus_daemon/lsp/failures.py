@@ -1,9 +1,9 @@
 """JSON-RPC errors, in both directions.
 
 NexusError
-├── RpcError             what a request is answered with
-├── ClientError          what the client answered to a request of ours
-└── DisconnectedError    the client left before it answered
+├── RpcError             the error reply to a request
+├── ClientError          the client's error reply
+└── DisconnectedError    the client left before it replied
 """
 
 import asyncio
@@ -11,21 +11,22 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from lsprotocol.types import ErrorCodes, LSPErrorCodes
 from pygls.exceptions import JsonRpcException
 
 from nexus_context.errors import NexusError, Problem, RequestError
 
 logger = logging.getLogger(__name__)
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-NOT_INITIALIZED = -32002
-REQUEST_CANCELLED = -32800
-SERVER_CANCELLED = -32802
-REQUEST_FAILED = -32803
+PARSE_ERROR = ErrorCodes.ParseError.value
+INVALID_REQUEST = ErrorCodes.InvalidRequest.value
+METHOD_NOT_FOUND = ErrorCodes.MethodNotFound.value
+INVALID_PARAMS = ErrorCodes.InvalidParams.value
+INTERNAL_ERROR = ErrorCodes.InternalError.value
+NOT_INITIALIZED = ErrorCodes.ServerNotInitialized.value
+REQUEST_CANCELLED = LSPErrorCodes.RequestCancelled.value
+SERVER_CANCELLED = LSPErrorCodes.ServerCancelled.value
+REQUEST_FAILED = LSPErrorCodes.RequestFailed.value
 
 NAMES = {
     PARSE_ERROR: "parse-error",
@@ -37,7 +38,7 @@ NAMES = {
     REQUEST_CANCELLED: "cancelled",
     SERVER_CANCELLED: "cancelled",
 }
-"""The word in `data.code` for errors that are not about what was asked but how."""
+"""`data.code` of errors that JSON-RPC or LSP define."""
 
 
 class RpcError(NexusError):
@@ -51,7 +52,7 @@ class RpcError(NexusError):
 
 
 class ClientError(NexusError):
-    """The client answered a request of ours with an error."""
+    """The client replied to a request with an error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -60,15 +61,15 @@ class ClientError(NexusError):
 
 
 class DisconnectedError(NexusError):
-    """The client left before it answered a request of ours."""
+    """The client left before it replied to a request."""
 
 
 def failure_of(
     error: BaseException, method: str, describe: Callable[[Problem], Any], *, by_client: bool = False
 ) -> RpcError:
-    """Return the reply for an exception of a handler; what it cannot explain, the log does.
+    """Return the error reply for an exception of a handler; unexpected ones are logged.
 
-    `by_client`: where the request was cancelled, the client did it.
+    `by_client`: the client cancelled the request.
     """
     if isinstance(error, asyncio.CancelledError):
         code = REQUEST_CANCELLED if by_client else SERVER_CANCELLED
@@ -85,7 +86,7 @@ def failure_of(
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem for `data.problems` where no better way is set: without its range."""
+    """Return a problem for `data.problems`, without its range: the default of a server."""
     return {
         "path": problem.path,
         "severity": int(problem.severity),

@@ -5,8 +5,8 @@ A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of U
 1. Header names in any case, any number of spaces around a value, `Content-Type` with charset utf-8 or none.
 2. Every line ends with CRLF; the header has one Content-Length of decimal digits only and at most 8 KiB.
 3. A body has at most 32 MiB.
-4. Anything else is `FrameError`, as soon as it can be told: whoever sent it cannot be understood any
-   more, so its connection ends. An HTTP request never gets past its first line.
+4. Anything else is a `FrameError`, as early as possible, and ends the connection: what follows cannot be
+   understood. An HTTP request fails at its first line.
 """
 
 import re
@@ -43,11 +43,11 @@ Id = int | str | float
 
 
 class FrameError(NexusError):
-    """Bytes that are no frame; the message says why."""
+    """Bytes that are not a frame; the message says why."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """A JSON-RPC message whose payload is not looked at yet."""
+    """A JSON-RPC message whose payload is not decoded yet."""
 
     jsonrpc: str | msgspec.UnsetType = msgspec.UNSET
     id: Id | msgspec.UnsetType | None = msgspec.UNSET
@@ -60,8 +60,8 @@ class Envelope(msgspec.Struct, frozen=True):
 class FrameReader:
     """Cuts a stream of bytes into bodies.
 
-    The bytes are read into `room()`. A long body has its room to itself, so it is not copied any more; a
-    short one is copied once out of the room that all of them share.
+    The bytes are read into `room()`. A long body has a buffer of its own, so it is never copied; a short one
+    is copied once, out of the shared buffer.
     """
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
@@ -77,11 +77,11 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """Bytes that were fed and not taken yet."""
+        """Number of bytes that were fed and not returned yet."""
         return self._end - self._at + self._have
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that were read elsewhere."""
+        """Add bytes that were read elsewhere."""
         rest = memoryview(data)
         while rest:
             with self.room() as room:
@@ -97,7 +97,7 @@ class FrameReader:
         waiting = self._end - self._at
         if not waiting:
             if len(self._data) > _ROOM:
-                self._data = bytearray(_ROOM)  # much had piled up
+                self._data = bytearray(_ROOM)  # it had grown
             self._start_with(0)
         elif len(self._data) - self._end < _LEAST_ROOM:
             if waiting > len(self._data) // 2:
@@ -107,7 +107,7 @@ class FrameReader:
         return memoryview(self._data)[self._end :]
 
     def filled(self, count: int) -> None:
-        """Say that so many bytes were read into `room()`."""
+        """Report that `count` bytes were read into `room()`."""
         if self._fills_long():
             self._have += count
         else:
@@ -143,15 +143,15 @@ class FrameReader:
         return self._long is not None and self._have < (self._length or 0)
 
     def _growing(self) -> bytearray:
-        """The long body, with room in it. Past _TRUSTED it never has more than twice what has come."""
+        """Return the long body with room for more; past _TRUSTED at most twice what has arrived."""
         body = self._long
-        assert body is not None  # noqa: S101 - `_fills_long` said so
+        assert body is not None  # noqa: S101 - `_fills_long` was true
         if self._have == len(body):
             body.extend(bytes(min(len(body), (self._length or 0) - len(body))))
         return body
 
     def _start_with(self, waiting: int) -> None:
-        """What is not consumed stands at the start of the data now."""
+        """Note that the remaining bytes moved to the start of the buffer."""
         self._line -= self._at
         self._at, self._end = 0, waiting
 
@@ -201,7 +201,7 @@ class FrameReader:
 
 
 def header(size: int) -> bytes:
-    """Return what goes before a body of so many bytes."""
+    """Return the header of a body of `size` bytes."""
     return b"Content-Length: %d\r\n\r\n" % size
 
 
@@ -219,9 +219,9 @@ def decode(data: Json, kind: Any) -> Any:
     Raises
     ------
     msgspec.ValidationError
-        When the JSON does not fit `kind`; the message names the place.
+        The JSON does not match `kind`; the message names the place.
     msgspec.DecodeError
-        When the data is not JSON.
+        The data is not JSON.
 
     """
     try:
@@ -231,10 +231,10 @@ def decode(data: Json, kind: Any) -> Any:
     except RecursionError:
         raise msgspec.DecodeError("JSON is nested too deeply") from None
     except msgspec.DecodeError:
-        mended = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], bytes(data))
-        if mended == bytes(data):
+        repaired = _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], bytes(data))
+        if repaired == bytes(data):
             raise
-    return _decoder(kind).decode(mended)
+    return _decoder(kind).decode(repaired)
 
 
 def encode(value: Any) -> bytes:
@@ -243,7 +243,7 @@ def encode(value: Any) -> bytes:
     Raises
     ------
     TypeError, ValueError, OverflowError, RecursionError
-        When the value is no JSON.
+        The value is not JSON.
 
     """
     try:
@@ -253,9 +253,9 @@ def encode(value: Any) -> bytes:
 
 
 def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
-    """Encode `envelope(result)` to JSON, in parts that make up the text one after the other.
+    """Encode `envelope(result)` to JSON, in consecutive parts.
 
-    Long messages that a struct holds encoded are parts themselves instead of being copied. Raises what
+    Long lists of encoded values in a struct are parts of their own instead of being copied. Raises what
     `encode` raises.
     """
     lists = dict(_long_lists(result))
@@ -272,7 +272,7 @@ def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
 
 
 def _long_lists(result: Any) -> Iterator[tuple[str, list[msgspec.Raw]]]:
-    """The lists of encoded values among the fields of a struct, in order, that are worth not being copied."""
+    """Yield the fields of a struct, in order, that are lists of encoded values too long to copy."""
     if not isinstance(result, msgspec.Struct):
         return
     for name in result.__struct_fields__:

@@ -1,6 +1,6 @@
 """The LSP messages of every session, decoded by msgspec.
 
-cattrs needs 3 to 70 ms for the first message of each class; these are the ones that must not wait.
+cattrs takes 3 to 70 ms for the first message of each class; these messages must not wait.
 Attribute names are those of `lsprotocol.types`.
 """
 
@@ -23,7 +23,7 @@ class ClientInfo(Value, frozen=True):
 
 
 class WorkspaceFolder(Value, frozen=True):
-    """A folder; `trusted` is ours: whether the user trusts it. What is not true or false says nothing."""
+    """A folder; `trusted`, true or false, is an extension of Nexus: whether the user trusts it."""
 
     uri: str
     name: str = ""
@@ -155,22 +155,22 @@ HOT: dict[str, type[Value]] = {
 
 
 def initialize_params(raw: framing.Json) -> InitializeParams:
-    """Decode the params of `initialize`; a mistyped part counts as absent.
+    """Decode the params of `initialize`; a field of the wrong type counts as absent.
 
     Raises
     ------
     msgspec.ValidationError
-        When the params are no object.
+        The params are not an object.
 
     """
-    given = framing.decode(raw, dict[str, Any])
-    kept: dict[str, Any] = {}
+    params = framing.decode(raw, dict[str, Any])
+    fields: dict[str, Any] = {}
     for name, wire_name, kind in _initialize_fields():
         try:
-            kept[name] = msgspec.convert(given[wire_name], kind)
+            fields[name] = msgspec.convert(params[wire_name], kind)
         except (KeyError, msgspec.ValidationError):
             continue
-    return InitializeParams(**kept)
+    return InitializeParams(**fields)
 
 
 @cache

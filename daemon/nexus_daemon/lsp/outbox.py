@@ -1,8 +1,8 @@
-"""Notifications that wait for a client that does not read, so that they stay few.
+"""Notifications for a client that does not read; their number is bounded.
 
-1. Of two with the same key only the newer one is sent: diagnostics of one file, what became of one session.
-2. Diagnostics are never dropped: they are as many as the files that have some.
-3. Of every other method at most MOST wait; the oldest are dropped and counted.
+1. Of two notifications with the same key only the newer one is sent: diagnostics of a file, for example.
+2. Diagnostics are never dropped: there is at most one for each file.
+3. At most MOST notifications of every other method wait; the oldest are dropped and counted.
 """
 
 import logging
@@ -16,7 +16,7 @@ from nexus_daemon.lsp import framing
 logger = logging.getLogger(__name__)
 
 MOST = 1_000
-"""Notifications of one method that wait."""
+"""How many notifications of one method may wait."""
 
 _NEVER_DROPPED = "textDocument/publishDiagnostics"
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -25,11 +25,11 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "nexus/session/didChange": ("workspace_folder", "session", "reason"),
     "nexus/agent/didChange": ("workspace_folder", "agent_id", "reason"),
 }
-"""The fields that make up the key; of any other method notifications with the same text have the same."""
+"""The fields of a method's key; for any other method the key is the encoded notification."""
 
 
 class Outbox:
-    """What waits, method by method, the newest of each last; `dropped` counts what was left out."""
+    """Waiting notifications by method, the newest last; `dropped` counts the dropped ones."""
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
@@ -39,7 +39,7 @@ class Outbox:
         return sum(map(len, self._waiting.values()))
 
     def add(self, method: str, params: Any) -> None:
-        """Let a notification wait; an older one with its key is left out."""
+        """Add a notification in place of an older one with the same key."""
         waiting = self._waiting.setdefault(method, {})
         key = _key(method, params)
         older = waiting.pop(key, None)
@@ -49,9 +49,7 @@ class Outbox:
             self.dropped[method] += 1
 
     def pop(self) -> tuple[str, Any] | None:
-        """The method and the parameters of the next notification; None when nothing waits, and what was
-        dropped is logged.
-        """
+        """Return the next method and parameters; when none is left, log the drops and return None."""
         for method, waiting in self._waiting.items():
             params = waiting.pop(next(iter(waiting)))
             if not waiting:
@@ -72,7 +70,7 @@ def _key(method: str, params: Any) -> object:
 
 
 def _merged(method: str, older: Any, newer: Any) -> Any:
-    """The newer parameters; a context that several sessions changed names none of them."""
+    """Merge two notifications: the newer parameters, without `session` if the sessions differ."""
     if method == "nexus/context/didChange" and older.session != newer.session:
         return msgspec.structs.replace(newer, session=None)
     return newer

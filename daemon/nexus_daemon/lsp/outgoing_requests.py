@@ -1,4 +1,4 @@
-"""Requests of ours to the client, and what it answers."""
+"""Requests to the client and its replies."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from nexus_daemon.lsp.envelope import is_absent
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
 
 
-class Questions:
-    """What the client was asked and has not answered. Lives on the event loop."""
+class OutgoingRequests:
+    """Requests that the client has not answered yet. Lives on the event loop."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
         self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
         self._last_id = 0
 
-    async def ask(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
+    async def send(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
         """Send a request and wait for the reply; see `NexusServer.request`."""
         self._last_id += 1
         message_id = self._last_id
@@ -36,19 +36,20 @@ class Questions:
         finally:
             self._waiting.pop(message_id, None)
 
-    def answered(self, message: framing.Envelope) -> bool:
-        """Give an answer to who waits for it; False when nobody ever asked."""
+    def resolve(self, message: framing.Envelope) -> bool:
+        """Resolve the request that a reply belongs to; False if there is none."""
         future, kind = self._waiting.pop(cast("int", message.id), (None, None))
         if future is None:
             return False
-        if future.done():  # the time was over, or the caller is cancelled
+        if future.done():  # after a timeout or a cancellation
             return True
         try:
             if not is_absent(message.error):
-                given = framing.decode(cast("msgspec.Raw", message.error), dict[str, Any])
-                code = given.get("code")
+                reply_error = framing.decode(cast("msgspec.Raw", message.error), dict[str, Any])
+                code = reply_error.get("code")
                 code = code if isinstance(code, int) else failures.INTERNAL_ERROR
-                future.set_exception(ClientError(code, str(given.get("message", "")), given.get("data")))
+                text = str(reply_error.get("message", ""))
+                future.set_exception(ClientError(code, text, reply_error.get("data")))
             else:
                 raw = b"null" if isinstance(message.result, msgspec.UnsetType) else message.result
                 future.set_result(standard.structure(raw, kind))
@@ -57,7 +58,7 @@ class Questions:
         return True
 
     def close(self) -> None:
-        """The client has gone: nothing will be answered any more."""
+        """Fail every open request: the client is gone."""
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(DisconnectedError("The client has gone."))

@@ -1,4 +1,4 @@
-"""The server of one connection: what features are registered on and what handlers talk to."""
+"""The server of one connection: features are registered on it, and handlers send through it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
@@ -34,7 +34,7 @@ class NexusServer(LanguageServer):
         self.ended: Callable[[], None] = _nothing
 
     def custom(self, method: str, params_type: Any) -> Callable[[Handler], Handler]:
-        """Register a handler for a request of ours, and for the command of its name with `/` → `.`.
+        """Register a handler for a `nexus/*` request, and for the command of its name with `/` → `.`.
 
         The handler gets the parameters as one `params_type`, decoded from the raw bytes, and returns
         anything that msgspec encodes. It may be async.
@@ -60,12 +60,12 @@ class NexusServer(LanguageServer):
     ) -> Any:
         """Send a request to the client and return its result as a `result_type`.
 
-        When the caller is cancelled or the time is over, the client is told so.
+        After a cancellation or a timeout, the request is cancelled at the client, too.
 
         Raises
         ------
         ClientError
-            The client answered with an error, or with something that is no `result_type`.
+            The client answered with an error, or with something that is not a `result_type`.
         DisconnectedError
             The client left first.
         TimeoutError
@@ -76,16 +76,16 @@ class NexusServer(LanguageServer):
 
 
 def _nothing() -> None:
-    """What happens at a connection's end where nobody says otherwise."""
+    """The default of `ended`."""
 
 
 class _OptionsCheck:
-    """The one thing that pygls's feature table wants of a converter: are options of the right class?"""
+    """The converter of pygls's feature table, which uses it only to check the class of options."""
 
     def unstructure(self, options: Any, expected: Any = None) -> Any:
         if isinstance(options, (dict, bool, *(get_args(expected) or (expected,)))):
             return options
-        raise TypeError(f"{type(options).__name__} are no options of this feature")
+        raise TypeError(f"{type(options).__name__} are not options of this feature")
 
 
 def _options_check() -> Any:

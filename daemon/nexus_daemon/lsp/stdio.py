@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.capabilities import Offer
-from nexus_daemon.lsp.early_initialize import Greeting
+from nexus_daemon.lsp.early_initialize import EarlyInitialize
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
 
@@ -34,9 +34,9 @@ Build = Callable[["NexusServer"], None]
 async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limits | None = None) -> int:
     """Serve the client on stdin and stdout until it leaves; return the exit code.
 
-    `build` registers the features. With an `offer`, which must say the same, `initialize` is answered before
-    they are. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin
-    is empty: neither a `print` nor a child process can get between the frames.
+    `build` registers the features. With an `offer`, which must list the same features, `initialize` is
+    answered before that. From here on file descriptor 1 and `sys.stdout` are stderr, and stdin is empty:
+    neither a `print` nor a child process can write between the frames.
     """
     stdin, stdout = _take_stdio()
 
@@ -53,25 +53,24 @@ async def serve_stdio(build: Build, *, offer: Offer | None = None, limits: Limit
 async def serve_stream(
     connect: Callable[[StreamLink], Awaitable[None]], build: Build, *, offer: Offer | None, limits: Limits
 ) -> int:
-    """Serve one client on the transports that `connect` gives to the link; return the exit code."""
+    """Serve one client on the transports that `connect` attaches to the link; return the exit code."""
     link = StreamLink(limits)
     log = _ClientLog()
 
-    def grow() -> "NexusProtocol":
-        from nexus_daemon.lsp.server import NexusServer  # pygls: see connection/greeting.py
+    def create_protocol() -> "NexusProtocol":
+        from nexus_daemon.lsp.server import NexusServer  # pygls: see early_initialize
 
         server = log.server = NexusServer()
         build(server)
         server.protocol.attach(link)
-        # what start-up made stays for good: the collector need not look at it again and again;
-        # whoever started us may have kept it off so far
+        # objects of the start-up stay: exclude them from collections, which `nexus serve` has kept off
         gc.freeze()
-        # a settings file makes thousands of objects without a cycle: 700 would collect at every keystroke
+        # a settings file creates thousands of objects without a cycle: 700 would collect at every keystroke
         gc.set_threshold(GC_THRESHOLD, 20, 50)
         gc.enable()
         return server.protocol
 
-    link.use_protocol(grow() if offer is None else Greeting(offer, grow, link))
+    link.use_protocol(create_protocol() if offer is None else EarlyInitialize(offer, create_protocol, link))
     with _logging_to(log):
         await connect(link)
         return await link.done
@@ -119,9 +118,9 @@ def _enlarge(descriptor: int) -> None:
 
 
 class _ThreadReader:
-    """Reads what cannot be polled (a file, a terminal, a Windows pipe) in a thread of its own.
+    """Reads in a thread from what cannot be polled: a file, a terminal, a Windows pipe.
 
-    The next piece is read when the one before it was taken, and reading is not paused.
+    Each read waits until the previous one was handled and reading is not paused.
     """
 
     def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
@@ -169,7 +168,7 @@ class _ThreadReader:
 
 
 class _ThreadWriter:
-    """Writes to what cannot be polled in a thread of its own; frames stay in order."""
+    """Writes in a thread to what cannot be polled; frames stay in order."""
 
     def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptor = descriptor
@@ -218,7 +217,7 @@ class _ThreadWriter:
 
 @contextlib.contextmanager
 def _logging_to(log: "_ClientLog") -> Iterator[None]:
-    """Send warnings to the client as window/logMessage, and everything of ours to stderr."""
+    """Send warnings to the client as window/logMessage, and all log lines of Nexus to stderr."""
     handlers = [logging.StreamHandler(), log]
     handlers[0].setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -234,7 +233,7 @@ def _logging_to(log: "_ClientLog") -> Iterator[None]:
 
 
 class _ClientLog(logging.Handler):
-    """Messages only: a traceback may hold text of the user's files, and stays on stderr."""
+    """Sends messages without tracebacks, which may contain text of the user's files and stay on stderr."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

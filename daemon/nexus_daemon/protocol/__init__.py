@@ -1,8 +1,8 @@
 """The `nexus/*` methods: names, parameters and results.
 
 Parameters and results are msgspec structs with camelCase names on the wire, decoded from and encoded to
-raw bytes. Ranges are in the position encoding that the client and the daemon agreed on. Fields may be
-added, never renamed. `docs/protocol.md` shows each with a real example.
+raw bytes. Ranges are in the negotiated position encoding. Fields are added, never renamed.
+docs/protocol.md shows each with a real example.
 """
 
 from nexus_daemon.protocol.agents import (

@@ -1,4 +1,4 @@
-"""`nexus/agent/*`: the agents of a folder, from their start to their end."""
+"""`nexus/agent/*`: start, list, inspect and end the agents of a folder."""
 
 from typing import Annotated, Any
 
@@ -8,18 +8,18 @@ Role = Annotated[str, OneOf("manager", "worker", "unified")]
 
 
 class SpawnParams(FolderParams, frozen=True, kw_only=True):
-    """An agent to start. What is absent or null comes from `agents` of config.json, then from its parent."""
+    """An agent to start. An absent or null field comes from `agents` of config.json, then from the parent."""
 
-    agent_id: str  # its name, which no other live agent of the folder has
-    # the directory it works in: a path, absolute or from the workspace folder on, or the URI of one
+    agent_id: str  # its name; unique among the live agents of the folder
+    # its working directory: a path, absolute or relative to the workspace folder, or a URI
     cwd: str | None = None
     role: Role | None = None  # `manager`, `worker` (default) or `unified`
-    task: str | None = None  # what it is to do
-    parent: str | None = None  # the agent that it is below; none: the folder's own, `main`
-    system_prompt: str | None = None  # in place of what its directory and its parents say
+    task: str | None = None  # its task, in words
+    parent: str | None = None  # its parent; null: the folder's own agent, `main`
+    system_prompt: str | None = None  # replaces the prompt of its directory and parents
     model: str | None = None  # the model of its requests
-    tools: list[str] | None = None  # names or patterns such as `fs.*`, within those of its parent
-    # `level`, `allow` and `deny`, or only the patterns that are allowed: never more than its parent has
+    tools: list[str] | None = None  # names or patterns such as `fs.*`, a subset of its parent's
+    # `level`, `allow` and `deny`, or only the allowed patterns; never more than its parent has
     permissions: dict[str, Any] | list[str] | None = None
     parameters: dict[str, Any] | None = None  # model parameters by name
 
@@ -27,16 +27,16 @@ class SpawnParams(FolderParams, frozen=True, kw_only=True):
 class ViewAs(Wire, frozen=True, kw_only=True):
     """An agent that is not started: the parameters of `nexus/agent/spawn`, all of them optional."""
 
-    cwd: str | None = None  # the directory it would work in, as a path or a URI
+    cwd: str | None = None  # its working directory, as a path or a URI
     role: Role | None = None  # `manager`, `worker` (default) or `unified`
-    task: str | None = None  # what it would do
-    # the agent that it would be below, a live one or one of the settings; none: as for a spawn
+    task: str | None = None  # its task, in words
+    # its parent: a live agent or one in the settings; null: as in `nexus/agent/spawn`
     parent: str | None = None
-    agent_id: str | None = None  # its name, which may be a live agent's; none: `agent`
-    system_prompt: str | None = None  # in place of what its directory and its parents say
+    agent_id: str | None = None  # its name, which may be a live agent's; null: `agent`
+    system_prompt: str | None = None  # replaces the prompt of its directory and parents
     model: str | None = None  # the model of its requests
     tools: list[str] | None = None  # names or patterns
-    permissions: dict[str, Any] | list[str] | None = None  # as for a spawn
+    permissions: dict[str, Any] | list[str] | None = None  # as in `nexus/agent/spawn`
     parameters: dict[str, Any] | None = None  # model parameters by name
 
 
@@ -50,50 +50,49 @@ class AgentInfo(Sparse, frozen=True, kw_only=True):
     """A live agent."""
 
     agent_id: str  # its name
-    parent: str | None = None  # the agent above it; absent: the folder's own
-    cwd: str  # path of the directory that it works in
+    parent: str | None = None  # its parent; absent for the folder's own agent
+    cwd: str  # path of its working directory
     role: Role  # `manager`, `worker` or `unified`
-    task: str | None = None  # what it is to do
-    depth: int  # how many agents are above it, the folder's own among them
+    task: str | None = None  # its task, in words
+    depth: int  # how many agents are above it, including the folder's own
     session: str  # its conversation
-    usage: TokenUsage  # what its next request costs, before its own message and tools
-    # what is wrong since it was started: its directory is gone, its parent has less than it was given
+    usage: TokenUsage  # cost of its next request, without the message and tools of that request
+    # what went wrong since its start: its directory is gone, or its parent lost permissions that it has
     notice: str | None = None
 
 
 class AgentDetails(AgentInfo, frozen=True, kw_only=True):
-    """A live agent, and what it was granted.
+    """A live agent with its grants.
 
-    `permissions.allow` are patterns that names of tools and permissions are compared with. An empty list
-    stands for everything. Where nothing is left, as the agent's directory or who started it allows nothing
-    of what its parent does, the list is `["[]"]`: the pattern `[]` fits no name.
+    `permissions.allow` are patterns for names of tools and permissions. An empty list allows everything. If
+    nothing is allowed, because the agent's directory or spawn parameters allow nothing that its parent has,
+    the list is `["[]"]`: the pattern `[]` matches no name.
     """
 
     model: str | None = None  # the model of its requests
-    system_prompt: str | None = None  # the one that it was started with
-    tools: list[str] | None = None  # the patterns that name its tools; absent: any
+    system_prompt: str | None = None  # the prompt that it was started with
+    tools: list[str] | None = None  # patterns of its tools; absent: all tools
     permissions: dict[str, Any]  # `level`, `allow` (empty: everything; `["[]"]`: nothing) and `deny`
-    parameters: dict[str, Any]  # model parameters, its parents' among them
-    children: list[str]  # the agents below it
+    parameters: dict[str, Any]  # model parameters, including those of its parents
+    children: list[str]  # names of the agents below it
 
 
 class AgentListResult(Wire, frozen=True):
     """The agents of a folder."""
 
-    agents: list[AgentInfo]  # in the order in which they were started: parents come first
+    agents: list[AgentInfo]  # in the order of their start, so parents come first
 
 
 class AgentDisposed(Wire, frozen=True):
-    """The agents that have ended."""
+    """The agents that ended."""
 
     disposed: list[str]  # their names, children before their parents
 
 
 class AgentDidChange(Wire, frozen=True):
-    """Sent to every client of a folder when something is new about one of its agents."""
+    """Sent to every client of a folder when one of its agents changes."""
 
     workspace_folder: str  # URI of the folder
     agent_id: str  # the agent
-    # `spawned`, `disposed`, `changed` (it sees something else, or its `notice` is another) or `message` (one
-    # waits for it)
+    # `spawned`, `disposed`, `changed` (its context or its `notice`) or `message` (a message waits for it)
     reason: Annotated[str, OneOf("spawned", "disposed", "changed", "message", open=True)]

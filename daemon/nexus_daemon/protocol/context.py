@@ -1,4 +1,4 @@
-"""`nexus/context/*`: what a model is sent, what it costs and where it comes from."""
+"""`nexus/context/*`: what is sent to a model, its cost and its sources."""
 
 from typing import Annotated, Any
 
@@ -22,91 +22,93 @@ from nexus_daemon.protocol.shapes import (
 
 
 class AgentViewParams(FolderParams, frozen=True):
-    """A folder, as it is or as one of its agents sees it."""
+    """A folder, from the point of view of one of its agents."""
 
-    agent: str | None = None  # a live agent; none: the folder's own, `main`
+    agent: str | None = None  # a live agent; null: the folder's own, `main`
 
 
 class PreviewParams(AgentViewParams, frozen=True):
-    """A folder, as it is or as an agent sees it that is live, or that could be started."""
+    """A folder, from the point of view of an agent that is live or could be started."""
 
-    view_as: ViewAs | None = None  # instead of `agent`: what this one would see; it is not started
+    view_as: ViewAs | None = None  # instead of `agent`: an agent that is not started
 
 
 class ConversationParams(FolderParams, frozen=True):
     """A folder, one of its agents and a conversation."""
 
-    session: str | None = None  # name of a conversation; none: the agent's own, `main` without an agent
-    # a live agent, which has a system prompt, tools, permissions, parameters and a model of its own; none:
-    # the folder's own, `main`
+    session: str | None = None  # a conversation; null: the agent's own, or `main` without an agent
+    # a live agent, with its own system prompt, tools, permissions, parameters and model; null: the folder's
+    # own, `main`
     agent: str | None = None
 
 
 class AssembleOptions(Wire, frozen=True):
-    """What one request changes; a field that is absent or null keeps what the configuration says."""
+    """Changes for one request; an absent or null field leaves the configuration in force."""
 
     model: str | None = None  # instead of the picked or configured model
     parameters: dict[str, Any] = {}  # model parameters by name; they win over the configured ones
-    additional_system_prompt: str | None = None  # text that is added to the system prompt
+    additional_system_prompt: str | None = None  # text to add to the system prompt
     additional_tools: list[dict[str, Any]] = []  # tool definitions, in the form of any provider
-    disabled_tools: list[str] = []  # names or patterns such as `browser.*`, beside the configured
+    disabled_tools: list[
+        str
+    ] = []  # names or patterns such as `browser.*`, in addition to the configured ones
     max_context_tokens: int | None = None  # a smaller window than the model's
     reserve_tokens: int | None = None  # instead of the configured reserve
     # instead of the configured: `oldest_first`, `smart`, `middle_out`, `sliding`, `simple` or `recency`
     truncation_strategy: str | None = None
     skip_skills: bool = False  # true: no skills
     skill_filter: list[str] | None = None  # only skills of these names, or patterns such as `git-*`
-    skills: list[str] = []  # names of skills to activate: their text is put into the system prompt
-    sandbox: bool | None = None  # true: only tools that say of themselves that they only read
-    permissions: list[str] | None = None  # patterns; a tool needs one that allows it
-    # true: offers the memory tools too; `nexus/memory/query` runs their calls
+    skills: list[str] = []  # names of skills to activate: their text becomes part of the system prompt
+    sandbox: bool | None = None  # true: only tools that declare that they only read
+    permissions: list[str] | None = None  # patterns; only tools that match one are offered
+    # true: also offer the memory tools; `nexus/memory/query` runs their calls
     memory_tools: bool = False
 
 
 class Attachment(Wire, frozen=True):
-    """An instruction file that an editor attaches to a turn by itself."""
+    """An instruction file that the editor attaches to a turn automatically."""
 
-    uri: str  # where it is; any scheme
-    # what it says; null: the unsaved text of the open document, else the file on disk
+    uri: str  # its URI, of any scheme
+    # its text; null: the unsaved text of the open document, else the file on disk
     text: str | None = None
 
 
 class NextTurnParams(Wire, frozen=True):
-    """What a client knows of its next turn before the user has said anything."""
+    """What a client knows about its next turn before the user has written it."""
 
-    options: AssembleOptions | None = None  # as those of `nexus/context/assemble`
-    attachments: list[Attachment] = []  # instruction files that the editor will attach by itself
-    files: list[str] = []  # URIs of the files that it will be about
+    options: AssembleOptions | None = None  # as in `nexus/context/assemble`
+    attachments: list[Attachment] = []  # instruction files that the editor will attach automatically
+    files: list[str] = []  # URIs of the files that the turn will be about
 
 
 class UsageParams(ConversationParams, frozen=True):
-    """A folder, one of its agents, a conversation, and what its next turn will be."""
+    """A folder, one of its agents, a conversation and its next turn."""
 
-    next_turn: NextTurnParams | None = None  # none: the usage without what only a turn is sent with
+    next_turn: NextTurnParams | None = None  # null: the usage without what only a turn adds
 
 
 class AssembleParams(ConversationParams, frozen=True):
-    """A folder, who is asked and the turn to assemble.
+    """A folder, an agent and the turn to assemble.
 
-    The messages that wait for the agent are delivered with the turn; those for `main` where none is named,
-    except in the conversation of a live agent: a turn there is that agent's. An `agent` that never lived (see
-    `nexus/agent/spawn`) is a name that only clients know: its turn is the folder's own, with its messages.
-    The name of an agent that has ended is none of these, nor is one that differs from an agent's only in
-    upper and lower case: that is the error `unknown-agent`, and so is a turn in the conversation of an agent
-    that has ended, unless `agent` is given, as `main` for the folder's own.
+    Messages that wait for the agent are delivered with the turn. Without `agent`, the agent is the owner of
+    the conversation if that is a live agent, else `main`. An `agent` that was never started with
+    `nexus/agent/spawn` is a name that only the client uses: it gets the folder's own context, and the
+    messages for that name. The error `unknown-agent` reports the name of an agent that has ended, a name that
+    differs from an agent's only in case, and a turn in the conversation of an ended agent without `agent`.
     """
 
-    # what the user says: text, a list of parts or a whole message
+    # the user's message: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
-    event: dict[str, Any] | None = None  # facts of this turn, put before the message line by line
+    event: dict[str, Any] | None = None  # facts about this turn, sent line by line before the message
     # `neutral`, or with a body to send: `openai`, `anthropic`
     format: Annotated[str, OneOf("neutral", "openai", "anthropic")] = "neutral"
-    options: AssembleOptions | None = None  # what is different for this one request
-    # instruction files that the editor attaches by itself. Those that the prompt has are left out; the others
-    # stand before the message, once in each request, and are never part of the conversation
+    options: AssembleOptions | None = None  # changes for this request
+    # instruction files that the editor attaches automatically. Files that the prompt already contains are
+    # left out; the others come before the message, once in each request, and never become part of the
+    # conversation
     attachments: list[Attachment] = []
-    # URIs of the files that the turn is about: attached, referenced or edited. Instruction files for some
-    # files only (`applyTo`) are sent where one of these fits, as attachments are
+    # URIs of the files that the turn is about: attached, referenced or edited. Instruction files with
+    # `applyTo` are sent like attachments if it matches one of these
     files: list[str] = []
 
 
@@ -118,77 +120,77 @@ class ParameterValue(Wire, frozen=True):
 
 
 class AssembledContext(Sparse, frozen=True):
-    """One turn as a model is sent it."""
+    """One assembled turn."""
 
-    revision: int  # revision of the folder's snapshot; it grows with every change
-    workspace_folder: str  # URI of the folder that was chosen
-    session: str  # the conversation that was used
+    revision: int  # revision of the folder's snapshot, which grows with every change
+    workspace_folder: str  # URI of the folder
+    session: str  # the conversation
     system_prompt: str  # the whole system prompt
-    history: list[Message] | list[msgspec.Raw]  # messages of the session that are sent, oldest first
-    current_message: Message | None  # the turn's facts and the message; null without both
-    tools: list[dict[str, Any]]  # tool definitions in the order of their names, disabled ones left out
+    history: list[Message] | list[msgspec.Raw]  # the messages of the conversation that are sent, oldest first
+    current_message: Message | None  # the turn's facts and message; null if there is neither
+    tools: list[dict[str, Any]]  # tool definitions, sorted by name, without disabled ones
     parameters: dict[str, ParameterValue]  # model parameters by name, each with its origin
     model: str  # the model's name
     provider: str  # the configured provider
-    usage: TokenUsage  # what all of it costs
-    token_budget: TokenBudget  # the same figures by category, for whoever runs the model
-    # `level`, `allow` and `deny`; `narrowedTo` where the request narrows them; `preapproved` where active
-    # skills of the user's own name tools that need no question
+    usage: TokenUsage  # the cost of all of it
+    token_budget: TokenBudget  # the same figures by category
+    # `level`, `allow` and `deny`; `narrowedTo` if the request narrows them; `preapproved` if active skills of
+    # the user name tools that need no confirmation
     permissions: dict[str, Any]
-    toolset: str  # `all`, or `narrowed` where a tool was left out
+    toolset: str  # `all`, or `narrowed` if a tool was left out
     role: Role  # the agent's: `manager`, `worker` or `unified`
-    workspace_path: str  # path of the folder, or of the directory that the agent works in
-    # sums by category, what providers can cache, what was left out and why, whether to compact: see
+    workspace_path: str  # path of the folder, or of the agent's working directory
+    # sums by category, what providers can cache, what was left out and why, and whether to compact: see
     # [Metadata](#metadata)
     metadata: dict[str, Any]
-    problems: list[Problem]  # what is wrong in the folder's files
-    agent: str | None = None  # the agent that was asked for
+    problems: list[Problem]  # mistakes in the folder's files
+    agent: str | None = None  # the requested agent
     request: dict[str, Any] | None = None  # the body to send, for the formats openai and anthropic
-    parent_turn: str | None = None  # id of the last turn that was appended to the session
-    source_event: str | None = None  # the event's own `id`, if it has one
+    parent_turn: str | None = None  # id of the conversation's last turn
+    source_event: str | None = None  # the event's `id`, if it has one
 
 
 class Fragment(Wire, frozen=True):
-    """A run of the prompt's text and where it came from."""
+    """A run of the prompt's text and its source."""
 
     section: str  # the section of the prompt
-    # the layer that wrote it, as `nexus/context/layers` names it for the same agent; null for text of Nexus
-    # itself, and for what an agent above brings from a directory that is no layer of this one's
+    # the layer that it comes from, named as in `nexus/context/layers` for the same agent; null for Nexus's
+    # own text, and for text that a parent agent has from a directory that is not a layer of this agent
     layer: str | None
     title: str  # what it is, for people
-    range: Range  # its place in the prompt's text
-    source: Location | None  # its place in a file; an empty range where the text itself is not there
+    range: Range  # its range in the prompt
+    source: Location | None  # its range in a file; empty if the file does not contain the text itself
     tokens: int  # its share of the prompt's tokens
-    verbatim: bool  # the source's text word for word, but for line ends; else made from what stands there
+    verbatim: bool  # true: the source's text verbatim, except for line ends; false: generated from the source
 
 
 class Preview(Wire, frozen=True):
-    """The system prompt and the source of its every character."""
+    """The system prompt with the source of every character."""
 
     revision: int  # revision of the folder's snapshot
     text: str  # the system prompt
-    fragments: list[Fragment]  # they cover the text without gap or overlap, in order
-    tokens: int  # tokens of the text: the sum over the fragments
+    fragments: list[Fragment]  # in order; they cover the text without gaps or overlaps
+    tokens: int  # tokens of the text: the sum of the fragments
 
 
 class ImportedFile(Sparse, frozen=True):
-    """A file that is in the prompt because another one imports it."""
+    """A file in the prompt that another file imports."""
 
     uri: str  # the file
-    depth: int  # 1: the layer's file imports it; 2: a file does that this one imports, and so on
+    depth: int  # 1: imported by the layer's file; 2: by a file that this one imports, and so on
     source: Location  # the `@path` that imports it
     tokens: int | None = None  # its own tokens in the prompt
 
 
 class LayerFile(Sparse, frozen=True):
-    """One file that a layer has or may have."""
+    """One file of a layer, existing or not."""
 
     # `instructions`, `config`, `mcp`, `readme`, `skill`; of bootstrap files `agent`, `soul`, `identity`,
     # `user-identity`, `context`
     kind: str
-    uri: str  # the file, also where it is missing
+    uri: str  # the file, even if it is missing
     # `loaded`, `missing`, `stale`, `invalid`, `unreadable`, `too-large`, `shadowed` (a nearer layer has one),
-    # `excluded` (by the settings), `conditional` (sent with turns about files that `appliesTo` stands for)
+    # `excluded` (by the settings), `conditional` (sent with turns about files that match `appliesTo`)
     status: Annotated[
         str,
         OneOf(
@@ -203,47 +205,47 @@ class LayerFile(Sparse, frozen=True):
             "conditional",
         ),
     ]
-    tokens: int | None = None  # its tokens in the prompt; absent where nothing of it is there
-    # the files that it imports, each followed by what it imports itself
+    tokens: int | None = None  # its tokens in the prompt; absent if the prompt contains nothing of it
+    # the files that it imports, each followed by its own imports
     imports: list[ImportedFile] | None = None
     applies_to: str | None = None  # the globs of a `conditional` file, separated by commas
 
 
 class Layer(Wire, frozen=True):
-    """One directory's say in the context."""
+    """One directory that contributes to the context."""
 
     name: str  # `defaults`, `global`, `ancestor:<directory>` or `local`
     path: str  # the directory of its configuration
-    files: list[LayerFile]  # the files that it may have
-    tokens: int  # of its files, with what they import and define, in the prompt of whose layers these are
+    files: list[LayerFile]  # its files, existing or not
+    tokens: int  # tokens in the prompt of its files, with their imports and definitions
 
 
 class SkippedLayer(Wire, frozen=True):
-    """Something that could have been a layer and is not."""
+    """A directory or file that was left out."""
 
-    path: str  # a directory or file that was left out
+    path: str  # its path
     reason: str  # why
 
 
 class LayersResult(Sparse, frozen=True):
-    """What a folder's context is made of."""
+    """The layers of a folder's context."""
 
     revision: int  # revision of the folder's snapshot
     layers: list[Layer]  # lowest first; a later one wins
-    skipped: list[SkippedLayer]  # what was not read
-    problems: list[Problem]  # what is wrong in the files
-    counter: Counter  # who counted the tokens
-    # how changes of the files on disk are noticed; absent where they were read once, as by `nexus show`
+    skipped: list[SkippedLayer]  # what was left out
+    problems: list[Problem]  # mistakes in the files
+    counter: Counter  # the counter behind the figures
+    # how changes on disk are noticed; absent if the files were read once, as by `nexus show`
     freshness: Freshness | None = None
 
 
 class ContextDidChange(Sparse, frozen=True):
-    """Sent to every client when what the model will see, or what it costs, is different from before."""
+    """Sent to every client when the context of a folder, or its cost, changes."""
 
     workspace_folder: str  # URI of the folder
     revision: int  # revision of its snapshot now
-    # `folder` (was added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`,
-    # `layers` (init), `session`, `compaction` or `tokens` (what was estimated is exact now)
+    # `folder` (added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`, `layers`
+    # (initialized), `session`, `compaction` or `tokens` (an estimate became exact)
     reason: Annotated[
         str,
         OneOf(
@@ -260,6 +262,6 @@ class ContextDidChange(Sparse, frozen=True):
             open=True,
         ),
     ]
-    usage: TokenUsage  # what the session `main` costs now, whichever has changed
-    # the session that has changed, for `session` and `compaction`; absent where several have
+    usage: TokenUsage  # the cost of the conversation `main`, whichever changed
+    # the conversation that changed, for `session` and `compaction`; absent if several changed
     session: str | None = None

@@ -1,4 +1,4 @@
-"""`nexus/memory/*` and messages from one agent to another: what is remembered, and what waits."""
+"""`nexus/memory/*` and messages between agents."""
 
 from typing import Any
 
@@ -9,60 +9,60 @@ class MemoryQueryParams(SessionParams, frozen=True, kw_only=True):
     """A call of a memory tool, as a model made it."""
 
     tool: str  # `query_l2_memory`, `query_l3_memory` or `query_l4_memory`
-    arguments: dict[str, Any] | str | None = None  # of the call, as an object or as its JSON text
+    arguments: dict[str, Any] | str | None = None  # the call's arguments, as an object or as JSON text
 
 
 class MemoryQueryResult(Wire, frozen=True):
-    """What the call returns."""
+    """The result of the call."""
 
-    text: str  # for the model: what was found, or that nothing was
+    text: str  # for the model: the matches, or that there are none
 
 
 class AgentMessageParams(FolderParams, frozen=True, kw_only=True):
     """A message from one agent to another in the same folder."""
 
-    source: str  # the agent that says it
-    target: str  # the agent that it is for
-    content: str  # what it says, at most 16,000 characters
+    source: str  # the sender
+    target: str  # the recipient
+    content: str  # its text, at most 16,000 characters
     priority: float = 0.5  # 0 to 1; the highest is delivered first
-    ttl_seconds: float | None = None  # after so many seconds it is delivered to nobody; null: it waits
-    node: str | None = None  # the target's node, where it has several
-    task: str | None = None  # the task that it belongs to
-    metadata: Any = None  # kept with it
-    session: str | None = None  # the conversation that it comes from
-    id: str | None = None  # the same id again is the same message; none: a new one
+    ttl_seconds: float | None = None  # seconds until it expires; null: never
+    node: str | None = None  # the recipient's node, if it has several
+    task: str | None = None  # the related task
+    metadata: Any = None  # stored with the message
+    session: str | None = None  # the sender's conversation
+    id: str | None = None  # repeating an id sends nothing; null: a new id
 
 
 class AgentMessageResult(Wire, frozen=True):
-    """The message that was kept."""
+    """The stored message."""
 
     id: str  # its id
 
 
 class AgentMessagesParams(FolderParams, frozen=True, kw_only=True):
-    """An agent."""
+    """The agent whose messages to list."""
 
-    agent: str  # whose messages
-    node: str | None = None  # only those for this node, or for every one
+    agent: str  # the recipient
+    node: str | None = None  # only messages for this node or for all nodes
 
 
 class AgentMessage(Sparse, frozen=True, kw_only=True):
-    """A message that waits for its agent."""
+    """A message that waits for delivery."""
 
     id: str  # its id
-    source: str  # the agent that says it
-    target: str  # the agent that it is for
-    content: str  # what it says
+    source: str  # the sender
+    target: str  # the recipient
+    content: str  # its text
     priority: float  # 0 to 1
     created: str  # when, in ISO 8601
-    ttl_seconds: float | None = None  # counted from then
-    node: str | None = None  # the target's node
-    task: str | None = None  # the task that it belongs to
-    metadata: Any = None  # as it was given
-    session: str | None = None  # the conversation that it comes from
+    ttl_seconds: float | None = None  # seconds from `created` until it expires
+    node: str | None = None  # the recipient's node
+    task: str | None = None  # the related task
+    metadata: Any = None  # as sent
+    session: str | None = None  # the sender's conversation
 
 
 class AgentMessagesResult(Wire, frozen=True):
-    """What waits for an agent."""
+    """The messages that wait for an agent."""
 
-    messages: list[AgentMessage]  # the highest priority first, then in the order in which they came
+    messages: list[AgentMessage]  # highest priority first, then oldest first

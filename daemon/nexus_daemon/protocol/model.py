@@ -1,4 +1,4 @@
-"""`nexus/model/*`: which model the user picked, and what the daemon asks of the client's model."""
+"""`nexus/model/*`: the model that the user picked, and requests to the client's model."""
 
 from typing import Annotated
 
@@ -11,36 +11,36 @@ from nexus_daemon.protocol.shapes import OneOf, SessionParams, Sparse, TokenUsag
 class PickParams(SessionParams, frozen=True):
     """The model that the user picked for a conversation."""
 
-    model: str | None = None  # its name; none: the one that the settings name
-    max_context_tokens: int | None = None  # the most that it takes, as the editor says it; none: its window
-    memory_tools: bool | None = None  # offer memory tools with each request; none: as before
+    model: str | None = None  # its name; null: the model of the settings
+    max_context_tokens: int | None = None  # its limit according to the editor; null: its window
+    memory_tools: bool | None = None  # offer memory tools with each request; null: no change
 
 
 class PickResult(Sparse, frozen=True):
-    """What the conversation costs with that model."""
+    """The cost of the conversation with that model."""
 
     session: str  # the conversation
-    usage: TokenUsage  # what its next request costs
-    # false: the model holds in this process only, as the ledger keeps nothing or could not be written yet
+    usage: TokenUsage  # cost of its next request
+    # false: the pick lasts only as long as this process, because it could not be stored in the ledger
     persists: bool = True
-    problem: str | None = None  # why it could not be written; that is tried again
+    problem: str | None = None  # why it could not be stored; Nexus tries again
 
 
 class ModelCompleteParams(Sparse, frozen=True):
-    """What a model is to answer."""
+    """A request to the client's model."""
 
     workspace_folder: str  # URI of the folder
     session: str  # the conversation
-    purpose: Annotated[str, OneOf("compaction", open=True)]  # what for: `compaction`
-    # what to send, oldest first: the system prompt, the conversation as it was last sent, and last, as a
-    # user's message, the instruction; the system prompt is left out where it does not fit
+    purpose: Annotated[str, OneOf("compaction", open=True)]  # its purpose: `compaction`
+    # the messages to send, oldest first: the system prompt, unless it does not fit; the conversation as it
+    # was last sent; and the instruction as a user's message
     messages: list[Message] | list[msgspec.Raw]
-    max_tokens: int  # what the answer may have
-    model: str | None = None  # the model that the settings want for it; absent: the one that the user picked
+    max_tokens: int  # limit of the answer
+    model: str | None = None  # the model that the settings name; absent: the one that the user picked
 
 
 class ModelCompleteResult(Sparse, frozen=True):
-    """What the model answered."""
+    """The model's answer."""
 
     content: str  # its text
     model: str | None = None  # its name

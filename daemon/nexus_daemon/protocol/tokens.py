@@ -1,15 +1,15 @@
-"""`nexus/tokens/*`: counts."""
+"""`nexus/tokens/*`: token counts."""
 
 from nexus_daemon.protocol.shapes import Problem, Sparse, Wire
 
 
 class CountParams(Wire, frozen=True):
-    """What to count, and how."""
+    """Texts and files to count."""
 
     texts: list[str] = []  # texts to count
-    uris: list[str] = []  # files to count; the unsaved text of an open one
-    model: str | None = None  # count as this model does
-    encoding: str | None = None  # without a model: count with this encoding, else `o200k_base`
+    uris: list[str] = []  # files to count; for an open one its unsaved text
+    model: str | None = None  # count for this model
+    encoding: str | None = None  # the encoding if there is no `model`; null: `o200k_base`
 
 
 class CountResult(Sparse, frozen=True):
@@ -19,4 +19,4 @@ class CountResult(Sparse, frozen=True):
     exact: bool  # false: an estimate
     counts: list[int]  # tokens of each text, then of each file
     total: int  # their sum
-    problems: list[Problem] = []  # files that are not UTF-8: their counts are of what could be read
+    problems: list[Problem] = []  # files that are not UTF-8, whose counts cover what could be read

@@ -1,4 +1,4 @@
-"""`nexus/session/transcript`: a conversation as people read it, page by page."""
+"""`nexus/session/transcript`: a conversation for people, page by page."""
 
 from typing import Annotated
 
@@ -9,37 +9,38 @@ from nexus_daemon.protocol.shapes import Counter, OneOf, SessionParams, Sparse
 class TranscriptParams(SessionParams, frozen=True):
     """A page of a conversation."""
 
-    first: int | None = None  # the page begins with the message of this number, from 0
-    before: int | None = None  # the page ends before this message; neither: it ends with the last
-    limit: int = 200  # at most so many messages, up to 1,000; fewer where they are long
-    # id of a line of turns that the conversation had before it was cleared, as `thread` of a search hit says
-    # it; none: the present one
+    first: int | None = None  # number, from 0, of the page's first message
+    # number of the message after the page; without `first` and `before` the page is the last one
+    before: int | None = None
+    limit: int = 200  # at most this many messages, up to 1,000; fewer if they are long
+    # id of a line of turns from before the conversation was cleared, such as `thread` of a search hit; null:
+    # the present one
     thread: str | None = None
 
 
 class TranscriptCall(Sparse, frozen=True):
-    """A call that an assistant asks for."""
+    """A tool call of an assistant."""
 
     name: str  # the tool
-    arguments: str  # as text: indented JSON, or what the client gave
+    arguments: str  # as text: indented JSON, or the client's own text
     id: str | None = None  # the id that the result refers to
 
 
 class TranscriptMessage(Sparse, frozen=True):
-    """A message to be read: control characters are visible, secrets are covered by as many `*`."""
+    """A message for people: control characters are made visible, each character of a secret becomes `*`."""
 
     position: int  # number of the message, from 0
     # `system`, `user`, `assistant` or `tool`
     role: Annotated[str, OneOf("system", "user", "assistant", "tool")]
-    text: str  # its text parts; of a very long one the beginning and the end
+    text: str  # its text parts; only beginning and end of a very long text
     tokens: int  # its tokens, by the `counter` of the page
     exact: bool = True  # false: an estimate
     name: str | None = None  # name of the speaker or of the tool
     tool_call_id: str | None = None  # the call that a tool's message answers
-    calls: list[TranscriptCall] = []  # calls that it asks for; the first hundred
-    attachments: list[str] = []  # what else it holds, a few words each: `image image/png`
-    time: str | None = None  # when, in ISO 8601, where the client said so
-    omitted: int = 0  # characters of text and arguments that are left out
+    calls: list[TranscriptCall] = []  # its tool calls; the first hundred
+    attachments: list[str] = []  # other parts, a few words each: `image image/png`
+    time: str | None = None  # when, in ISO 8601, if the client sent it
+    omitted: int = 0  # number of characters of text and arguments that are left out
 
 
 class TranscriptTurn(Sparse, frozen=True):
@@ -50,33 +51,34 @@ class TranscriptTurn(Sparse, frozen=True):
     # `query`, `compaction` (its one message is the summary) or `undo` (has no message)
     type: Annotated[str, OneOf("query", "compaction", "undo")]
     created: str  # when, in ISO 8601
-    first: int  # number of its first message, whether within the page or not
+    first: int  # number of its first message, even if outside the page
     count: int  # how many messages it has
     messages: list[TranscriptMessage]  # those within the page
-    model: str | None = None  # who answered
-    compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
-    receipt: Receipt | None = None  # of a compaction: what it did
+    model: str | None = None  # the model that answered
+    compaction: str | None = None  # id of the compaction, or of the one that is undone
+    receipt: Receipt | None = None  # of a compaction: its receipt
     kept: list[tuple[int, int]] = []  # of a compaction: the messages kept beside the summary, as `folded`
-    # of a compaction: the messages that the summary stands for, each entry the first one and the one behind
-    # the last one
+    # of a compaction: the messages that the summary replaces, as ranges: the first one, and the one after the
+    # last
     folded: list[tuple[int, int]] = []
-    beside: list[str] = []  # what the turn was sent besides messages: git's state, attached files, memory
-    left_out: list[str] = []  # what of that found no room
+    beside: list[str] = []  # what was sent beside the messages: git's state, attached files, memory
+    left_out: list[str] = []  # what of that did not fit
 
 
 class TranscriptResult(Sparse, frozen=True):
-    """A page of a conversation, and what of the whole is sent with the next request."""
+    """A page of a conversation, and which messages the next request sends."""
 
     session: str  # the conversation
-    thread: str  # id of its line of turns; empty where there is no such conversation
-    messages: int  # how many there are, compacted ones and summaries too
+    thread: str  # id of its line of turns; empty if there is no such conversation
+    messages: int  # number of messages, including compacted ones and summaries
     first: int  # number of the first message of the page
-    end: int  # number of the message behind the last of the page
+    end: int  # number of the message after the page
     turns: list[TranscriptTurn]  # oldest first
-    counter: Counter  # who counted
-    # the messages that the next request sends, each entry the first and the one behind the last, ascending
+    counter: Counter  # the counter behind the figures
+    # the messages that the next request sends, as ascending ranges like `folded`
     sent: list[tuple[int, int]] = []
-    shortened: list[int] = []  # of these, those that are too long and sent shortened
-    summary: int | None = None  # number of the summary in force: what it stands for is not sent any more
-    kept: list[tuple[int, int]] = []  # messages before the summary in force that it does not stand for
-    cleared: bool = False  # true: the conversation was cleared since, and nothing of this is sent
+    shortened: list[int] = []  # those of them that are shortened because they are too long
+    # number of the summary in force; the messages that it replaces are no longer sent
+    summary: int | None = None
+    kept: list[tuple[int, int]] = []  # earlier messages that the summary in force does not replace
+    cleared: bool = False  # true: the conversation was cleared since, so nothing of this is sent

@@ -235,8 +235,8 @@ def _result(
         assembled,
         scope.snapshot,
         turn.params,
+        locate,
         folder=scope.folder.uri,
-        locate=locate,
         metadata=metadata,
         positions=conversation.positions,
     )

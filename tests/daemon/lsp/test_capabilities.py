@@ -1,70 +1,57 @@
 """What `initialize` takes and answers."""
 
-import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
-import msgspec
 import pytest
 from inline_snapshot import snapshot
+from lsprotocol import types
+from pygls.capabilities import ServerCapabilitiesBuilder
+from pygls.lsp import get_method_options_type
 
-from nexus_daemon.lsp.capabilities import choose_encoding
+from nexus_daemon.lsp import standard
+from nexus_daemon.lsp.capabilities import choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
-from nexus_daemon.lsp.server import NexusServer
-from support.talk import Message, Talk, call
+from nexus_daemon.protocol.version import PROTOCOL
+from nexus_daemon.server import OFFER
 
 
-def test_capabilities() -> None:
-    def register(server: NexusServer) -> None:
-        from lsprotocol import types as lsp
-
-        names: dict[str, Any] = {
-            "textDocument/hover": None,
-            "textDocument/completion": lsp.CompletionOptions(trigger_characters=['"']),
-            "completionItem/resolve": None,
-            "textDocument/codeAction": lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]),
-            "textDocument/rename": None,
-            "textDocument/prepareRename": None,
-            "textDocument/didSave": None,
-            "textDocument/diagnostic": None,
-            "workspace/diagnostic": None,
-            "workspace/textDocumentContent": {"schemes": ["nexus-context"]},
-        }
-        for name, options in names.items():
-            server.feature(name, options)(lambda params: None)
-        server.custom("nexus/a/b", msgspec.Raw)(lambda params: None)
-
-    async def run() -> Message:
-        talk = Talk(register)
-        client = {
-            "general": {"positionEncodings": ["utf-8"]},
-            "textDocument": {"rename": {"prepareSupport": True}},
-        }
-        talk.send(call(1, "initialize", {"processId": None, "rootUri": None, "capabilities": client}))
-        talk.link.end(0, "over")
-        answer: Message = talk.writer.messages()[0]["result"]
-        return answer
-
-    assert asyncio.run(run()) == snapshot(
+def check(client: dict[str, Any]) -> dict[str, Any]:
+    """The capabilities that a client is offered, compared with what pygls derives from the same table."""
+    result = initialize_result(OFFER, InitializeParams(capabilities=client))
+    capabilities: dict[str, Any] = result["capabilities"]
+    converter = standard.converter()
+    builder = ServerCapabilitiesBuilder(
+        converter.structure(client, types.ClientCapabilities),
+        set(OFFER.features),
         {
-            "capabilities": {
-                "positionEncoding": "utf-8",
-                "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
-                "codeActionProvider": {"codeActionKinds": ["quickfix"]},
-                "completionProvider": {"triggerCharacters": ['"'], "resolveProvider": True},
-                "diagnosticProvider": {"interFileDependencies": True, "workspaceDiagnostics": True},
-                "hoverProvider": True,
-                "renameProvider": {"prepareProvider": True},
-                "executeCommandProvider": {"commands": ["nexus.a.b"]},
-                "workspace": {
-                    "workspaceFolders": {"supported": True, "changeNotifications": True},
-                    "textDocumentContent": {"schemes": ["nexus-context"]},
-                },
-                "experimental": {"nexus": {"protocol": 1}},
-            },
-            "serverInfo": {"name": "test", "version": "1"},
-        }
+            feature: converter.structure(options, cast("type[Any]", get_method_options_type(feature)))
+            for feature, options in OFFER.features.items()
+            if options is not None
+        },
+        sorted(OFFER.commands),
+        types.TextDocumentSyncKind.Incremental,
+        position_encoding=capabilities["positionEncoding"],
     )
+    derived = converter.unstructure(builder.build())  # type: ignore[no-untyped-call]
+    # the defaults, which pygls writes out
+    assert derived["textDocumentSync"].pop("save") is False
+    assert derived["workspace"].pop("fileOperations") == {}
+    assert {**derived, "experimental": {"nexus": {"protocol": PROTOCOL}}} == capabilities
+    return capabilities
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        {},
+        {"general": {"positionEncodings": ["utf-8"]}},
+        {"textDocument": {"rename": {"prepareSupport": True}, "diagnostic": {}}},
+        {"workspace": {"workspaceFolders": False, "fileOperations": {"didCreate": True}}},
+    ],
+)
+def test_capabilities_are_those_that_pygls_derives(client: dict[str, Any]) -> None:
+    assert check(client)["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_handlers_that_fail() -> None:
                 "id": 3,
                 "error": {
                     "code": -32603,
-                    "message": "The result of nexus/rubbish is no JSON: TypeError. See the log.",
+                    "message": "The result of nexus/rubbish is not JSON: TypeError. See the log.",
                     "data": {"code": "internal-error", "problems": []},
                 },
             },
@@ -176,7 +176,7 @@ def test_handlers_that_fail() -> None:
                 "id": 4,
                 "error": {
                     "code": -32603,
-                    "message": "The result of textDocument/completion is no JSON: TypeError. See the log.",
+                    "message": "The result of textDocument/completion is not JSON: TypeError. See the log.",
                     "data": {"code": "internal-error", "problems": []},
                 },
             },

@@ -10,7 +10,7 @@ import pytest
 
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.capabilities import initialize_result
-from nexus_daemon.lsp.early_initialize import Greeting
+from nexus_daemon.lsp.early_initialize import EarlyInitialize
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.server import OFFER, build
 from support.client import Client, frame
@@ -73,7 +73,7 @@ def test_nothing_is_imported_for_a_client_that_has_gone() -> None:
         complaints: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
         link = StreamLink(Limits())
-        link.use_protocol(Greeting(OFFER, grow, link))
+        link.use_protocol(EarlyInitialize(OFFER, grow, link))
         link.data_received(frame(call(1, "initialize", {"processId": None, "capabilities": {}})))
         link.end(143, "SIGTERM")
         await asyncio.sleep(0.01)

@@ -1,12 +1,12 @@
 /** The slash commands of @nexus. Each answers with what the daemon says, and keeps the session it was about. */
 import * as vscode from "vscode";
-import { listAgents, withNextUsage } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type { AgentInfo, FolderParams, TokenUsage } from "../protocol";
-import type { Told } from "./follow";
+import { listAgents, withNextUsage } from "../usage/nextUsage";
+import type { AnswerMetadata } from "./followups";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, tokens, usageTable } from "./markdown";
-import { freeName, type Mark } from "./place";
+import { freeName, type Mark } from "./threadSession";
 import type { Threads } from "./threads";
 import { receiptAction, undoAction } from "./turn";
 
@@ -36,7 +36,7 @@ export interface Task {
   isNew?: boolean;
 }
 
-type Command = (chat: Chat, call: Call) => Promise<Told | Task>;
+type Command = (chat: Chat, call: Call) => Promise<AnswerMetadata | Task>;
 
 export const COMMANDS: Readonly<Record<string, Command>> = { context, compact, fork, agent, init };
 
@@ -45,7 +45,10 @@ const MAIN = "main";
 
 const OPEN_PANEL: vscode.Command = { title: "Open Context Panel", command: "nexus.openPanel" };
 
-async function context({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+async function context(
+  { nexus, threads }: Chat,
+  { request, context: chat, stream, token }: Call,
+): Promise<AnswerMetadata> {
   const mark = await threads.look(chat, token);
   const agentInfo = await threads.agentIn(mark.folder, token);
   const assembled = await nexus.request(
@@ -66,7 +69,10 @@ async function context({ nexus, threads }: Chat, { request, context: chat, strea
   return { kind: "context", mark, percent: assembled.usage.percent };
 }
 
-async function compact({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+async function compact(
+  { nexus, threads }: Chat,
+  { request, context: chat, stream, token }: Call,
+): Promise<AnswerMetadata> {
   const mark = await threads.look(chat, token);
   const session = (await threads.agentIn(mark.folder, token))?.session ?? mark.session;
   const instructions = request.prompt.trim();
@@ -84,7 +90,10 @@ async function compact({ nexus, threads }: Chat, { request, context: chat, strea
   return { kind: "compact", mark, percent: usage.percent };
 }
 
-async function fork({ nexus, threads }: Chat, { request, context: chat, stream, token }: Call): Promise<Told> {
+async function fork(
+  { nexus, threads }: Chat,
+  { request, context: chat, stream, token }: Call,
+): Promise<AnswerMetadata> {
   const mark = await threads.look(chat, token);
   const names = (await threads.sessions(mark.folder, token)).map((one) => one.session);
   const to = request.prompt.trim() || freeName(mark.session, names);
@@ -103,7 +112,7 @@ async function fork({ nexus, threads }: Chat, { request, context: chat, stream, 
   return { kind: "fork", mark: moved };
 }
 
-async function init({ nexus, threads }: Chat, { context: chat, stream, token }: Call): Promise<Told> {
+async function init({ nexus, threads }: Chat, { context: chat, stream, token }: Call): Promise<AnswerMetadata> {
   const folder = threads.folderOf(threads.markIn(chat));
   const { created, existing } = await nexus.request("nexus/workspace/init", { workspaceFolder: folder }, token);
   listFiles(stream, "Created", created);
@@ -125,7 +134,7 @@ function listFiles(stream: vscode.ChatResponseStream, title: string, uris: reado
 
 // ---------------------------------------------------------------- agents
 
-async function agent(chat: Chat, call: Call): Promise<Told | Task> {
+async function agent(chat: Chat, call: Call): Promise<AnswerMetadata | Task> {
   const { nexus, focus, nextTurn, threads } = chat;
   const { request, context: history, stream, token } = call;
   const mark = threads.markIn(history);
@@ -135,13 +144,13 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   if (word === "") {
     const agents = await listAgents(cancellable, nextTurn, folder);
     showAgents(call, folder, agents, focus.folder?.toString() === folder ? focus.agent : undefined);
-    return toldOf(mark);
+    return agentAnswer(mark);
   }
   if (word === MAIN) {
     focusOn(focus, folder);
     focus.setAgent(undefined);
     stream.markdown("From here on you talk to the folder's own agent. Send it messages without a command.");
-    return toldOf(mark);
+    return agentAnswer(mark);
   }
   const { agents } = await cancellable.request("nexus/agent/list", { workspaceFolder: folder });
   const id = agents.some((one) => one.agentId === word) ? word : agentName(word);
@@ -156,10 +165,10 @@ async function agent(chat: Chat, call: Call): Promise<Told | Task> {
   focusOn(focus, folder);
   focus.setAgent(id);
   showViewed(stream, folder, id, live && (await withNextUsage(cancellable, nextTurn, folder, live)).usage);
-  return { ...toldOf(mark), agent: id };
+  return { ...agentAnswer(mark), agent: id };
 }
 
-function toldOf(mark: Mark | undefined): Told {
+function agentAnswer(mark: Mark | undefined): AnswerMetadata {
   return mark === undefined ? { kind: "agent" } : { kind: "agent", mark };
 }
 

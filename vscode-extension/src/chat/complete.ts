@@ -11,8 +11,8 @@ import * as vscode from "vscode";
 import { NexusError } from "../nexus";
 import type { Message, ModelCompleteParams, ModelCompleteResult } from "../protocol";
 import { modelOf } from "./lm";
+import { modelMessagesOf } from "./modelMessages";
 import type { Models } from "./models";
-import { spokenOf } from "./spoken";
 
 const LIMIT_MS = 60_000;
 const JUSTIFICATION = "Nexus compacts a conversation with the model of your chat.";
@@ -40,7 +40,7 @@ export async function complete(
     if (token.isCancellationRequested) {
       source.cancel();
     }
-    const said = await told(model, params, source.token);
+    const said = await answerInTime(model, params, source.token);
     const content = await within(model, said, params.maxTokens, source.token);
     if (content.trim() === "") {
       throw new NexusError(`${model.name} answered nothing.`, "no-answer");
@@ -57,13 +57,13 @@ export async function complete(
   }
 }
 
-async function told(
+async function answerInTime(
   model: vscode.LanguageModelChat,
   params: ModelCompleteParams,
   token: vscode.CancellationToken,
 ): Promise<string> {
   const most = params.maxTokens === undefined ? Number.POSITIVE_INFINITY : params.maxTokens * LONGEST_TOKEN;
-  const messages = spokenOf(params.messages.map(bodyOf), { tools: false, images: false });
+  const messages = modelMessagesOf(params.messages.map(bodyOf), { tools: false, images: false });
   let said = "";
   for await (const piece of modelOf(model, JUSTIFICATION).send(messages, [], token)) {
     if (token.isCancellationRequested) {

@@ -1,6 +1,6 @@
 /** An error → what the user is told, and the buttons that help. No VS Code here. */
 import { NexusError } from "../nexus";
-import { REMEDIES, type RemedyId } from "../remedies";
+import { REMEDIES, type RemedyId } from "../server/remedies";
 
 export interface Action {
   title: string;

@@ -3,20 +3,20 @@
  * commands: `commands`. What the daemon asks the editor's model: `complete`.
  */
 import * as vscode from "vscode";
-import { remediesOf, showRemedies } from "../ask";
+import { remediesOf, showRemedies } from "../commands/commandContext";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import { type Call, type Chat, COMMANDS, focusOn, type Task } from "./commands";
 import { complete } from "./complete";
 import { explain, type Failure } from "./failures";
-import { metadataOf, suggestions, type Told, toldOf } from "./follow";
+import { type AnswerMetadata, metadataOf, readAnswer, suggestions } from "./followups";
 import { placeNote, plain } from "./markdown";
 import { Models } from "./models";
 import { type Notice, Notices } from "./notices";
-import type { Place } from "./place";
 import { whenReady } from "./ready";
 import { Recorder } from "./record";
+import type { ThreadSession } from "./threadSession";
 import { Threads } from "./threads";
-import { type Taken, takeTurn, toldOfTurn } from "./turn";
+import { answerOfTurn, type Taken, takeTurn } from "./turn";
 
 export const PARTICIPANT = "nexus.chat";
 
@@ -45,7 +45,7 @@ export function registerChat(
   );
   participant.iconPath = new vscode.ThemeIcon("layers");
   participant.followupProvider = {
-    provideFollowups: (result) => suggestions(toldOf(result.metadata)),
+    provideFollowups: (result) => suggestions(readAnswer(result.metadata)),
   };
   return vscode.Disposable.from(
     participant,
@@ -71,8 +71,8 @@ async function answer(chat: Talk, call: Call): Promise<vscode.ChatResult> {
     if (command === undefined) {
       return await talk(chat, call);
     }
-    const told = await command(chat, call);
-    return "kind" in told ? { metadata: metadataOf(told) } : await talkToAgent(chat, call, told);
+    const answer = await command(chat, call);
+    return "kind" in answer ? { metadata: metadataOf(answer) } : await talkToAgent(chat, call, answer);
   } catch (error) {
     return token.isCancellationRequested ? {} : failed(call, explain(error, request.model.name));
   } finally {
@@ -103,7 +103,7 @@ async function talk(chat: Talk, call: Call): Promise<vscode.ChatResult> {
   const now = appended === undefined ? mark : { ...mark, turn: appended.turn };
   const moved = appended?.forked === true ? { ...now, session: appended.session, thread: null } : now;
   chat.threads.moveTo(moved, context, appended !== undefined);
-  return resultOf(call, toldOfTurn(taken, moved, undefined), taken.failure);
+  return resultOf(call, answerOfTurn(taken, moved, undefined), taken.failure);
 }
 
 /** A turn of an agent, in its own session. */
@@ -115,7 +115,7 @@ async function talkToAgent(chat: Talk, call: Call, task: Task): Promise<vscode.C
     else notices.add([place]);
     return takeTurn(chat, { ...call, notices, folder, session, agent, prompt });
   });
-  return resultOf(call, toldOfTurn(taken, mark, agent), taken.failure);
+  return resultOf(call, answerOfTurn(taken, mark, agent), taken.failure);
 }
 
 /** Run a turn, then show what there is to say of it, whatever became of it. `thread`: the chat thread's id. */
@@ -138,7 +138,7 @@ async function noticed(
 }
 
 /** Say which session the answer is in, where that is not what it was before. */
-function introduce(chat: Talk, notices: Notices, place: Place, folder: string): void {
+function introduce(chat: Talk, notices: Notices, place: ThreadSession, folder: string): void {
   const said = placeNote(place);
   const elsewhere = chat.focus.folder?.toString() !== folder;
   const where = `Folder **${plain(vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(folder))?.name ?? folder)}**.`;
@@ -147,7 +147,7 @@ function introduce(chat: Talk, notices: Notices, place: Place, folder: string): 
   else notices.add(lines, placeButtons(place, folder));
 }
 
-function placeButtons({ reason, instead }: Place, folder: string): vscode.Command[] {
+function placeButtons({ reason, instead }: ThreadSession, folder: string): vscode.Command[] {
   if (reason === "chosen") return [{ title: "New Conversation", command: "nexus.newSession" }];
   if (reason !== "fresh" || instead === undefined) return [];
   const title = `Go On in ${instead} Instead`;
@@ -161,8 +161,8 @@ function noteNotRun(notices: Notices, { request }: Call): void {
   }
 }
 
-function resultOf(call: Call, told: Told, failure: Failure | undefined): vscode.ChatResult {
-  const metadata = metadataOf(told);
+function resultOf(call: Call, answer: AnswerMetadata, failure: Failure | undefined): vscode.ChatResult {
+  const metadata = metadataOf(answer);
   return failure === undefined ? { metadata } : { ...failed(call, failure), metadata };
 }
 
@@ -170,8 +170,8 @@ function failed({ stream }: Call, failure: Failure): vscode.ChatResult {
   for (const action of failure.actions) {
     stream.button(action);
   }
-  const told: Told = { kind: "failed", ...(failure.overflow === true ? { overflow: true } : {}) };
-  return { errorDetails: { message: failure.message }, metadata: metadataOf(told) };
+  const answer: AnswerMetadata = { kind: "failed", ...(failure.overflow === true ? { overflow: true } : {}) };
+  return { errorDetails: { message: failure.message }, metadata: metadataOf(answer) };
 }
 
 // ---------------------------------------------------------------- buttons

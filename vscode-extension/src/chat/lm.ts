@@ -1,8 +1,8 @@
 /** The editor's language models: what they can do, and our messages in their classes. */
 import * as vscode from "vscode";
 import type { AssembleOptions } from "../protocol";
-import type { Model, Piece, Tool } from "./ask";
-import type { Abilities, Part, Spoken } from "./spoken";
+import type { Abilities, ModelMessage, Part } from "./modelMessages";
+import type { Model, Piece, Tool } from "./toolLoop";
 
 /** An editor's model as one that can be asked. `justification` is shown where the editor asks for consent. */
 export function modelOf(chat: vscode.LanguageModelChat, justification: string): Model {
@@ -51,7 +51,7 @@ export function offersMemoryTools(model: vscode.LanguageModelChat | undefined): 
   return wantsTools && (model === undefined || abilitiesOf(model).tools);
 }
 
-export function messageOf(spoken: Spoken): vscode.LanguageModelChatMessage {
+export function messageOf(spoken: ModelMessage): vscode.LanguageModelChatMessage {
   const role =
     spoken.role === "assistant"
       ? vscode.LanguageModelChatMessageRole.Assistant

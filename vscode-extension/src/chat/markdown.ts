@@ -1,8 +1,9 @@
 /** What the chat shows of the daemon's figures, as Markdown. Every number is the daemon's own. No VS Code here. */
-import { exactly, percentText, plural, TITLES } from "../figures";
+
+import { changeText, KINDS, lossText, lostCount, lostText } from "../documents/receipt";
 import type { AgentInfo, AssembledContext, Receipt, TokenUsage, UsageRow } from "../protocol";
-import { changeText, KINDS, lossText, lostCount, lostText } from "../receipt";
-import type { Place } from "./place";
+import { exactly, percentText, plural, TITLES } from "../usage/figures";
+import type { ThreadSession } from "./threadSession";
 
 /** Rows of a table: the panel has all. */
 const MOST_ROWS = 40;
@@ -123,7 +124,7 @@ function lostLines(receipt: Receipt): string[] {
 }
 
 /** The first line of an answer: which session it is in. Empty where nothing changed since the turn before. */
-export function placeNote(place: Place): string {
+export function placeNote(place: ThreadSession): string {
   const name = `**${plain(place.session)}**`;
   const turns = plural(place.turns, "turn");
   const instead = `**${plain(place.instead ?? "")}**`;

@@ -5,14 +5,14 @@ import { foldersOnDisk } from "../focus";
 import type { Focus, Nexus } from "../nexus";
 import { NexusError } from "../nexus";
 import type { AgentInfo, SessionInfo } from "../protocol";
-import { markOf } from "./follow";
-import { choose, folderFor, type Mark, ownOf, type Place } from "./place";
+import { markOf } from "./followups";
+import { choose, folderFor, type Mark, ownOf, type ThreadSession } from "./threadSession";
 
 const LAST = "nexus.chat.last";
 
 /** Where a turn is. */
 export interface Seat {
-  place: Place;
+  place: ThreadSession;
   mark: Mark;
 }
 
@@ -148,7 +148,7 @@ export class Threads {
     return this.latest?.mark.chat === mark.chat;
   }
 
-  private async made(folder: string, place: Place): Promise<string> {
+  private async made(folder: string, place: ThreadSession): Promise<string> {
     if (place.fork !== undefined) {
       const { from, turn } = place.fork;
       const params = { workspaceFolder: folder, session: from, turn, to: place.session };

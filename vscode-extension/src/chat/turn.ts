@@ -15,17 +15,17 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { NextTurn, Nexus } from "../nexus";
 import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
-import { type Answer, answerOf, type Tool } from "./ask";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { COMPACT, explain, type Failure } from "./failures";
-import type { Told } from "./follow";
+import type { AnswerMetadata } from "./followups";
 import { abilitiesOf, modelOf, turnOptions } from "./lm";
 import { attachmentNotes, contextNotes, plain } from "./markdown";
+import { inputOf, isRecord, modelMessagesOf } from "./modelMessages";
 import type { Notices } from "./notices";
-import type { Mark } from "./place";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
-import { inputOf, isRecord, spokenOf } from "./spoken";
+import type { Mark } from "./threadSession";
+import { type Answer, answerOf, type Tool } from "./toolLoop";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
 
@@ -117,7 +117,7 @@ function answered(nexus: Nexus, turn: Turn, context: AssembledContext): Promise<
   const tools = context.tools.flatMap(toolOf);
   const can = { ...abilitiesOf(request.model), tools: tools.length > 0 };
   const question = {
-    messages: spokenOf(context.request?.messages, can),
+    messages: modelMessagesOf(context.request?.messages, can),
     tools,
     show: (text: string) => stream.markdown(text),
     run: (call: ToolCall) => {
@@ -278,7 +278,7 @@ export function receiptAction(folder: string, session: string, compaction: strin
 }
 
 /** What the answer's metadata keeps of a turn. */
-export function toldOfTurn(taken: Taken, mark: Mark | undefined, agent: string | undefined): Told {
+export function answerOfTurn(taken: Taken, mark: Mark | undefined, agent: string | undefined): AnswerMetadata {
   const { failure, partial, percent } = taken;
   return {
     kind: "turn",

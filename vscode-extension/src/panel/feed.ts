@@ -7,9 +7,7 @@
  * 3. Another folder, conversation or agent: the old figures stay until the new ones are there.
  */
 import type * as vscode from "vscode";
-import { type Asked, asked } from "../asked";
 import { isFolder, MAIN } from "../focus";
-import { listAgents } from "../nextUsage";
 import type { Focus, NextTurn, Nexus } from "../nexus";
 import type {
   AgentDidChange,
@@ -23,7 +21,9 @@ import type {
   SessionDidChange,
   SessionInfo,
 } from "../protocol";
-import { type Cost, focusedUsage, keyOf, type Place, placeOf, withToken } from "../usage";
+import { type Cost, focusedUsage, keyOf, scopeOf, type UsageScope, withToken } from "../usage";
+import { listAgents } from "../usage/nextUsage";
+import { makePoller, type Poller } from "../usage/poller";
 import type { LastCompaction } from "./window";
 import { when } from "./wording";
 
@@ -41,9 +41,9 @@ type Part = keyof Parts;
 
 export interface Feed extends vscode.Disposable {
   readonly nexus: Nexus;
-  readonly place: Place | undefined;
+  readonly place: UsageScope | undefined;
   readonly compaction: LastCompaction | undefined;
-  get<P extends Part>(part: P): Asked<Parts[P]>;
+  get<P extends Part>(part: P): Poller<Parts[P]>;
   /** Ask for everything again. */
   refresh(): void;
   look(view: View, visible: boolean): void;
@@ -66,14 +66,14 @@ const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
 export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (views: readonly View[]) => void): Feed {
   const looking = new Set<View>();
   const compactions = new Map<string, LastCompaction>();
-  let shownPlace = keyOf(placeOf(focus));
+  let shownPlace = keyOf(scopeOf(focus));
 
   const tell = (part: Part) => show(ALL.filter((view) => NEEDS[view].includes(part)));
   const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
   const parts = { usage: costs.cost, ...makeParts(nexus, focus, nextTurn, tell) } satisfies {
-    [P in Part]: Asked<Parts[P]>;
+    [P in Part]: Poller<Parts[P]>;
   };
-  const every = Object.values(parts) as Asked<unknown>[];
+  const every = Object.values(parts) as Poller<unknown>[];
   const poke = (...names: Part[]) => {
     for (const name of names) parts[name].poke();
   };
@@ -83,12 +83,12 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     for (const part of Object.keys(parts) as Part[]) {
       const needed = [...looking].some((view) => NEEDS[view].includes(part));
       const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
-      parts[part].look(answers && (needed || viewing));
+      parts[part].setVisible(answers && (needed || viewing));
     }
   }
 
   function contextChanged(change: ContextDidChange): void {
-    const place = placeOf(focus);
+    const place = scopeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
     if (change.reason === "session" || change.reason === "compaction") return;
     poke("layers", "preview");
@@ -97,7 +97,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   }
 
   function sessionChanged(change: SessionDidChange): void {
-    const place = placeOf(focus);
+    const place = scopeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
     poke("sessions", "agents");
     if (change.reason === "renamed" && change.former === place.session) focus.setSession(change.session);
@@ -111,7 +111,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
 
   /** Of the conversation that is shown: an agent's own, where one is viewed. */
   function lastCompaction(): LastCompaction | undefined {
-    const place = placeOf(focus);
+    const place = scopeOf(focus);
     if (!place) return undefined;
     const { agent } = place;
     if (agent === undefined) return compactions.get(conversationKey(place, place.session));
@@ -120,7 +120,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   }
 
   function agentChanged(change: AgentDidChange): void {
-    const place = placeOf(focus);
+    const place = scopeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
     poke("agents");
     if (change.agentId !== place.agent) return;
@@ -129,7 +129,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   }
 
   function focusChanged(): void {
-    const key = keyOf(placeOf(focus));
+    const key = keyOf(scopeOf(focus));
     if (key === shownPlace) return;
     shownPlace = key;
     for (const part of every) part.renew();
@@ -153,12 +153,12 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   return {
     nexus,
     get place() {
-      return placeOf(focus);
+      return scopeOf(focus);
     },
     get compaction() {
       return lastCompaction();
     },
-    get: <P extends Part>(part: P) => parts[part] as Asked<Parts[P]>,
+    get: <P extends Part>(part: P) => parts[part] as Poller<Parts[P]>,
     refresh() {
       for (const part of every) part.renew();
     },
@@ -175,13 +175,13 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
 }
 
 function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: Part) => void) {
-  function part<P extends Part>(name: P, ask: (place: Place, request: Request) => Promise<Parts[P]>) {
+  function part<P extends Part>(name: P, ask: (place: UsageScope, request: Request) => Promise<Parts[P]>) {
     const run = async (signal: AbortSignal) => {
-      const place = placeOf(focus);
+      const place = scopeOf(focus);
       if (!place) throw new Error("No folder is open.");
       return withToken(signal, (token) => ask(place, (method, params) => nexus.request(method, params, token)));
     };
-    return asked<Parts[P]>(run, () => tell(name));
+    return makePoller<Parts[P]>(run, () => tell(name));
   }
   return {
     layers: part("layers", (place, request) => request("nexus/context/layers", inFolder(place))),
@@ -194,14 +194,14 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
 
 type Request = <M extends keyof Requests>(method: M, params: Requests[M]["params"]) => Promise<Requests[M]["result"]>;
 
-function conversationKey({ folder: { uri } }: Place, session: string): string {
+function conversationKey({ folder: { uri } }: UsageScope, session: string): string {
   return JSON.stringify([uri, session]);
 }
 
-function folder(place: Place): FolderParams {
+function folder(place: UsageScope): FolderParams {
   return { workspaceFolder: place.folder.uri };
 }
 
-function inFolder(place: Place): FolderParams & { agent?: string } {
+function inFolder(place: UsageScope): FolderParams & { agent?: string } {
   return { ...folder(place), ...(place.agent === undefined ? {} : { agent: place.agent }) };
 }

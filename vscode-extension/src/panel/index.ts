@@ -7,12 +7,12 @@
  */
 import { homedir } from "node:os";
 import * as vscode from "vscode";
-import { guarded } from "../ask";
-import { placeIn } from "../mapped";
+import { guarded } from "../commands/commandContext";
+import { type Documents, rangeOf } from "../documents";
+import { placeIn } from "../documents/mappedText";
 import { type Focus, isOnItsWay, type NextTurn, type Nexus } from "../nexus";
-import { type Documents, rangeOf } from "../prompt";
 import type { Location } from "../protocol";
-import { REMEDIES } from "../remedies";
+import { REMEDIES } from "../server/remedies";
 import { agentNodes } from "./agents";
 import { type Feed, feed, NEEDS, type View } from "./feed";
 import { layerNodes } from "./layers";
@@ -198,7 +198,7 @@ function windowNow(known: Feed): WindowModel | undefined {
   if (usage.stale && stale === undefined) return undefined;
   if (!usage.value) return usage.trouble ? troubleNotice(usage.trouble) : READING;
   return windowModel({
-    ...usage.value.place,
+    ...usage.value.scope,
     usage: usage.value.usage,
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),

@@ -1,6 +1,6 @@
 /** What the window says while there is nothing to measure: no folder, no server, one that is on its way. */
 import type { ServerState } from "../nexus";
-import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../remedies";
+import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../server/remedies";
 import type { Action, Notice } from "./window";
 
 const OUTPUT: Action = { id: "output", label: "Show Output" };

@@ -7,8 +7,9 @@
  * 3. Ids do not hold counts: the row of a conversation stays the same row while it grows.
  * 4. Rows of one name beside each other say the directory of their file, too.
  */
-import { firstRow } from "../parts";
+
 import type { TokenUsage, UsageRow } from "../protocol";
+import { firstRow } from "../usage/parts";
 import { type Icon, type Node, sameLocation } from "./node";
 import {
   CATEGORIES,

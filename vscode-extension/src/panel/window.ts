@@ -7,9 +7,10 @@
  * 3. The levels are the daemon's: a notice from 75 %, warnings from 90 % and 95 %.
  * 4. While a server is on its way the figures of the one before stay, and say so.
  */
-import { byPart, type PartName, styleOf } from "../parts";
+
 import type { EffectiveResult, LayersResult, TokenUsage } from "../protocol";
-import type { RemedyId } from "../remedies";
+import type { RemedyId } from "../server/remedies";
+import { byPart, type PartName, styleOf } from "../usage/parts";
 import { count, dollars, percent, plural, share, tokensOf } from "./wording";
 
 export type ActionId =

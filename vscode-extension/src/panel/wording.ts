@@ -1,6 +1,7 @@
 /** Numbers, shares, times and paths as people read them. The figures themselves are the daemon's. */
-import { type Category, exactly, plural, TITLES } from "../figures";
+
 import type { Location, TokenUsage } from "../protocol";
+import { type Category, exactly, plural, TITLES } from "../usage/figures";
 
 export { plural };
 

@@ -93,41 +93,38 @@ export interface ToolCall {
 }
 
 /**
- * A live agent, and what it was granted.
+ * A live agent with its grants.
  *
- * `permissions.allow` are patterns that names of tools and permissions are compared with. An empty list
- * stands for everything. Where nothing is left, as the agent's directory or who started it allows nothing
- * of what its parent does, the list is `["[]"]`: the pattern `[]` fits no name.
+ * `permissions.allow` are patterns for names of tools and permissions. An empty list allows everything. If
+ * nothing is allowed, because the agent's directory or spawn parameters allow nothing that its parent has,
+ * the list is `["[]"]`: the pattern `[]` matches no name.
  */
 export interface AgentDetails extends AgentInfo {
   /** the model of its requests */
   model?: string;
-  /** the one that it was started with */
+  /** the prompt that it was started with */
   systemPrompt?: string;
-  /** the patterns that name its tools; absent: any */
+  /** patterns of its tools; absent: all tools */
   tools?: string[];
   /** `level`, `allow` (empty: everything; `["[]"]`: nothing) and `deny` */
   permissions: Record<string, Json>;
-  /** model parameters, its parents' among them */
+  /** model parameters, including those of its parents */
   parameters: Record<string, Json>;
-  /** the agents below it */
+  /** names of the agents below it */
   children: string[];
 }
 
-/** Sent to every client of a folder when something is new about one of its agents. */
+/** Sent to every client of a folder when one of its agents changes. */
 export interface AgentDidChange {
   /** URI of the folder */
   workspaceFolder: string;
   /** the agent */
   agentId: string;
-  /**
-   * `spawned`, `disposed`, `changed` (it sees something else, or its `notice` is another) or `message` (one waits for
-   * it)
-   */
+  /** `spawned`, `disposed`, `changed` (its context or its `notice`) or `message` (a message waits for it) */
   reason: "spawned" | "disposed" | "changed" | "message" | (string & {});
 }
 
-/** The agents that have ended. */
+/** The agents that ended. */
 export interface AgentDisposed {
   /** their names, children before their parents */
   disposed: string[];
@@ -137,27 +134,27 @@ export interface AgentDisposed {
 export interface AgentInfo {
   /** its name */
   agentId: string;
-  /** the agent above it; absent: the folder's own */
+  /** its parent; absent for the folder's own agent */
   parent?: string;
-  /** path of the directory that it works in */
+  /** path of its working directory */
   cwd: string;
   /** `manager`, `worker` or `unified` */
   role: "manager" | "worker" | "unified";
-  /** what it is to do */
+  /** its task, in words */
   task?: string;
-  /** how many agents are above it, the folder's own among them */
+  /** how many agents are above it, including the folder's own */
   depth: number;
   /** its conversation */
   session: string;
-  /** what its next request costs, before its own message and tools */
+  /** cost of its next request, without the message and tools of that request */
   usage: TokenUsage;
-  /** what is wrong since it was started: its directory is gone, its parent has less than it was given */
+  /** what went wrong since its start: its directory is gone, or its parent lost permissions that it has */
   notice?: string;
 }
 
 /** The agents of a folder. */
 export interface AgentListResult {
-  /** in the order in which they were started: parents come first */
+  /** in the order of their start, so parents come first */
   agents: AgentInfo[];
 }
 
@@ -167,25 +164,25 @@ export interface AgentParams extends FolderParams {
   agentId: string;
 }
 
-/** An agent to start. What is absent or null comes from `agents` of config.json, then from its parent. */
+/** An agent to start. An absent or null field comes from `agents` of config.json, then from the parent. */
 export interface SpawnParams extends FolderParams {
-  /** its name, which no other live agent of the folder has */
+  /** its name; unique among the live agents of the folder */
   agentId: string;
-  /** the directory it works in: a path, absolute or from the workspace folder on, or the URI of one */
+  /** its working directory: a path, absolute or relative to the workspace folder, or a URI */
   cwd?: string | null;
   /** `manager`, `worker` (default) or `unified` */
   role?: "manager" | "worker" | "unified" | null;
-  /** what it is to do */
+  /** its task, in words */
   task?: string | null;
-  /** the agent that it is below; none: the folder's own, `main` */
+  /** its parent; null: the folder's own agent, `main` */
   parent?: string | null;
-  /** in place of what its directory and its parents say */
+  /** replaces the prompt of its directory and parents */
   systemPrompt?: string | null;
   /** the model of its requests */
   model?: string | null;
-  /** names or patterns such as `fs.*`, within those of its parent */
+  /** names or patterns such as `fs.*`, a subset of its parent's */
   tools?: string[] | null;
-  /** `level`, `allow` and `deny`, or only the patterns that are allowed: never more than its parent has */
+  /** `level`, `allow` and `deny`, or only the allowed patterns; never more than its parent has */
   permissions?: Record<string, Json> | string[] | null;
   /** model parameters by name */
   parameters?: Record<string, Json> | null;
@@ -193,41 +190,41 @@ export interface SpawnParams extends FolderParams {
 
 /** An agent that is not started: the parameters of `nexus/agent/spawn`, all of them optional. */
 export interface ViewAs {
-  /** the directory it would work in, as a path or a URI */
+  /** its working directory, as a path or a URI */
   cwd?: string | null;
   /** `manager`, `worker` (default) or `unified` */
   role?: "manager" | "worker" | "unified" | null;
-  /** what it would do */
+  /** its task, in words */
   task?: string | null;
-  /** the agent that it would be below, a live one or one of the settings; none: as for a spawn */
+  /** its parent: a live agent or one in the settings; null: as in `nexus/agent/spawn` */
   parent?: string | null;
-  /** its name, which may be a live agent's; none: `agent` */
+  /** its name, which may be a live agent's; null: `agent` */
   agentId?: string | null;
-  /** in place of what its directory and its parents say */
+  /** replaces the prompt of its directory and parents */
   systemPrompt?: string | null;
   /** the model of its requests */
   model?: string | null;
   /** names or patterns */
   tools?: string[] | null;
-  /** as for a spawn */
+  /** as in `nexus/agent/spawn` */
   permissions?: Record<string, Json> | string[] | null;
   /** model parameters by name */
   parameters?: Record<string, Json> | null;
 }
 
-/** The settings in force and where each comes from. */
+/** The settings in force and their sources. */
 export interface EffectiveResult {
   /** revision of the folder's snapshot */
   revision: number;
-  /** every setting, defaults included */
+  /** every setting, including defaults */
   config: Record<string, Json>;
-  /** who set a value, lowest layer first, by JSON pointer */
+  /** the values of each setting, lowest layer first, by JSON pointer */
   provenance: Record<string, Provenance[]>;
-  /** in the order of the layers, shadowed ones too */
+  /** in the order of the layers, including overridden ones */
   mcpServers: McpServer[];
 }
 
-/** One MCP server that a file names. No server is started. */
+/** One MCP server in a file. No server is started. */
 export interface McpServer {
   /** the server's name */
   name: string;
@@ -239,52 +236,52 @@ export interface McpServer {
   uri: string;
   /** its entry in the file */
   range: Range;
-  /** false: switched off in its file */
+  /** false: disabled in its file */
   enabled: boolean;
-  /** origin of the server of this name that wins over it */
+  /** origin of the server of the same name that overrides it */
   shadowedBy?: string;
 }
 
-/** One value that a layer sets. */
+/** One value of a setting in one layer. */
 export interface Provenance {
   /**
-   * the layer that sets the value; `built-in` for a default, `agent` for what an agent was granted, `limit` where a
-   * list is too long
+   * the layer that sets the value; `built-in` for a default, `agent` for an agent's grant, `limit` if a list is too
+   * long
    */
   layer: string;
-  /** its file; the agent's directory for what that was granted, which stands in no file */
+  /** its file; for an agent's grant, which is in no file, the agent's directory */
   uri: string;
-  /** the value in the file; empty for what stands in none */
+  /** the value in the file; empty if it is in no file */
   range: Range;
-  /** the value as it stands there */
+  /** the value as written */
   value: Json;
-  /** whether it is, or is part of, the value in force */
+  /** whether it is the value in force, or part of it */
   wins: boolean;
-  /** true: its file may not set this; absent where another value just wins over it */
+  /** true: its file may not set this */
   ignored?: boolean;
 }
 
-/** A folder, as it is or as one of its agents sees it. */
+/** A folder, from the point of view of one of its agents. */
 export interface AgentViewParams extends FolderParams {
-  /** a live agent; none: the folder's own, `main` */
+  /** a live agent; null: the folder's own, `main` */
   agent?: string | null;
 }
 
-/** One turn as a model is sent it. */
+/** One assembled turn. */
 export interface AssembledContext {
-  /** revision of the folder's snapshot; it grows with every change */
+  /** revision of the folder's snapshot, which grows with every change */
   revision: number;
-  /** URI of the folder that was chosen */
+  /** URI of the folder */
   workspaceFolder: string;
-  /** the conversation that was used */
+  /** the conversation */
   session: string;
   /** the whole system prompt */
   systemPrompt: string;
-  /** messages of the session that are sent, oldest first */
+  /** the messages of the conversation that are sent, oldest first */
   history: Message[];
-  /** the turn's facts and the message; null without both */
+  /** the turn's facts and message; null if there is neither */
   currentMessage: Message | null;
-  /** tool definitions in the order of their names, disabled ones left out */
+  /** tool definitions, sorted by name, without disabled ones */
   tools: Record<string, Json>[];
   /** model parameters by name, each with its origin */
   parameters: Record<string, ParameterValue>;
@@ -292,46 +289,46 @@ export interface AssembledContext {
   model: string;
   /** the configured provider */
   provider: string;
-  /** what all of it costs */
+  /** the cost of all of it */
   usage: TokenUsage;
-  /** the same figures by category, for whoever runs the model */
+  /** the same figures by category */
   tokenBudget: TokenBudget;
   /**
-   * `level`, `allow` and `deny`; `narrowedTo` where the request narrows them; `preapproved` where active skills of the
-   * user's own name tools that need no question
+   * `level`, `allow` and `deny`; `narrowedTo` if the request narrows them; `preapproved` if active skills of the user
+   * name tools that need no confirmation
    */
   permissions: Record<string, Json>;
-  /** `all`, or `narrowed` where a tool was left out */
+  /** `all`, or `narrowed` if a tool was left out */
   toolset: string;
   /** the agent's: `manager`, `worker` or `unified` */
   role: "manager" | "worker" | "unified";
-  /** path of the folder, or of the directory that the agent works in */
+  /** path of the folder, or of the agent's working directory */
   workspacePath: string;
-  /** sums by category, what providers can cache, what was left out and why, whether to compact: see Metadata */
+  /** sums by category, what providers can cache, what was left out and why, and whether to compact: see Metadata */
   metadata: Metadata;
-  /** what is wrong in the folder's files */
+  /** mistakes in the folder's files */
   problems: Problem[];
-  /** the agent that was asked for */
+  /** the requested agent */
   agent?: string;
   /** the body to send, for the formats openai and anthropic */
   request?: Record<string, Json>;
-  /** id of the last turn that was appended to the session */
+  /** id of the conversation's last turn */
   parentTurn?: string;
-  /** the event's own `id`, if it has one */
+  /** the event's `id`, if it has one */
   sourceEvent?: string;
 }
 
-/** What one request changes; a field that is absent or null keeps what the configuration says. */
+/** Changes for one request; an absent or null field leaves the configuration in force. */
 export interface AssembleOptions {
   /** instead of the picked or configured model */
   model?: string | null;
   /** model parameters by name; they win over the configured ones */
   parameters?: Record<string, Json>;
-  /** text that is added to the system prompt */
+  /** text to add to the system prompt */
   additionalSystemPrompt?: string | null;
   /** tool definitions, in the form of any provider */
   additionalTools?: Record<string, Json>[];
-  /** names or patterns such as `browser.*`, beside the configured */
+  /** names or patterns such as `browser.*`, in addition to the configured ones */
   disabledTools?: string[];
   /** a smaller window than the model's */
   maxContextTokens?: number | null;
@@ -343,64 +340,63 @@ export interface AssembleOptions {
   skipSkills?: boolean;
   /** only skills of these names, or patterns such as `git-*` */
   skillFilter?: string[] | null;
-  /** names of skills to activate: their text is put into the system prompt */
+  /** names of skills to activate: their text becomes part of the system prompt */
   skills?: string[];
-  /** true: only tools that say of themselves that they only read */
+  /** true: only tools that declare that they only read */
   sandbox?: boolean | null;
-  /** patterns; a tool needs one that allows it */
+  /** patterns; only tools that match one are offered */
   permissions?: string[] | null;
-  /** true: offers the memory tools too; `nexus/memory/query` runs their calls */
+  /** true: also offer the memory tools; `nexus/memory/query` runs their calls */
   memoryTools?: boolean;
 }
 
 /**
- * A folder, who is asked and the turn to assemble.
+ * A folder, an agent and the turn to assemble.
  *
- * The messages that wait for the agent are delivered with the turn; those for `main` where none is named,
- * except in the conversation of a live agent: a turn there is that agent's. An `agent` that never lived (see
- * `nexus/agent/spawn`) is a name that only clients know: its turn is the folder's own, with its messages.
- * The name of an agent that has ended is none of these, nor is one that differs from an agent's only in
- * upper and lower case: that is the error `unknown-agent`, and so is a turn in the conversation of an agent
- * that has ended, unless `agent` is given, as `main` for the folder's own.
+ * Messages that wait for the agent are delivered with the turn. Without `agent`, the agent is the owner of
+ * the conversation if that is a live agent, else `main`. An `agent` that was never started with
+ * `nexus/agent/spawn` is a name that only the client uses: it gets the folder's own context, and the
+ * messages for that name. The error `unknown-agent` reports the name of an agent that has ended, a name that
+ * differs from an agent's only in case, and a turn in the conversation of an ended agent without `agent`.
  */
 export interface AssembleParams extends ConversationParams {
-  /** what the user says: text, a list of parts or a whole message */
+  /** the user's message: text, a list of parts or a whole message */
   message?: string | Json[] | Message | null;
-  /** facts of this turn, put before the message line by line */
+  /** facts about this turn, sent line by line before the message */
   event?: Record<string, Json> | null;
   /** `neutral`, or with a body to send: `openai`, `anthropic` */
   format?: "neutral" | "openai" | "anthropic";
-  /** what is different for this one request */
+  /** changes for this request */
   options?: AssembleOptions | null;
   /**
-   * instruction files that the editor attaches by itself. Those that the prompt has are left out; the others stand
-   * before the message, once in each request, and are never part of the conversation
+   * instruction files that the editor attaches automatically. Files that the prompt already contains are left out; the
+   * others come before the message, once in each request, and never become part of the conversation
    */
   attachments?: Attachment[];
   /**
-   * URIs of the files that the turn is about: attached, referenced or edited. Instruction files for some files only
-   * (`applyTo`) are sent where one of these fits, as attachments are
+   * URIs of the files that the turn is about: attached, referenced or edited. Instruction files with `applyTo` are sent
+   * like attachments if it matches one of these
    */
   files?: string[];
 }
 
-/** An instruction file that an editor attaches to a turn by itself. */
+/** An instruction file that the editor attaches to a turn automatically. */
 export interface Attachment {
-  /** where it is; any scheme */
+  /** its URI, of any scheme */
   uri: string;
-  /** what it says; null: the unsaved text of the open document, else the file on disk */
+  /** its text; null: the unsaved text of the open document, else the file on disk */
   text?: string | null;
 }
 
-/** Sent to every client when what the model will see, or what it costs, is different from before. */
+/** Sent to every client when the context of a folder, or its cost, changes. */
 export interface ContextDidChange {
   /** URI of the folder */
   workspaceFolder: string;
   /** revision of its snapshot now */
   revision: number;
   /**
-   * `folder` (was added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`, `layers` (init),
-   * `session`, `compaction` or `tokens` (what was estimated is exact now)
+   * `folder` (added), `config`, `model` (another one was picked), `mcp`, `instructions`, `disk`, `layers`
+   * (initialized), `session`, `compaction` or `tokens` (an estimate became exact)
    */
   reason:
     | "folder"
@@ -414,49 +410,48 @@ export interface ContextDidChange {
     | "compaction"
     | "tokens"
     | (string & {});
-  /** what the session `main` costs now, whichever has changed */
+  /** the cost of the conversation `main`, whichever changed */
   usage: TokenUsage;
-  /** the session that has changed, for `session` and `compaction`; absent where several have */
+  /** the conversation that changed, for `session` and `compaction`; absent if several changed */
   session?: string;
 }
 
 /** A folder, one of its agents and a conversation. */
 export interface ConversationParams extends FolderParams {
-  /** name of a conversation; none: the agent's own, `main` without an agent */
+  /** a conversation; null: the agent's own, or `main` without an agent */
   session?: string | null;
   /**
-   * a live agent, which has a system prompt, tools, permissions, parameters and a model of its own; none: the folder's
-   * own, `main`
+   * a live agent, with its own system prompt, tools, permissions, parameters and model; null: the folder's own, `main`
    */
   agent?: string | null;
 }
 
-/** A run of the prompt's text and where it came from. */
+/** A run of the prompt's text and its source. */
 export interface Fragment {
   /** the section of the prompt */
   section: string;
   /**
-   * the layer that wrote it, as `nexus/context/layers` names it for the same agent; null for text of Nexus itself, and
-   * for what an agent above brings from a directory that is no layer of this one's
+   * the layer that it comes from, named as in `nexus/context/layers` for the same agent; null for Nexus's own text, and
+   * for text that a parent agent has from a directory that is not a layer of this agent
    */
   layer: string | null;
   /** what it is, for people */
   title: string;
-  /** its place in the prompt's text */
+  /** its range in the prompt */
   range: Range;
-  /** its place in a file; an empty range where the text itself is not there */
+  /** its range in a file; empty if the file does not contain the text itself */
   source: Location | null;
   /** its share of the prompt's tokens */
   tokens: number;
-  /** the source's text word for word, but for line ends; else made from what stands there */
+  /** true: the source's text verbatim, except for line ends; false: generated from the source */
   verbatim: boolean;
 }
 
-/** A file that is in the prompt because another one imports it. */
+/** A file in the prompt that another file imports. */
 export interface ImportedFile {
   /** the file */
   uri: string;
-  /** 1: the layer's file imports it; 2: a file does that this one imports, and so on */
+  /** 1: imported by the layer's file; 2: by a file that this one imports, and so on */
   depth: number;
   /** the `@path` that imports it */
   source: Location;
@@ -464,30 +459,30 @@ export interface ImportedFile {
   tokens?: number;
 }
 
-/** One directory's say in the context. */
+/** One directory that contributes to the context. */
 export interface Layer {
   /** `defaults`, `global`, `ancestor:<directory>` or `local` */
   name: string;
   /** the directory of its configuration */
   path: string;
-  /** the files that it may have */
+  /** its files, existing or not */
   files: LayerFile[];
-  /** of its files, with what they import and define, in the prompt of whose layers these are */
+  /** tokens in the prompt of its files, with their imports and definitions */
   tokens: number;
 }
 
-/** One file that a layer has or may have. */
+/** One file of a layer, existing or not. */
 export interface LayerFile {
   /**
    * `instructions`, `config`, `mcp`, `readme`, `skill`; of bootstrap files `agent`, `soul`, `identity`,
    * `user-identity`, `context`
    */
   kind: string;
-  /** the file, also where it is missing */
+  /** the file, even if it is missing */
   uri: string;
   /**
    * `loaded`, `missing`, `stale`, `invalid`, `unreadable`, `too-large`, `shadowed` (a nearer layer has one), `excluded`
-   * (by the settings), `conditional` (sent with turns about files that `appliesTo` stands for)
+   * (by the settings), `conditional` (sent with turns about files that match `appliesTo`)
    */
   status:
     | "loaded"
@@ -499,37 +494,37 @@ export interface LayerFile {
     | "shadowed"
     | "excluded"
     | "conditional";
-  /** its tokens in the prompt; absent where nothing of it is there */
+  /** its tokens in the prompt; absent if the prompt contains nothing of it */
   tokens?: number;
-  /** the files that it imports, each followed by what it imports itself */
+  /** the files that it imports, each followed by its own imports */
   imports?: ImportedFile[];
   /** the globs of a `conditional` file, separated by commas */
   appliesTo?: string;
 }
 
-/** What a folder's context is made of. */
+/** The layers of a folder's context. */
 export interface LayersResult {
   /** revision of the folder's snapshot */
   revision: number;
   /** lowest first; a later one wins */
   layers: Layer[];
-  /** what was not read */
+  /** what was left out */
   skipped: SkippedLayer[];
-  /** what is wrong in the files */
+  /** mistakes in the files */
   problems: Problem[];
-  /** who counted the tokens */
+  /** the counter behind the figures */
   counter: Counter;
-  /** how changes of the files on disk are noticed; absent where they were read once, as by `nexus show` */
+  /** how changes on disk are noticed; absent if the files were read once, as by `nexus show` */
   freshness?: Freshness;
 }
 
-/** What a client knows of its next turn before the user has said anything. */
+/** What a client knows about its next turn before the user has written it. */
 export interface NextTurnParams {
-  /** as those of `nexus/context/assemble` */
+  /** as in `nexus/context/assemble` */
   options?: AssembleOptions | null;
-  /** instruction files that the editor will attach by itself */
+  /** instruction files that the editor will attach automatically */
   attachments?: Attachment[];
-  /** URIs of the files that it will be about */
+  /** URIs of the files that the turn will be about */
   files?: string[];
 }
 
@@ -541,105 +536,105 @@ export interface ParameterValue {
   origin: string;
 }
 
-/** The system prompt and the source of its every character. */
+/** The system prompt with the source of every character. */
 export interface Preview {
   /** revision of the folder's snapshot */
   revision: number;
   /** the system prompt */
   text: string;
-  /** they cover the text without gap or overlap, in order */
+  /** in order; they cover the text without gaps or overlaps */
   fragments: Fragment[];
-  /** tokens of the text: the sum over the fragments */
+  /** tokens of the text: the sum of the fragments */
   tokens: number;
 }
 
-/** A folder, as it is or as an agent sees it that is live, or that could be started. */
+/** A folder, from the point of view of an agent that is live or could be started. */
 export interface PreviewParams extends AgentViewParams {
-  /** instead of `agent`: what this one would see; it is not started */
+  /** instead of `agent`: an agent that is not started */
   viewAs?: ViewAs | null;
 }
 
-/** Something that could have been a layer and is not. */
+/** A directory or file that was left out. */
 export interface SkippedLayer {
-  /** a directory or file that was left out */
+  /** its path */
   path: string;
   /** why */
   reason: string;
 }
 
-/** A folder, one of its agents, a conversation, and what its next turn will be. */
+/** A folder, one of its agents, a conversation and its next turn. */
 export interface UsageParams extends ConversationParams {
-  /** none: the usage without what only a turn is sent with */
+  /** null: the usage without what only a turn adds */
   nextTurn?: NextTurnParams | null;
 }
 
-/** A message that waits for its agent. */
+/** A message that waits for delivery. */
 export interface AgentMessage {
   /** its id */
   id: string;
-  /** the agent that says it */
+  /** the sender */
   source: string;
-  /** the agent that it is for */
+  /** the recipient */
   target: string;
-  /** what it says */
+  /** its text */
   content: string;
   /** 0 to 1 */
   priority: number;
   /** when, in ISO 8601 */
   created: string;
-  /** counted from then */
+  /** seconds from `created` until it expires */
   ttlSeconds?: number;
-  /** the target's node */
+  /** the recipient's node */
   node?: string;
-  /** the task that it belongs to */
+  /** the related task */
   task?: string;
-  /** as it was given */
+  /** as sent */
   metadata?: Json;
-  /** the conversation that it comes from */
+  /** the sender's conversation */
   session?: string;
 }
 
 /** A message from one agent to another in the same folder. */
 export interface AgentMessageParams extends FolderParams {
-  /** the agent that says it */
+  /** the sender */
   source: string;
-  /** the agent that it is for */
+  /** the recipient */
   target: string;
-  /** what it says, at most 16,000 characters */
+  /** its text, at most 16,000 characters */
   content: string;
   /** 0 to 1; the highest is delivered first */
   priority?: number;
-  /** after so many seconds it is delivered to nobody; null: it waits */
+  /** seconds until it expires; null: never */
   ttlSeconds?: number | null;
-  /** the target's node, where it has several */
+  /** the recipient's node, if it has several */
   node?: string | null;
-  /** the task that it belongs to */
+  /** the related task */
   task?: string | null;
-  /** kept with it */
+  /** stored with the message */
   metadata?: Json;
-  /** the conversation that it comes from */
+  /** the sender's conversation */
   session?: string | null;
-  /** the same id again is the same message; none: a new one */
+  /** repeating an id sends nothing; null: a new id */
   id?: string | null;
 }
 
-/** The message that was kept. */
+/** The stored message. */
 export interface AgentMessageResult {
   /** its id */
   id: string;
 }
 
-/** An agent. */
+/** The agent whose messages to list. */
 export interface AgentMessagesParams extends FolderParams {
-  /** whose messages */
+  /** the recipient */
   agent: string;
-  /** only those for this node, or for every one */
+  /** only messages for this node or for all nodes */
   node?: string | null;
 }
 
-/** What waits for an agent. */
+/** The messages that wait for an agent. */
 export interface AgentMessagesResult {
-  /** the highest priority first, then in the order in which they came */
+  /** highest priority first, then oldest first */
   messages: AgentMessage[];
 }
 
@@ -647,36 +642,36 @@ export interface AgentMessagesResult {
 export interface MemoryQueryParams extends SessionParams {
   /** `query_l2_memory`, `query_l3_memory` or `query_l4_memory` */
   tool: string;
-  /** of the call, as an object or as its JSON text */
+  /** the call's arguments, as an object or as JSON text */
   arguments?: Record<string, Json> | string | null;
 }
 
-/** What the call returns. */
+/** The result of the call. */
 export interface MemoryQueryResult {
-  /** for the model: what was found, or that nothing was */
+  /** for the model: the matches, or that there are none */
   text: string;
 }
 
-/** What a model is to answer. */
+/** A request to the client's model. */
 export interface ModelCompleteParams {
   /** URI of the folder */
   workspaceFolder: string;
   /** the conversation */
   session: string;
-  /** what for: `compaction` */
+  /** its purpose: `compaction` */
   purpose: "compaction" | (string & {});
   /**
-   * what to send, oldest first: the system prompt, the conversation as it was last sent, and last, as a user's message,
-   * the instruction; the system prompt is left out where it does not fit
+   * the messages to send, oldest first: the system prompt, unless it does not fit; the conversation as it was last
+   * sent; and the instruction as a user's message
    */
   messages: Message[];
-  /** what the answer may have */
+  /** limit of the answer */
   maxTokens: number;
-  /** the model that the settings want for it; absent: the one that the user picked */
+  /** the model that the settings name; absent: the one that the user picked */
   model?: string;
 }
 
-/** What the model answered. */
+/** The model's answer. */
 export interface ModelCompleteResult {
   /** its text */
   content: string;
@@ -686,146 +681,146 @@ export interface ModelCompleteResult {
 
 /** The model that the user picked for a conversation. */
 export interface PickParams extends SessionParams {
-  /** its name; none: the one that the settings name */
+  /** its name; null: the model of the settings */
   model?: string | null;
-  /** the most that it takes, as the editor says it; none: its window */
+  /** its limit according to the editor; null: its window */
   maxContextTokens?: number | null;
-  /** offer memory tools with each request; none: as before */
+  /** offer memory tools with each request; null: no change */
   memoryTools?: boolean | null;
 }
 
-/** What the conversation costs with that model. */
+/** The cost of the conversation with that model. */
 export interface PickResult {
   /** the conversation */
   session: string;
-  /** what its next request costs */
+  /** cost of its next request */
   usage: TokenUsage;
-  /** false: the model holds in this process only, as the ledger keeps nothing or could not be written yet */
+  /** false: the pick lasts only as long as this process, because it could not be stored in the ledger */
   persists?: boolean;
-  /** why it could not be written; that is tried again */
+  /** why it could not be stored; Nexus tries again */
   problem?: string;
 }
 
-/** Messages for the end of a conversation. */
+/** Messages to append to a conversation. */
 export interface AppendParams extends SessionParams {
   /** the messages of one turn, in order */
   messages: Message[];
   /**
-   * names this one append: the same key again adds nothing and returns the first turn's id; with another number of
-   * messages it is an error. An empty one is none
+   * identifies this append: repeating a key adds nothing and returns the first turn's id. Reusing a key with a
+   * different message count is an error; an empty key is ignored
    */
   idempotencyKey?: string | null;
   /**
-   * the last turn that the client has seen, as `parentTurn` of an assembled context or `turn` of an append says it;
-   * null: none. If another window appended since, the messages go to a fork
+   * the last turn that the client knows, from `parentTurn` of an assembled context or `turn` of an append; null: none.
+   * If another window has appended since, the messages go to a fork
    */
   parentTurn?: string | null;
-  /** who answered; none: the model of the last context that was assembled */
+  /** the model that answered; null: the model of the last assembled context */
   model?: string | null;
-  /** what caused the turn; kept with it */
+  /** the cause of the turn; stored with it */
   event?: Record<string, Json> | null;
 }
 
-/** What the append came to. */
+/** The result of an append. */
 export interface AppendResult {
-  /** the conversation that the messages are in: a new one, if `forked` */
+  /** the conversation that holds the messages; a new one if `forked` */
   session: string;
-  /** id of what was appended */
+  /** id of the new turn */
   turn: string;
-  /** messages that the session now holds since its last compaction */
+  /** messages since the last compaction */
   count: number;
-  /** what the session now costs */
+  /** what the conversation now costs */
   usage: TokenUsage;
-  /** true: the conversation had gone on from `parentTurn`; this is a fork of it */
+  /** true: `parentTurn` was not the last turn, so this is a fork */
   forked?: boolean;
-  /** false: the ledger is in memory only, and `nexus/status` says why; absent where the turn is on the disk */
+  /** false: the ledger is in memory only, and `nexus/status` says why; absent if the turn is on the disk */
   persists?: boolean;
 }
 
-/** What a cleared conversation costs. */
+/** A cleared conversation. */
 export interface ClearResult {
   /** the conversation */
   session: string;
-  /** what is left: the system prompt */
+  /** what it costs now now: the system prompt */
   usage: TokenUsage;
 }
 
-/** A conversation to compact, and what the summary must keep. */
+/** A conversation to compact. */
 export interface CompactParams extends SessionParams {
   /**
-   * what matters, in words, instead of the configured instructions; for the client's model: the embedded, extractive
-   * summarizer does not read it, so use `pins`
+   * instructions for the client's model, instead of the configured ones. The built-in extractive summarizer ignores
+   * them: use `pins`
    */
   instructions?: string | null;
-  /** texts that must stand in the summary word for word; numbers: messages that stay whole, counted from 0 */
+  /** texts that the summary must contain verbatim, and numbers, from 0, of messages that stay whole */
   pins?: (string | number)[];
-  /** true: a provider refused the context as too long, so go down further */
+  /** true: a provider refused the context as too long, so compact further */
   overflow?: boolean;
 }
 
-/** What a compaction did, and what the conversation costs now. */
+/** The result of a compaction. */
 export interface CompactResult {
   /** id of the compaction */
   compaction: string;
-  /** what it replaced, and what was lost */
+  /** what it replaced and what was lost */
   receipt: Receipt;
-  /** what the session now costs */
+  /** what the conversation now costs */
   usage: TokenUsage;
 }
 
-/** A conversation to begin. */
+/** A conversation to create. */
 export interface CreateParams extends SessionParams {
-  /** who it is for */
+  /** the agent that it belongs to */
   agent?: string | null;
 }
 
-/** What is gone. */
+/** The deleted conversation. */
 export interface DeleteResult {
   /** the conversation */
   session: string;
 }
 
-/** A conversation to write down. */
+/** A conversation to export. */
 export interface ExportParams extends SessionParams {
-  /** `jsonl`, which can be imported again, or `markdown`, to be read */
+  /** `jsonl`, which can be imported, or `markdown`, for people */
   format?: "jsonl" | "markdown";
 }
 
-/** A whole conversation as text, what was compacted too. */
+/** A whole conversation as text, including compacted messages. */
 export interface ExportResult {
   /** the conversation */
   session: string;
   /** `jsonl` or `markdown` */
   format: string;
-  /** for a file */
+  /** the text */
   text: string;
 }
 
-/** The conversation whose model a folder's figures are counted for. */
+/** The conversation for whose model the folder's figures are counted. */
 export interface FocusResult {
   /** the conversation */
   session: string;
-  /** the picked model; absent: the one that the settings name */
+  /** the picked model; absent: the model of the settings */
   model?: string;
-  /** the most tokens that it takes, as the editor said */
+  /** its limit according to the editor */
   maxContextTokens?: number;
 }
 
-/** A conversation to go on with in two ways. */
+/** A conversation to fork. */
 export interface ForkParams extends SessionParams {
   /** name of the new conversation */
   to: string;
-  /** the last turn that both share; none: all there are */
+  /** the last turn that both share; null: the last one */
   turn?: string | null;
 }
 
 /** The conversations of a folder. */
 export interface ListResult {
-  /** those that changed last first */
+  /** most recently changed first */
   sessions: SessionInfo[];
 }
 
-/** What stood in the replaced messages and stands nowhere now. At most 50 of each kind are listed. */
+/** What the replaced messages contained and nothing contains now. At most 50 of each kind are listed. */
 export interface Lost {
   /** paths of files */
   paths: string[];
@@ -835,19 +830,19 @@ export interface Lost {
   identifiers: string[];
   /** error messages */
   errors: string[];
-  /** what the user asked for */
+  /** the user's instructions */
   instructions: string[];
-  /** what was decided */
+  /** decisions */
   decisions: string[];
-  /** how many there are of each, listed or not */
+  /** number of each kind, listed or not */
   counts: Record<string, number>;
 }
 
 /** A conversation, or a page of it. */
 export interface MessagesParams extends SessionParams {
-  /** at most so many messages, the last ones; none: all since the last compaction */
+  /** at most this many, the latest; null: all since the last compaction */
   limit?: number | null;
-  /** those before this position: `before` of the page that follows */
+  /** only messages before this position, from `before` of the following page */
   before?: number | null;
 }
 
@@ -855,61 +850,61 @@ export interface MessagesParams extends SessionParams {
 export interface MessagesResult {
   /** the conversation */
   session: string;
-  /** oldest first; after a compaction the summary, a user's message, then what was kept */
+  /** oldest first; after a compaction the summary, as a user's message, then the kept messages */
   messages: Message[];
-  /** for the page before this one; absent where there is none */
+  /** for the preceding page; absent on the first one */
   before?: number;
 }
 
-/** What a compaction did. */
+/** The receipt of a compaction. */
 export interface Receipt {
-  /** the compaction, for `nexus/session/undoCompaction` */
+  /** id of the compaction, for `nexus/session/undoCompaction` */
   id: string;
   /** `explicit` or `token_limit` */
   reason: "explicit" | "token_limit" | (string & {});
-  /** who wrote the summary: `editor`, the client's model, or `extractive`, which needs no model */
+  /** who wrote the summary: `editor` (the client's model) or `extractive` (no model) */
   summarizer: string;
   /** messages that the summary stands for */
   replacedMessages: number;
-  /** tokens of the conversation before */
+  /** tokens of the conversation before it */
   tokensBefore: number;
-  /** and after */
+  /** tokens after it */
   tokensAfter: number;
   /** when, in ISO 8601 */
   created: string;
-  /** what appears nowhere any more */
+  /** what was lost */
   lost: Lost;
-  /** summarizers that were asked before, and why they failed: `editor: …` */
+  /** summarizers that failed first, with the reason: `editor: …` */
   failures: string[];
-  /** the model that wrote it, where the client names it */
+  /** the model that wrote the summary, if the client named it */
   model?: string;
-  /** of the replaced messages, those that neither the summary nor `lost` covers: there were too many to read */
+  /** number of replaced messages that neither the summary nor `lost` covers, because there were too many */
   unreadMessages?: number;
 }
 
-/** A compaction whose receipt is wanted. */
+/** The compaction whose receipt to return. */
 export interface ReceiptParams extends SessionParams {
-  /** its id, whatever its conversation is called now; none: the last one */
+  /** its id, even after a rename of its conversation; null: the last one */
   compaction?: string | null;
 }
 
-/** What a compaction did, as the ledger has kept it. */
+/** A stored receipt. */
 export interface ReceiptResult {
   /** the conversation that holds the compaction */
   session: string;
-  /** what it replaced, and what was lost */
+  /** what it replaced and what was lost */
   receipt: Receipt;
-  /** false: it was taken back */
+  /** false: it was undone */
   inForce: boolean;
 }
 
 /** A conversation and its new name. */
 export interface RenameParams extends SessionParams {
-  /** a name that no conversation of the folder has */
+  /** a name that no other conversation of the folder has */
   to: string;
 }
 
-/** A message that was found. */
+/** A message that matches. */
 export interface SearchHit {
   /** URI of its folder */
   workspaceFolder: string;
@@ -921,41 +916,41 @@ export interface SearchHit {
   seq: number;
   /** number of the message, from 0 */
   position: number;
-  /** who speaks */
+  /** the role of its author */
   role: string;
-  /** the text around the words, each marked: `«word»` */
+  /** the text around the matches, each marked: `«word»` */
   snippet: string;
   /** when, in ISO 8601 */
   created: string;
-  /** id of the line of turns that it is in: another one where the conversation was cleared */
+  /** id of its line of turns, which differs from the present one if the conversation was cleared since */
   thread: string;
 }
 
-/** What to look for. */
+/** A full-text search. */
 export interface SearchParams {
-  /** all of these words; `"two words"` stand together, `word*` is a beginning, `-word` must not occur */
+  /** words that must all occur; `"two words"` is a phrase, `word*` a prefix, `-word` must not occur */
   query: string;
-  /** only in this folder's conversations; none: everywhere */
+  /** only in this folder; null: everywhere */
   workspaceFolder?: string | null;
   /** only in this conversation */
   session?: string | null;
-  /** at most so many, the best first */
+  /** at most this many hits */
   limit?: number;
 }
 
-/** What was found. */
+/** The matches. */
 export interface SearchResult {
   /** best first */
   hits: SearchHit[];
 }
 
-/** Sent to every client of a folder when one of its conversations is different from before. */
+/** Sent to every client of a folder when one of its conversations changes. */
 export interface SessionDidChange {
   /** URI of the folder */
   workspaceFolder: string;
   /** the conversation */
   session: string;
-  /** `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (is a new one) */
+  /** `created`, `appended`, `compacted`, `undone`, `cleared`, `renamed`, `deleted` or `forked` (a new one) */
   reason:
     | "created"
     | "appended"
@@ -966,86 +961,86 @@ export interface SessionDidChange {
     | "deleted"
     | "forked"
     | (string & {});
-  /** `self`: this client asked for it; `other`: another client, or another process */
+  /** `self`: by a request of this client; `other`: by another client or process */
   by: "self" | "other";
-  /** the turn that was written, or the last one that there is */
+  /** the new turn, or the last one */
   turn?: string;
-  /** the name before, of a renamed one */
+  /** the former name of a renamed one */
   former?: string;
 }
 
-/** One conversation. Turns and messages are all there are, compacted ones among them. */
+/** One conversation. `turns` and `messages` include compacted ones. */
 export interface SessionInfo {
   /** its name */
   session: string;
   /** id of its line of turns */
   thread: string;
-  /** how many; compactions and what took one back are turns, too */
+  /** number of turns, including compactions and their undoing */
   turns: number;
-  /** how many, those that it shares with other conversations among them */
+  /** number of messages, including those shared with other conversations */
   messages: number;
   /**
-   * of what the next request would send of it, had it room, as messages were counted when they came: after a compaction
-   * the summary, what was kept and what came since; after its undoing as before
+   * tokens of its history in the next request, if all of it fitted, by the counts at the time of each append: after a
+   * compaction the summary, the kept messages and the newer ones; after an undo as before
    */
   tokens: number;
   /** when, in ISO 8601 */
   created: string;
-  /** when it changed last */
+  /** when it last changed */
   updated: string;
-  /** who it is for */
+  /** the agent that it belongs to */
   agent?: string;
-  /** the conversation that it was forked from */
+  /** the conversation that it is a fork of */
   forkedFrom?: string;
   /** the model that the user picked for it in the editor */
   model?: string;
-  /** the most tokens that this model takes, as the editor said */
+  /** this model's limit according to the editor */
   maxContextTokens?: number;
 }
 
-/** Where a conversation is. */
+/** A conversation and its thread. */
 export interface SessionPlace {
   /** the conversation */
   session: string;
-  /** id of its line of turns; another one after it was cleared */
+  /** id of its line of turns; clearing the conversation starts a new one */
   thread: string;
 }
 
-/** A compaction to take back. */
+/** A compaction to undo. */
 export interface UndoParams extends SessionParams {
-  /** its id; none: the last one. Later ones are taken back with it */
+  /** its id; null: the last one. Later compactions are undone with it */
   compaction?: string | null;
 }
 
-/** What the conversation costs again. */
+/** The conversation after an undo. */
 export interface UndoResult {
   /** the conversation */
   session: string;
-  /** what it costs */
+  /** what it costs now */
   usage: TokenUsage;
 }
 
-/** The first thing that is not as it was in the request before: from there on all has to be read again. */
+/** The first difference from the preceding request. The provider has to read everything after it again. */
 export interface CacheBreak {
   /** `tools`, `system` (the prompt), `history`, or `model` */
   category: "tools" | "system" | "history" | "model";
   /** what it is, for people */
   label: string;
-  /** that have to be read again */
+  /** tokens that have to be read again */
   tokens: number;
-  /** the price of that in US dollars, where the model's prices are known */
+  /** their price in US dollars, if the model's prices are known */
   costUsd?: number;
-  /** the part of a file that it comes from */
+  /** its source in a file */
   source?: Location;
 }
 
-/** What a provider's cache can reuse of the request before, the last that was made for a message. */
+/** What a provider's cache can reuse of the preceding request for a message. */
 export interface CacheReport {
-  /** at the beginning, that are the same */
+  /** tokens of the common beginning */
   reusedTokens: number;
-  /** of all but the current message, which is never cached */
+  /** tokens of everything but the current message, which is never cached */
   prefixTokens: number;
-  /** what ends that; absent where nothing of the request before changed */
+  /** the first difference; absent if nothing changed */
   broke?: CacheBreak;
 }
 
@@ -1057,7 +1052,7 @@ export interface CategoryTokens {
   tools: number;
   /** messages of the session */
   history: number;
-  /** what is remembered from elsewhere */
+  /** memory from elsewhere */
   memory: number;
   /** the current message */
   event: number;
@@ -1065,7 +1060,7 @@ export interface CategoryTokens {
   total: number;
 }
 
-/** Which counter made the figures, and whether it is the model's own. */
+/** The counter behind the figures. */
 export interface Counter {
   /** an encoding such as `o200k_base`, or the name of an estimate */
   name: string;
@@ -1073,11 +1068,11 @@ export interface Counter {
   exact: boolean;
 }
 
-/** A mend of one problem. */
+/** A fix of one problem. */
 export interface Fix {
   /** what the edits do, in a few words */
   title: string;
-  /** edits of the problem's file, none overlapping another */
+  /** edits of the problem's file, which do not overlap */
   edits: FixEdit[];
 }
 
@@ -1085,29 +1080,29 @@ export interface Fix {
 export interface FixEdit {
   /** the text to replace */
   range: Range;
-  /** what takes its place */
+  /** its replacement */
   newText: string;
 }
 
-/** Which folder: the URI of a workspace folder, or of anything inside one. */
+/** The folder that a request is about. */
 export interface FolderParams {
   /** URI of a workspace folder, or of anything inside one */
   workspaceFolder: string;
 }
 
-/** How changes on disk of the files of a folder are noticed; the least certain file counts. */
+/** How Nexus notices changes of a folder's files on disk; the least reliable file counts. */
 export interface Freshness {
   /**
-   * `watched`: the system reports them. `polled`: the daemon looks at the files again and again, because the system
-   * does not report all changes of some. `unknown`: changes may be unnoticed, as until the watch of a folder that was
-   * just added stands, or while a file system hangs
+   * `watched`: the system reports them. `polled`: the daemon polls the files, because the system does not report all
+   * changes. `unknown`: changes may go unnoticed, while the watch of a new folder is being set up or a file system
+   * hangs
    */
   state: "watched" | "polled" | "unknown";
-  /** of `unknown`: since when, in UTC */
+  /** if `unknown`: since when, in UTC */
   since?: string;
-  /** of `polled`: the pause between two looks */
+  /** if `polled`: the interval */
   everySeconds?: number;
-  /** why the files are not watched, where that is known */
+  /** why the files are not watched, if known */
   reasons?: string[];
 }
 
@@ -1115,11 +1110,11 @@ export interface Freshness {
 export interface Location {
   /** a file */
   uri: string;
-  /** a part of its text */
+  /** the range in its text */
   range: Range;
 }
 
-/** A place in a text. */
+/** A position in a text. */
 export interface Position {
   /** from 0 */
   line: number;
@@ -1129,7 +1124,7 @@ export interface Position {
 
 /** A mistake in a file. The same problems are published as diagnostics with the source `nexus`. */
 export interface Problem {
-  /** the file that has it */
+  /** the file */
   uri: string;
   /** where in the file */
   range: Range;
@@ -1139,7 +1134,7 @@ export interface Problem {
   code: string;
   /** what is wrong and what to do */
   message: string;
-  /** edits that mend it, where there is one sure way */
+  /** edits that fix it, if there is exactly one fix */
   fix?: Fix;
 }
 
@@ -1157,7 +1152,7 @@ export interface SessionParams extends FolderParams {
   session?: string;
 }
 
-/** What a context may cost, and what it does cost. */
+/** The budget of a context and its use. */
 export interface TokenBudget {
   /** tokens of the model's window, or of the configured maximum */
   modelLimit: number;
@@ -1165,17 +1160,17 @@ export interface TokenBudget {
   reserveResponse: number;
   /** tokens kept free for tool results */
   reserveTools: number;
-  /** what is left for the context */
+  /** tokens available for the context */
   available: number;
-  /** what it takes */
+  /** tokens used, by category */
   used: CategoryTokens;
   /** available - used.total */
   remaining: number;
 }
 
-/** What a context costs. Σ rows.tokens = total, exactly. */
+/** The cost of a context. Σ rows.tokens = total, exactly. */
 export interface TokenUsage {
-  /** the model that it is counted for */
+  /** the model for which tokens are counted */
   model: string;
   /** tokens of the model's window, or of the configured maximum */
   limit: number;
@@ -1193,36 +1188,35 @@ export interface TokenUsage {
   percent: number;
   /** total > available */
   over: boolean;
-  /** who counted */
+  /** the counter behind the figures */
   counter: Counter;
-  /** in the order in which they are sent */
+  /** in the order of the request */
   rows: UsageRow[];
   /**
    * the system prompt by kind of text, each kind once, in this order: `instructions`, `skills`, `tools`, `nexus`. Σ
    * parts.tokens = Σ tokens of the rows of the category `system`, exactly
    */
   parts?: UsagePart[];
-  /** as `percent`, had nothing been cut */
+  /** `percent` if nothing had been cut */
   wantedPercent?: number;
-  /** that are not sent any more, where there are any */
+  /** number of messages that are no longer sent, if any */
   removedMessages?: number;
-  /** why it is time to compact, where it is: `token_limit`, `message_count` or `tool_count` */
+  /** why a compaction is due, if it is: `token_limit`, `message_count` or `tool_count` */
   compactionReason?: "token_limit" | "message_count" | "tool_count";
   /**
-   * what the conversation's next request could reuse of its last one, were it made now with the same options: what an
-   * edit breaks, before it is paid for. In `nexus/context/usage` and `nexus/context/didChange`, once this daemon has
-   * made a request
+   * what the next request with the same options could reuse of the last one, which shows what an edit breaks before it
+   * costs anything. In `nexus/context/usage` and `nexus/context/didChange`, once this daemon has assembled a request
    */
   cache?: CacheReport;
 }
 
-/** One kind of text in the system prompt, and what it costs. */
+/** The cost of one kind of text in the system prompt. */
 export interface UsagePart {
   /**
-   * `instructions`: what stands in instruction files, bootstrap files, READMEs and custom sections of all layers and
-   * agents, and what a request adds; `skills`: the list of skills and the text of active ones; `tools`: MCP servers and
-   * tools where the prompt lists them (their definitions are rows of the category `tools`); `nexus`: Nexus's own text,
-   * such as the environment, headings, paths and the defaults it ships
+   * `instructions`: instruction files, bootstrap files, READMEs and custom sections of all layers and agents, and what
+   * a request adds; `skills`: the list of skills and the text of active ones; `tools`: MCP servers and tools that the
+   * prompt lists (their definitions are rows of the category `tools`); `nexus`: text of Nexus, such as the environment,
+   * headings, paths and built-in defaults
    */
   part: "instructions" | "skills" | "tools" | "nexus";
   /** its tokens */
@@ -1231,7 +1225,7 @@ export interface UsagePart {
   exact: boolean;
 }
 
-/** One thing that tokens are spent on. */
+/** One row of a token table. */
 export interface UsageRow {
   /** `system`, `tools`, `history`, `memory` or `event` */
   category: "system" | "tools" | "history" | "memory" | "event";
@@ -1241,21 +1235,21 @@ export interface UsageRow {
   tokens: number;
   /** false: an estimate */
   exact: boolean;
-  /** the part of a file that it comes from */
+  /** its source in a file */
   source?: Location;
-  /** of `history`: number of the first message that it is about, from 0 */
+  /** in `history`: number of its first message, from 0 */
   message?: number;
 }
 
-/** What to count, and how. */
+/** Texts and files to count. */
 export interface CountParams {
   /** texts to count */
   texts?: string[];
-  /** files to count; the unsaved text of an open one */
+  /** files to count; for an open one its unsaved text */
   uris?: string[];
-  /** count as this model does */
+  /** count for this model */
   model?: string | null;
-  /** without a model: count with this encoding, else `o200k_base` */
+  /** the encoding if there is no `model`; null: `o200k_base` */
   encoding?: string | null;
 }
 
@@ -1269,27 +1263,27 @@ export interface CountResult {
   counts: number[];
   /** their sum */
   total: number;
-  /** files that are not UTF-8: their counts are of what could be read */
+  /** files that are not UTF-8, whose counts cover what could be read */
   problems?: Problem[];
 }
 
-/** A call that an assistant asks for. */
+/** A tool call of an assistant. */
 export interface TranscriptCall {
   /** the tool */
   name: string;
-  /** as text: indented JSON, or what the client gave */
+  /** as text: indented JSON, or the client's own text */
   arguments: string;
   /** the id that the result refers to */
   id?: string;
 }
 
-/** A message to be read: control characters are visible, secrets are covered by as many `*`. */
+/** A message for people: control characters are made visible, each character of a secret becomes `*`. */
 export interface TranscriptMessage {
   /** number of the message, from 0 */
   position: number;
   /** `system`, `user`, `assistant` or `tool` */
   role: "system" | "user" | "assistant" | "tool";
-  /** its text parts; of a very long one the beginning and the end */
+  /** its text parts; only beginning and end of a very long text */
   text: string;
   /** its tokens, by the `counter` of the page */
   tokens: number;
@@ -1299,56 +1293,56 @@ export interface TranscriptMessage {
   name?: string;
   /** the call that a tool's message answers */
   toolCallId?: string;
-  /** calls that it asks for; the first hundred */
+  /** its tool calls; the first hundred */
   calls?: TranscriptCall[];
-  /** what else it holds, a few words each: `image image/png` */
+  /** other parts, a few words each: `image image/png` */
   attachments?: string[];
-  /** when, in ISO 8601, where the client said so */
+  /** when, in ISO 8601, if the client sent it */
   time?: string;
-  /** characters of text and arguments that are left out */
+  /** number of characters of text and arguments that are left out */
   omitted?: number;
 }
 
 /** A page of a conversation. */
 export interface TranscriptParams extends SessionParams {
-  /** the page begins with the message of this number, from 0 */
+  /** number, from 0, of the page's first message */
   first?: number | null;
-  /** the page ends before this message; neither: it ends with the last */
+  /** number of the message after the page; without `first` and `before` the page is the last one */
   before?: number | null;
-  /** at most so many messages, up to 1,000; fewer where they are long */
+  /** at most this many messages, up to 1,000; fewer if they are long */
   limit?: number;
   /**
-   * id of a line of turns that the conversation had before it was cleared, as `thread` of a search hit says it; none:
-   * the present one
+   * id of a line of turns from before the conversation was cleared, such as `thread` of a search hit; null: the present
+   * one
    */
   thread?: string | null;
 }
 
-/** A page of a conversation, and what of the whole is sent with the next request. */
+/** A page of a conversation, and which messages the next request sends. */
 export interface TranscriptResult {
   /** the conversation */
   session: string;
-  /** id of its line of turns; empty where there is no such conversation */
+  /** id of its line of turns; empty if there is no such conversation */
   thread: string;
-  /** how many there are, compacted ones and summaries too */
+  /** number of messages, including compacted ones and summaries */
   messages: number;
   /** number of the first message of the page */
   first: number;
-  /** number of the message behind the last of the page */
+  /** number of the message after the page */
   end: number;
   /** oldest first */
   turns: TranscriptTurn[];
-  /** who counted */
+  /** the counter behind the figures */
   counter: Counter;
-  /** the messages that the next request sends, each entry the first and the one behind the last, ascending */
+  /** the messages that the next request sends, as ascending ranges like `folded` */
   sent?: [number, number][];
-  /** of these, those that are too long and sent shortened */
+  /** those of them that are shortened because they are too long */
   shortened?: number[];
-  /** number of the summary in force: what it stands for is not sent any more */
+  /** number of the summary in force; the messages that it replaces are no longer sent */
   summary?: number;
-  /** messages before the summary in force that it does not stand for */
+  /** earlier messages that the summary in force does not replace */
   kept?: [number, number][];
-  /** true: the conversation was cleared since, and nothing of this is sent */
+  /** true: the conversation was cleared since, so nothing of this is sent */
   cleared?: boolean;
 }
 
@@ -1362,27 +1356,25 @@ export interface TranscriptTurn {
   type: "query" | "compaction" | "undo";
   /** when, in ISO 8601 */
   created: string;
-  /** number of its first message, whether within the page or not */
+  /** number of its first message, even if outside the page */
   first: number;
   /** how many messages it has */
   count: number;
   /** those within the page */
   messages: TranscriptMessage[];
-  /** who answered */
+  /** the model that answered */
   model?: string;
-  /** id: of a compaction, or of the one that an undo takes back */
+  /** id of the compaction, or of the one that is undone */
   compaction?: string;
-  /** of a compaction: what it did */
+  /** of a compaction: its receipt */
   receipt?: Receipt;
   /** of a compaction: the messages kept beside the summary, as `folded` */
   kept?: [number, number][];
-  /**
-   * of a compaction: the messages that the summary stands for, each entry the first one and the one behind the last one
-   */
+  /** of a compaction: the messages that the summary replaces, as ranges: the first one, and the one after the last */
   folded?: [number, number][];
-  /** what the turn was sent besides messages: git's state, attached files, memory */
+  /** what was sent beside the messages: git's state, attached files, memory */
   beside?: string[];
-  /** what of that found no room */
+  /** what of that did not fit */
   leftOut?: string[];
 }
 
@@ -1392,7 +1384,7 @@ export interface FolderStatus {
   uri: string;
   /** its name in the editor */
   name: string;
-  /** revision of its snapshot; 0 before the first */
+  /** revision of its snapshot; 0 before the first one */
   revision: number;
   /** number of its layers */
   layers: number;
@@ -1400,51 +1392,51 @@ export interface FolderStatus {
   errors: number;
   /** number of warnings */
   warnings: number;
-  /** names of its conversations; none while `ledger` is null */
+  /** names of its conversations; empty while `ledger` is null */
   sessions: string[];
   /** how changes of its files on disk are noticed */
   freshness: Freshness;
 }
 
-/** What was written, and what was there before. */
+/** The files of a new `.nexus3`. */
 export interface InitResult {
   /** URIs of the files that were written */
   created: string[];
-  /** URIs of the files that were there and were left alone */
+  /** URIs of existing files, which were not changed */
   existing: string[];
 }
 
-/** Where conversations are kept. */
+/** The ledger, which stores conversations. */
 export interface LedgerStatus {
   /** the file */
   path: string;
   /** false: in memory only; `notice` says why */
   persists: boolean;
-  /** what the user should know of it */
+  /** what the user should know about it */
   notice: string | null;
-  /** number of conversations of the folders that are served */
+  /** number of conversations of the served folders */
   sessions: number;
 }
 
-/** What the daemon holds. */
+/** The state of the daemon. */
 export interface Status {
   /** version of Nexus */
   version: string;
   /** number of the protocol, see Versions */
   protocol: number;
-  /** every folder that is served */
+  /** the served folders */
   folders: FolderStatus[];
   /** number of conversations in all folders */
   sessions: number;
   /** number of clients */
   connections: number;
-  /** what is kept in memory, by kind */
+  /** what is in memory, by kind */
   caches: Record<string, Json>;
   /** resident size, in bytes */
   memory: number;
   /** seconds since the start */
   uptime: number;
-  /** null until a conversation is asked for */
+  /** null until the first request for a conversation */
   ledger: LedgerStatus | null;
 }
 

@@ -17,10 +17,10 @@ import type {
   Requests,
   SessionDidChange,
 } from "../protocol";
-import type { Obstacle, RemedyId } from "../remedies";
 import type { Backoff } from "./backoff";
 import type { Connection, ConnectOptions } from "./connection";
 import type { Launch } from "./find";
+import type { Obstacle, RemedyId } from "./remedies";
 import { SetupError } from "./setup";
 import { shown } from "./versions";
 

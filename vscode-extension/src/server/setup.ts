@@ -1,5 +1,5 @@
 /** Why there is no server to start, and what can be done about it. */
-import type { Obstacle, ObstacleKind, RemedyId } from "../remedies";
+import type { Obstacle, ObstacleKind, RemedyId } from "./remedies";
 
 /** The server cannot be found or installed. The message says what is wrong and what to do. */
 export class SetupError extends Error implements Obstacle {

@@ -2,7 +2,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { showRemedies } from "../ask";
+import { showRemedies } from "../commands/commandContext";
 import { foldersOnDisk } from "../focus";
 import { NexusError } from "../nexus";
 import { backoff } from "./backoff";

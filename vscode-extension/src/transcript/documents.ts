@@ -7,10 +7,10 @@
  * 4. A conversation that is renamed keeps its document; its name is then another one than the URI's.
  */
 import * as vscode from "vscode";
+import { ReadOnlyFiles } from "../documents/readOnlyFiles";
 import { isFolder } from "../focus";
 import type { Nexus } from "../nexus";
 import type { FolderParams, SessionDidChange } from "../protocol";
-import { ReadOnlyFiles } from "../readOnlyFiles";
 import { type About, aboutOf, SCHEME, uriOf } from "./about";
 import { type Pages, pages } from "./pages";
 import { matchOf, placeOf, type TranscriptText, transcriptText } from "./text";

@@ -1,6 +1,6 @@
 /** What the editor shows around a conversation's text: its outline, what can be folded, lenses. */
 import * as vscode from "vscode";
-import { exactly, plural } from "../figures";
+import { exactly, plural } from "../usage/figures";
 import type { OpenTranscript } from "./documents";
 import { PAGE } from "./pages";
 import type { MessagePlace, TranscriptText, TurnPlace } from "./text";

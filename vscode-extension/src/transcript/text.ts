@@ -5,13 +5,14 @@
  * 2. A message's heading says its number, role and tokens, and whether it is still sent.
  * 3. A compaction says which messages its summary stands for.
  */
-import { exactly, plural } from "../figures";
+
 import type { TranscriptCall, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../protocol";
+import { exactly, plural } from "../usage/figures";
 
 /** Ranges of messages: the first, and the one behind the last. */
 type Spans = readonly (readonly [number, number])[];
 
-import { changeText, lossText } from "../receipt";
+import { changeText, lossText } from "../documents/receipt";
 
 const INDENT = "  ";
 

@@ -74,7 +74,10 @@ from nexus_daemon.cli import main; raise SystemExit(main(sys.argv[1:]))`;
     "Show Output",
     "Get Started",
   ]);
-  expect(await bench.page.locator(".notification-toast").allInnerTexts()).toHaveLength(1);
+  const notices = bench.page.locator(".notification-list-item", { hasText: "speaks protocol" });
+  await notices.first().waitFor();
+  expect(await notices.count()).toBe(1);
+  expect(await bench.notice(message)).toEqual({ text: message, buttons: ["Open Setting", "Try Again"] });
 });
 
 test("once it is fixed, a restart brings the figures", async () => {

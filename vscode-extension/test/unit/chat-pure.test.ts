@@ -1,10 +1,10 @@
 /** The parts of the chat that need no editor. */
 import { describe, expect, it } from "vitest";
-import { answerOf, MOST_ROUNDS, type Piece } from "../../src/chat/ask";
 import { withAttachments } from "../../src/chat/attached";
 import { plain } from "../../src/chat/markdown";
-import { freeName, titleOf } from "../../src/chat/place";
-import { type Spoken, spokenOf } from "../../src/chat/spoken";
+import { type ModelMessage, modelMessagesOf } from "../../src/chat/modelMessages";
+import { freeName, titleOf } from "../../src/chat/threadSession";
+import { answerOf, MOST_ROUNDS, type Piece } from "../../src/chat/toolLoop";
 import type { Json } from "../../src/protocol";
 import * as mock from "./vscode";
 
@@ -39,7 +39,7 @@ describe("a body for a model of the editor", () => {
   ];
 
   it("has calls, results and images as parts where the model takes them", () => {
-    expect(spokenOf(body, { tools: true, images: true })).toEqual([
+    expect(modelMessagesOf(body, { tools: true, images: true })).toEqual([
       { role: "user", parts: [{ kind: "text", text: "Rules." }] },
       {
         role: "user",
@@ -63,11 +63,11 @@ describe("a body for a model of the editor", () => {
         ],
       },
       { role: "assistant", parts: [{ kind: "text", text: "Done." }] },
-    ] satisfies Spoken[]);
+    ] satisfies ModelMessage[]);
   });
 
   it("has them in words where it does not", () => {
-    const texts = spokenOf(body, { tools: false, images: false }).map((one) =>
+    const texts = modelMessagesOf(body, { tools: false, images: false }).map((one) =>
       one.parts.map((part) => (part.kind === "text" ? part.text : `?${part.kind}`)),
     );
     expect(texts).toEqual([
@@ -81,8 +81,8 @@ describe("a body for a model of the editor", () => {
   });
 
   it("is empty where there is none, and skips what is no message", () => {
-    expect(spokenOf(undefined, { tools: true, images: true })).toEqual([]);
-    expect(spokenOf(["x", 1, null, { role: "user", content: null }], { tools: true, images: true })).toEqual([]);
+    expect(modelMessagesOf(undefined, { tools: true, images: true })).toEqual([]);
+    expect(modelMessagesOf(["x", 1, null, { role: "user", content: null }], { tools: true, images: true })).toEqual([]);
   });
 });
 

@@ -2,13 +2,13 @@ import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import * as vscode from "vscode";
-import { subjectOf } from "../../src/ask";
 import { registerCommands } from "../../src/commands";
+import { subjectOf } from "../../src/commands/commandContext";
+import { wrongName } from "../../src/commands/sessions";
+import { changeText, lossText, receiptText } from "../../src/documents/receipt";
 import { makeFocus } from "../../src/focus";
 import { type Focus, NexusError } from "../../src/nexus";
 import type { Receipt } from "../../src/protocol";
-import { changeText, lossText, receiptText } from "../../src/receipt";
-import { wrongName } from "../../src/sessions";
 import { type FakeNexus, fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 

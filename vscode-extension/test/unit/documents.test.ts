@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import * as vscode from "vscode";
+import { type About, type Documents, registerDocuments, SCHEME, uriOf } from "../../src/documents";
 import { NexusError } from "../../src/nexus";
-import { type About, type Documents, registerDocuments, SCHEME, uriOf } from "../../src/prompt";
 import { type FakeNexus, fakeNexus } from "./nexus";
 import { events, mock, workspace } from "./vscode";
 

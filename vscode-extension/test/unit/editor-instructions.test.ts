@@ -1,7 +1,7 @@
 /** Which instruction files VS Code will attach: by its settings and by what is on the disk. */
 import { homedir } from "node:os";
 import { beforeEach, expect, test } from "vitest";
-import { findEditorInstructions, patternsOf } from "../../src/editorInstructions";
+import { findEditorInstructions, patternsOf } from "../../src/nextTurn/editorInstructions";
 import { mock, Uri, workspace } from "./vscode";
 
 const FILE = 1;

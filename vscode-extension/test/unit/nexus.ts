@@ -1,7 +1,7 @@
 /** A daemon for the tests of parts: answers by method, and what it was asked. */
 import * as vscode from "vscode";
+import type { About, Documents } from "../../src/documents";
 import { type NextTurn, type Nexus, NexusError, type ServerState } from "../../src/nexus";
-import type { About, Documents } from "../../src/prompt";
 import type {
   AgentDidChange,
   ContextDidChange,
@@ -10,7 +10,7 @@ import type {
   TokenUsage,
   UsageRow,
 } from "../../src/protocol";
-import type { Obstacle } from "../../src/remedies";
+import type { Obstacle } from "../../src/server/remedies";
 
 export interface FakeNexus extends Nexus {
   answers: Record<string, unknown>;

@@ -175,7 +175,7 @@ describe("the feed", () => {
     await settle();
     expect(focus.agent).toBeUndefined();
     await settle();
-    expect([known.get("usage").value?.place.agent, known.get("usage").trouble]).toEqual([undefined, undefined]);
+    expect([known.get("usage").value?.scope.agent, known.get("usage").trouble]).toEqual([undefined, undefined]);
   });
 
   it("keeps old figures until the new ones are there, and says that they are old", async () => {
@@ -184,9 +184,9 @@ describe("the feed", () => {
     await settle();
     focus.session = "plan";
     events.focus.fire();
-    expect([known.get("usage").stale, known.get("usage").value?.place.session]).toEqual([true, "main"]);
+    expect([known.get("usage").stale, known.get("usage").value?.scope.session]).toEqual([true, "main"]);
     await settle();
-    expect([known.get("usage").stale, known.get("usage").value?.place.session]).toEqual([false, "plan"]);
+    expect([known.get("usage").stale, known.get("usage").value?.scope.session]).toEqual([false, "plan"]);
   });
 
   it("other folders' changes are nothing to it; another way to write the folder is", async () => {

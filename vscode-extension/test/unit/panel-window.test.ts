@@ -3,7 +3,7 @@ import type { ServerState } from "../../src/nexus";
 import { noticeOf } from "../../src/panel/notice";
 import { levelOf, type WindowGiven, windowModel } from "../../src/panel/window";
 import type { CacheReport, UsageRow } from "../../src/protocol";
-import type { Obstacle } from "../../src/remedies";
+import type { Obstacle } from "../../src/server/remedies";
 import { example, FOLDER, usageOf } from "./panel-examples";
 
 const folder = { uri: FOLDER, name: "auth-service" };

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { byPart, firstRow, PARTS, partOf } from "../../src/parts";
 import type { UsageRow } from "../../src/protocol";
+import { byPart, firstRow, PARTS, partOf } from "../../src/usage/parts";
 import { documented, usageOf } from "./panel-examples";
 
 const row = (category: UsageRow["category"], label: string, uri?: string, tokens = 1): UsageRow => ({

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as vscode from "vscode";
-import { effectiveText } from "../../src/effective";
-import { fragmentAt, placeIn, sections, sourceOf } from "../../src/mapped";
-import { aboutOf, uriOf } from "../../src/prompt";
+import { aboutOf, uriOf } from "../../src/documents";
+import { effectiveText } from "../../src/documents/effective";
+import { fragmentAt, placeIn, sections, sourceOf } from "../../src/documents/mappedText";
+import { requestJson, requestText } from "../../src/documents/request";
 import type { AssembledContext, EffectiveResult, Fragment, Provenance, Range } from "../../src/protocol";
-import { requestJson, requestText } from "../../src/request";
 import { usageOf } from "./nexus";
 
 const range = (a: number, b: number, c: number, d: number): Range => ({

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { guarded } from "../../src/ask";
 import { explain } from "../../src/chat/failures";
+import { guarded } from "../../src/commands/commandContext";
 import { NexusError } from "../../src/nexus";
-import { OBSTACLE_TITLES, pythonPage, REMEDIES } from "../../src/remedies";
+import { OBSTACLE_TITLES, pythonPage, REMEDIES } from "../../src/server/remedies";
 import { mock } from "./vscode";
 
 const NO_PYTHON = new NexusError("No Python.", "not-ready", ["getPython", "pythonSetting"]);

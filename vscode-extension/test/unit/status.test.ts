@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as vscode from "vscode";
-import { briefly, percentText } from "../../src/figures";
 import { makeFocus } from "../../src/focus";
 import type { ServerState } from "../../src/nexus";
-import { type Obstacle, REMEDIES } from "../../src/remedies";
-import { registerStatus, stateText, usageTable, usageText } from "../../src/status";
+import { type Obstacle, REMEDIES } from "../../src/server/remedies";
+import { briefly, percentText } from "../../src/usage/figures";
+import { registerStatus, stateText, usageTable, usageText } from "../../src/usage/statusBar";
 import { fakeNextTurn, fakeNexus, usageOf } from "./nexus";
 import { mock } from "./vscode";
 

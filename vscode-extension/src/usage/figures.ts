@@ -1,5 +1,5 @@
 /** Numbers for people, the same everywhere. They come from the daemon; nothing is added up here but rows of a category. */
-import type { TokenUsage, UsageRow } from "./protocol";
+import type { TokenUsage, UsageRow } from "../protocol";
 
 export type Category = UsageRow["category"];
 

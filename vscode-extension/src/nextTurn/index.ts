@@ -8,12 +8,12 @@
  *    model that the chat used last, else the only one there is, says only whether memory tools are offered.
  */
 import * as vscode from "vscode";
-import { attachmentsOf } from "./chat/editorFiles";
-import { offersMemoryTools } from "./chat/lm";
-import { usedModel } from "./chat/models";
+import { attachmentsOf } from "../chat/editorFiles";
+import { offersMemoryTools } from "../chat/lm";
+import { usedModel } from "../chat/models";
+import type { NextTurn } from "../nexus";
+import type { NextTurnParams } from "../protocol";
 import { affectsEditorInstructions, findEditorInstructions } from "./editorInstructions";
-import type { NextTurn } from "./nexus";
-import type { NextTurnParams } from "./protocol";
 
 const CORRECTIONS = "nexus.editorInstructions";
 /** For how long the first figures wait for the editor to say which models it has. */

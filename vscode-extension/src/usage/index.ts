@@ -1,58 +1,58 @@
 /**
- * What the next request of what the user looks at costs: the panel and the status bar each follow it.
+ * The cost of the next request in the focused conversation, for the panel and the status bar.
  *
- * 1. The figures are those of the next message, with what the editor will attach to it (`nextTurn`). So they are
- *    asked for: those that come with a change of the folder's own conversation say nothing of that.
- * 2. They are asked for when something may have changed them.
- * 3. When something else is looked at, what is known is stale until the answer.
- * 4. An agent that is gone is not looked at any more.
+ * 1. The figures include what the editor will attach to the next message (`nextTurn`). `nexus/context/didChange` does
+ *    not, so they are requested.
+ * 2. They are requested again when something may have changed them.
+ * 3. When the focus moves, the last figures are stale until the answer.
+ * 4. An agent that has ended loses the focus.
  */
 import * as vscode from "vscode";
-import { type Asked, asked } from "./asked";
-import { isFolder, nameOf } from "./focus";
-import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { FolderParams, TokenUsage } from "./protocol";
+import { isFolder, nameOf } from "../focus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
+import type { FolderParams, TokenUsage } from "../protocol";
+import { makePoller, type Poller } from "./poller";
 
-/** Whose figures they are. */
-export interface Place {
+/** The folder, conversation and agent that figures are for. */
+export interface UsageScope {
   readonly folder: { readonly uri: string; readonly name: string };
   readonly session: string;
   readonly agent: string | undefined;
 }
 
 export interface Cost {
-  readonly place: Place;
+  readonly scope: UsageScope;
   readonly usage: TokenUsage;
 }
 
 export interface FocusedUsage extends vscode.Disposable {
-  readonly cost: Asked<Cost>;
+  readonly cost: Poller<Cost>;
 }
 
-/** `tell` is called after every answer, failure and change that is known. Nothing is asked before `cost.look(true)`. */
-export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: () => void): FocusedUsage {
-  const cost = asked<Cost>(async (signal) => {
-    const place = placeOf(focus);
-    if (!place) throw new Error("No folder is open.");
+/** `notify` is called after every answer and failure. Nothing is requested before `cost.setVisible(true)`. */
+export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, notify: () => void): FocusedUsage {
+  const cost = makePoller<Cost>(async (signal) => {
+    const scope = scopeOf(focus);
+    if (!scope) throw new Error("No folder is open.");
     try {
-      const params = { ...scope(place), nextTurn: await nextTurn.params() };
+      const params = { ...paramsOf(scope), nextTurn: await nextTurn.params() };
       const usage = await withToken(signal, (token) => nexus.request("nexus/context/usage", params, token));
-      return { place, usage };
+      return { scope, usage };
     } catch (error) {
       const isGone = error instanceof NexusError && error.code === "unknown-agent";
-      if (isGone && key === keyOf(place)) focus.setAgent(undefined);
+      if (isGone && key === keyOf(scope)) focus.setAgent(undefined);
       throw error;
     }
-  }, tell);
+  }, notify);
   const here = (change: FolderParams) => isFolder(change.workspaceFolder, focus.folder);
-  let key = keyOf(placeOf(focus));
+  let key = keyOf(scopeOf(focus));
 
   const listening = [
     nexus.onDidChangeState(() => {
       if (nexus.state === "ready") cost.renew();
     }),
     nexus.onDidChangeContext((change) => {
-      if (placeOf(focus) && here(change)) cost.poke();
+      if (scopeOf(focus) && here(change)) cost.poke();
     }),
     nexus.onDidChangeSession((change) => {
       if (here(change) && change.session === focus.session) cost.poke();
@@ -62,7 +62,7 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tel
     }),
     nextTurn.onDidChange(() => cost.poke()),
     focus.onDidChange(() => {
-      const now = keyOf(placeOf(focus));
+      const now = keyOf(scopeOf(focus));
       if (now !== key) cost.renew();
       key = now;
     }),
@@ -76,19 +76,19 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tel
   };
 }
 
-export function placeOf(focus: Focus): Place | undefined {
+export function scopeOf(focus: Focus): UsageScope | undefined {
   if (!focus.folder) return undefined;
   const folder = { uri: focus.folder.toString(), name: nameOf(focus.folder) };
   return { folder, session: focus.session, agent: focus.agent };
 }
 
-/** The same text for the same place. */
-export function keyOf(place: Place | undefined): string {
-  return place ? JSON.stringify([place.folder.uri, place.session, place.agent ?? null]) : "";
+/** The same text for the same scope. */
+export function keyOf(scope: UsageScope | undefined): string {
+  return scope ? JSON.stringify([scope.folder.uri, scope.session, scope.agent ?? null]) : "";
 }
 
 /** An agent has a conversation of its own: the daemon knows which. */
-function scope({ folder, session, agent }: Place): FolderParams & { agent?: string; session?: string } {
+function paramsOf({ folder, session, agent }: UsageScope): FolderParams & { agent?: string; session?: string } {
   return { workspaceFolder: folder.uri, ...(agent === undefined ? { session } : { agent }) };
 }
 

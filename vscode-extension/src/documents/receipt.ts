@@ -1,6 +1,7 @@
 /** What a compaction did and what is lost with it, for people. Every figure is the daemon's. */
-import { exactly, plural } from "./figures";
-import type { Lost, Receipt } from "./protocol";
+
+import type { Lost, Receipt } from "../protocol";
+import { exactly, plural } from "../usage/figures";
 
 /** The kinds of what may be lost, what matters most first. */
 export const KINDS = [

@@ -1,14 +1,14 @@
 /**
- * The daemon's request body → what a model of the editor can be told. No VS Code here. Rules:
+ * The daemon's request body → messages for a model of the editor. No VS Code here. Rules:
  *
  * 1. The daemon's `openai` body is read, not its neutral history: it is repaired (every call has its result, none
  *    is an orphan) and checked against the window by the daemon itself.
  * 2. The editor's API knows the roles user and assistant only. The system prompt is the first user message, as
  *    VS Code's own guide for chat extensions does it.
- * 3. Calls and results are parts where tools are offered; several models refuse them otherwise, and are told in
- *    text. Results that follow each other share one message.
- * 4. Images are parts where the model takes them, else a text that says that one was there.
- * 5. Nothing empty is sent.
+ * 3. Calls and results are parts where tools are offered; otherwise they are text, because several models refuse
+ *    such parts. Consecutive results share one message.
+ * 4. Images are parts if the model takes them, else a text in their place.
+ * 5. Empty messages are not sent.
  */
 import type { Json, ToolCall } from "../protocol";
 
@@ -18,7 +18,7 @@ export type Part =
   | { kind: "call"; id: string; name: string; input: Record<string, Json> }
   | { kind: "result"; id: string; text: string };
 
-export interface Spoken {
+export interface ModelMessage {
   role: "user" | "assistant";
   parts: Part[];
 }
@@ -31,24 +31,24 @@ export interface Abilities {
 }
 
 /** The messages of a body for OpenAI's chat completions, for a model of the editor. */
-export function spokenOf(messages: Json | undefined, can: Abilities): Spoken[] {
-  const spoken: Spoken[] = [];
+export function modelMessagesOf(messages: Json | undefined, can: Abilities): ModelMessage[] {
+  const modelMessages: ModelMessage[] = [];
   for (const message of records(messages)) {
     const next = one(message, can);
-    const before = spoken.at(-1);
+    const before = modelMessages.at(-1);
     if (next.parts.length === 0) {
       continue;
     }
     if (before !== undefined && areResults(before) && areResults(next)) {
       before.parts.push(...next.parts);
     } else {
-      spoken.push(next);
+      modelMessages.push(next);
     }
   }
-  return spoken;
+  return modelMessages;
 }
 
-/** A call's arguments as an object: of JSON text, too. What is no object is given under `value`. */
+/** A call's arguments as an object, parsed if they are JSON text. Any other value becomes `{ value }`. */
 export function inputOf(given: Json | undefined): Record<string, Json> {
   const value = typeof given === "string" ? parsed(given) : given;
   if (isRecord(value)) {
@@ -61,7 +61,7 @@ export function callText(name: string, input: Record<string, Json>): string {
   return `[Called ${name} with ${JSON.stringify(input)}]`;
 }
 
-function one(message: Record<string, Json>, can: Abilities): Spoken {
+function one(message: Record<string, Json>, can: Abilities): ModelMessage {
   if (message.role === "tool") {
     return { role: "user", parts: result(message, can) };
   }
@@ -132,8 +132,8 @@ function textParts(text: string): Part[] {
   return text === "" ? [] : [{ kind: "text", text }];
 }
 
-function areResults(spoken: Spoken): boolean {
-  return spoken.role === "user" && spoken.parts.every((part) => part.kind === "result");
+function areResults(message: ModelMessage): boolean {
+  return message.role === "user" && message.parts.every((part) => part.kind === "result");
 }
 
 function records(value: Json | undefined): Record<string, Json>[] {

@@ -1,15 +1,15 @@
-/** What an answer's metadata keeps, and what is suggested after it. No VS Code here. */
-import type { Mark } from "./place";
+/** The metadata of an answer in the chat, and the follow-ups that it suggests. No VS Code here. */
+import type { Mark } from "./threadSession";
 
-export interface Told {
+export interface AnswerMetadata {
   mark?: Mark;
-  /** What the answer was. */
+  /** The kind of answer. */
   kind: "turn" | "context" | "compact" | "fork" | "agent" | "init" | "none" | "failed";
-  /** How full the conversation is, in percent, as the daemon said. */
+  /** How full the conversation is, in percent, as the daemon counted. */
   percent?: number;
   /** The context was too long for the model. */
   overflow?: boolean;
-  /** The answer is not whole. */
+  /** The answer is incomplete. */
   partial?: boolean;
   /** Agent whose context the turn was. */
   agent?: string;
@@ -31,23 +31,23 @@ const GO_ON: Suggestion = { prompt: "Go on.", label: "Go on with the answer", co
 const FULL = 60;
 
 /** Follow-ups of an answer, the most useful first. */
-export function suggestions(told: Told | undefined): Suggestion[] {
-  switch (told?.kind) {
+export function suggestions(answer: AnswerMetadata | undefined): Suggestion[] {
+  switch (answer?.kind) {
     case "turn":
       return [
-        ...(told.partial === true ? [GO_ON] : []),
-        ...(told.overflow === true || (told.percent ?? 0) >= FULL ? [COMPACT] : []),
+        ...(answer.partial === true ? [GO_ON] : []),
+        ...(answer.overflow === true || (answer.percent ?? 0) >= FULL ? [COMPACT] : []),
         SHOW,
       ];
     case "context":
-      return (told.percent ?? 0) >= FULL ? [COMPACT, FORK] : [FORK];
+      return (answer.percent ?? 0) >= FULL ? [COMPACT, FORK] : [FORK];
     case "compact":
     case "fork":
     case "agent":
     case "init":
       return [SHOW];
     case "failed":
-      return told.overflow === true ? [COMPACT, SHOW] : [];
+      return answer.overflow === true ? [COMPACT, SHOW] : [];
     case "none":
       return [INIT];
     default:
@@ -55,20 +55,20 @@ export function suggestions(told: Told | undefined): Suggestion[] {
   }
 }
 
-/** The metadata of a result, as it was written by `metadataOf`; undefined of anything else. */
-export function toldOf(metadata: { readonly [key: string]: unknown } | undefined): Told | undefined {
-  const told = metadata?.nexus;
-  return typeof told === "object" && told !== null && "kind" in told ? (told as Told) : undefined;
+/** The metadata that `metadataOf` wrote; undefined for anything else. */
+export function readAnswer(metadata: { readonly [key: string]: unknown } | undefined): AnswerMetadata | undefined {
+  const answer = metadata?.nexus;
+  return typeof answer === "object" && answer !== null && "kind" in answer ? (answer as AnswerMetadata) : undefined;
 }
 
-export function metadataOf(told: Told): { nexus: Told } {
-  return { nexus: told };
+export function metadataOf(answer: AnswerMetadata): { nexus: AnswerMetadata } {
+  return { nexus: answer };
 }
 
 /** The newest mark among results, the newest last. */
 export function markOf(results: readonly ({ readonly [key: string]: unknown } | undefined)[]): Mark | undefined {
   for (const metadata of [...results].reverse()) {
-    const mark = toldOf(metadata)?.mark;
+    const mark = readAnswer(metadata)?.mark;
     if (mark !== undefined) {
       return mark;
     }

@@ -5,7 +5,7 @@
  *    Nexus's own text. An older server does not split it: then each row as a whole is of one part.
  * 2. A category of a newer server is a part of its own.
  */
-import type { TokenUsage, UsageRow } from "./protocol";
+import type { TokenUsage, UsageRow } from "../protocol";
 
 export type Part = "instructions" | "skills" | "tools" | "nexus" | "history" | "memory" | "message";
 

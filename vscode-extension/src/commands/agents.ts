@@ -1,9 +1,9 @@
 /** Commands on agents: each works in a folder of its own, and sees what its parent has not said already. */
 import * as vscode from "vscode";
-import { ask, confirm, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { about, exactly, percentText } from "./figures";
-import { listAgents, withNextUsage } from "./nextUsage";
-import type { AgentInfo, SpawnParams } from "./protocol";
+import type { AgentInfo, SpawnParams } from "../protocol";
+import { about, exactly, percentText } from "../usage/figures";
+import { listAgents, withNextUsage } from "../usage/nextUsage";
+import { ask, type CommandTarget, confirm, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 
 const LONGEST_MESSAGE = 16_000;
 const USER = "user";
@@ -110,18 +110,18 @@ async function viewAs(tools: Tools, subject: Subject): Promise<void> {
   lookAs(tools, place, agentId);
 }
 
-function lookAs(tools: Tools, place: Place, agent: string | undefined): void {
+function lookAs(tools: Tools, place: CommandTarget, agent: string | undefined): void {
   tools.focus.setFolder(place.folder);
   tools.focus.setAgent(agent);
 }
 
-function agentsOf({ nexus, nextTurn }: Tools, place: Place): Promise<AgentInfo[]> {
+function agentsOf({ nexus, nextTurn }: Tools, place: CommandTarget): Promise<AgentInfo[]> {
   const options = { location: vscode.ProgressLocation.Window, title: "Nexus: agents" };
   const list = () => listAgents(nexus, nextTurn, place.workspaceFolder);
   return Promise.resolve(vscode.window.withProgress(options, list));
 }
 
-async function pickAgent(tools: Tools, place: Place, title: string): Promise<string> {
+async function pickAgent(tools: Tools, place: CommandTarget, title: string): Promise<string> {
   const live = await agentsOf(tools, place);
   if (live.length > 0)
     return (
@@ -152,7 +152,7 @@ function agentItem(agent: AgentInfo, viewed: string | undefined): vscode.QuickPi
   };
 }
 
-async function askDirectory(place: Place, title: string): Promise<vscode.Uri> {
+async function askDirectory(place: CommandTarget, title: string): Promise<vscode.Uri> {
   const chosen = await vscode.window.showOpenDialog({
     title: `${title}: its folder`,
     openLabel: "Work Here",

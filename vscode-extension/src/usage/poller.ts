@@ -1,50 +1,50 @@
 /**
- * One thing that is asked of the daemon again and again: the last answer, and what is wrong with it.
+ * Polls the daemon for one value: keeps the last answer, and why it is old.
  *
- * 1. It is asked only while somebody looks, and what changed meanwhile is asked for at the next look.
- * 2. One request at a time, begun in the turn of the loop after the change; what changes while it runs is asked for right after, never instead: under a
- *    stream of edits answers keep coming.
- * 3. An answer to what was asked before `renew` is dropped.
- * 4. A failure keeps the last answer, and is tried again after a while that grows; not where it would fail again.
+ * 1. It sends requests only while its value is visible; a change in between is fetched when it is visible again.
+ * 2. One request at a time, sent in the turn of the event loop after the change. A change during a request leads to
+ *    another one after it, and never cancels it: answers keep coming during a stream of edits.
+ * 3. The answer to a request from before `renew` is dropped.
+ * 4. A failure keeps the last answer, and is retried after a growing delay unless a retry would fail again.
  */
-import { NexusError } from "./nexus";
+import { NexusError } from "../nexus";
 
-/** Failures that only another state of the server, or another server, mends. */
+/** Failures that last until the server changes its state. */
 const FINAL = new Set(["not-ready", "cancelled", "method-not-found"]);
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 30_000;
 
-export interface Asked<T> {
+export interface Poller<T> {
   readonly value: T | undefined;
   /** Why the value is old or absent, for people. */
   readonly trouble: string | undefined;
-  /** Whether the value belongs to what was looked at before. */
+  /** Whether the value is for what was in focus before. */
   readonly stale: boolean;
-  /** What is asked about may have changed. */
+  /** The value may have changed. */
   poke(): void;
-  /** Something else is asked about: what runs is cancelled, what is known is stale. */
+  /** Another value is needed: cancels the request, and marks the last answer as stale. */
   renew(): void;
-  /** Whether somebody looks. */
-  look(wanted: boolean): void;
+  /** Shows or hides the value: polling stops while it is hidden. */
+  setVisible(isVisible: boolean): void;
   dispose(): void;
 }
 
-/** `tell` is called after every answer or failure. */
-export function asked<T>(ask: (signal: AbortSignal) => Promise<T>, tell: () => void): Asked<T> {
+/** `notify` is called after every answer or failure. */
+export function makePoller<T>(ask: (signal: AbortSignal) => Promise<T>, notify: () => void): Poller<T> {
   let value: T | undefined;
   let trouble: string | undefined;
   let stale = false;
-  let wanted = false;
+  let isVisible = false;
   let due = true;
   let running: AbortController | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
 
   function schedule(wait: number): void {
-    if (!wanted || !due || running || timer !== undefined) return;
+    if (!isVisible || !due || running || timer !== undefined) return;
     timer = setTimeout(() => {
       timer = undefined;
-      if (wanted) void run();
+      if (isVisible) void run();
     }, wait);
   }
 
@@ -61,7 +61,7 @@ export function asked<T>(ask: (signal: AbortSignal) => Promise<T>, tell: () => v
       failed(error);
     }
     running = undefined;
-    tell();
+    notify();
     schedule(failures ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : 0);
   }
 
@@ -73,7 +73,7 @@ export function asked<T>(ask: (signal: AbortSignal) => Promise<T>, tell: () => v
     due ||= !(error instanceof NexusError && FINAL.has(error.code));
   }
 
-  /** Forget the request that runs: its answer would be older than what is known. */
+  /** Drops the running request: its answer would be outdated. */
   function drop(): void {
     running?.abort();
     running = undefined;
@@ -102,12 +102,12 @@ export function asked<T>(ask: (signal: AbortSignal) => Promise<T>, tell: () => v
       [due, stale, failures] = [true, value !== undefined, 0];
       schedule(0);
     },
-    look(now) {
-      wanted = now;
-      if (wanted) schedule(0);
+    setVisible(visible) {
+      isVisible = visible;
+      if (isVisible) schedule(0);
     },
     dispose() {
-      wanted = false;
+      isVisible = false;
       drop();
     },
   };

@@ -49,7 +49,7 @@ export interface Facts {
 
 export type Reason = "same" | "switched" | "branch" | "cleared" | "deleted" | "first" | "chosen" | "fresh";
 
-export interface Place {
+export interface ThreadSession {
   reason: Reason;
   session: string;
   /** The ledger's id; null: the session has to be created. */
@@ -67,7 +67,7 @@ export function folderFor(mark: Mark | undefined, folders: readonly string[], fo
   return mark !== undefined && folders.includes(mark.folder) ? mark.folder : focus;
 }
 
-export function choose(facts: Facts): Place {
+export function choose(facts: Facts): ThreadSession {
   const { mark } = facts;
   if (mark === undefined || mark.folder !== facts.folder) {
     return forNewThread(facts);
@@ -120,7 +120,7 @@ export function titleOf(prompt: string): string {
   return title.replace(/[\s.,:;!?…]+$/u, "") || "chat";
 }
 
-function forNewThread(facts: Facts): Place {
+function forNewThread(facts: Facts): ThreadSession {
   const { session } = facts.focus;
   const found = facts.focus.folder === facts.folder ? facts.sessions.find((one) => one.session === session) : undefined;
   if (facts.focus.folder !== facts.folder || found === undefined || found.turns === 0) {
@@ -142,7 +142,7 @@ function switchedTo(facts: Facts, mark: Mark, own: SessionInfo | undefined): str
   return isOther && focus.session !== own?.session ? focus.session : undefined;
 }
 
-function branch(facts: Facts, mark: Mark, own: SessionInfo | undefined): Place {
+function branch(facts: Facts, mark: Mark, own: SessionInfo | undefined): ThreadSession {
   if (own === undefined || mark.turn === null) {
     return { ...fresh(facts), instead: mark.session };
   }
@@ -157,11 +157,11 @@ function branch(facts: Facts, mark: Mark, own: SessionInfo | undefined): Place {
   };
 }
 
-function fresh(facts: Facts): Place {
+function fresh(facts: Facts): ThreadSession {
   return { reason: "fresh", session: freeName(titleOf(facts.prompt), names(facts)), thread: null, turns: 0 };
 }
 
-function at(facts: Facts, session: string, reason: Reason): Place {
+function at(facts: Facts, session: string, reason: Reason): ThreadSession {
   const found = facts.sessions.find((one) => one.session === session);
   return { reason, session, thread: found?.thread ?? null, turns: found?.turns ?? 0 };
 }

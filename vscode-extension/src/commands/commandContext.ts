@@ -1,10 +1,10 @@
 /** What commands need of the editor: who they are about, questions, progress, failures. */
 import * as vscode from "vscode";
-import { nameOf } from "./focus";
-import { type Focus, type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { Documents } from "./prompt";
-import type { Requests } from "./protocol";
-import { REMEDIES, type RemedyId } from "./remedies";
+import type { Documents } from "../documents";
+import { nameOf } from "../focus";
+import { type Focus, type NextTurn, type Nexus, NexusError } from "../nexus";
+import type { Requests } from "../protocol";
+import { REMEDIES, type RemedyId } from "../server/remedies";
 
 /** What a menu's entry or a program gives a command: a node of a tree, or what it is about. */
 export interface Subject {
@@ -19,7 +19,7 @@ export interface Subject {
   readonly message?: number;
 }
 
-export interface Place {
+export interface CommandTarget {
   readonly folder: vscode.Uri;
   readonly workspaceFolder: string;
   readonly name: string;
@@ -32,7 +32,7 @@ export interface Tools {
   readonly nextTurn: NextTurn;
   readonly documents: Pick<Documents, "show">;
   /** The folder that is meant. Raises Silent when there is none and the user opens none. */
-  place(subject: Subject): Promise<Place>;
+  place(subject: Subject): Promise<CommandTarget>;
   /** Asks the daemon; where it takes a while, progress with a way out. */
   request<M extends keyof Requests>(
     title: string,

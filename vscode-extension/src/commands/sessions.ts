@@ -1,12 +1,22 @@
 /** Commands on conversations. What they are about is the menu's, else what is focused; who removes must say which. */
 import * as vscode from "vscode";
-import { ask, confirm, guarded, type Place, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { about, exactly, plural } from "./figures";
-import { isFolder, MAIN } from "./focus";
-import { nextUsage } from "./nextUsage";
-import type { Receipt, SearchHit, SessionInfo } from "./protocol";
-import { changeText, lossText } from "./receipt";
-import type { Transcripts } from "./transcript";
+import { changeText, lossText } from "../documents/receipt";
+import { isFolder, MAIN } from "../focus";
+import type { Receipt, SearchHit, SessionInfo } from "../protocol";
+import type { Transcripts } from "../transcript";
+import { about, exactly, plural } from "../usage/figures";
+import { nextUsage } from "../usage/nextUsage";
+import {
+  ask,
+  type CommandTarget,
+  confirm,
+  guarded,
+  pick,
+  Silent,
+  type Subject,
+  subjectOf,
+  type Tools,
+} from "./commandContext";
 
 const MOST_HITS = 50;
 
@@ -135,7 +145,7 @@ async function searchSessions(tools: Tools, transcripts: Pick<Transcripts, "show
 async function showHit(
   tools: Tools,
   transcripts: Pick<Transcripts, "show">,
-  place: Place,
+  place: CommandTarget,
   { session, thread, position, snippet }: SearchHit,
 ): Promise<void> {
   const { workspaceFolder } = place;
@@ -154,7 +164,7 @@ async function compact(tools: Tools, subject: Subject): Promise<Receipt | undefi
 }
 
 /** What a compaction did, with a way back. */
-async function sayReceipt(tools: Tools, place: Place, session: string, receipt: Receipt): Promise<void> {
+async function sayReceipt(tools: Tools, place: CommandTarget, session: string, receipt: Receipt): Promise<void> {
   const said = `"${session}": ${changeText(receipt)}; ${lossText(receipt)}.`;
   const chosen = await vscode.window.showInformationMessage(said, "Undo", "Show Receipt");
   const subject = { folder: place.workspaceFolder, session, compaction: receipt.id };
@@ -174,7 +184,7 @@ async function lastCompaction(tools: Tools, workspaceFolder: string, session: st
   return (await tools.request("the receipt", "nexus/session/receipt", { workspaceFolder, session })).receipt.id;
 }
 
-async function undoCompaction(tools: Tools, place: Place, session: string, compaction?: string): Promise<void> {
+async function undoCompaction(tools: Tools, place: CommandTarget, session: string, compaction?: string): Promise<void> {
   const params = { workspaceFolder: place.workspaceFolder, session, ...(compaction ? { compaction } : {}) };
   await tools.request("undoing", "nexus/session/undoCompaction", params);
   const { workspaceFolder } = place;
@@ -184,7 +194,7 @@ async function undoCompaction(tools: Tools, place: Place, session: string, compa
 }
 
 /** The conversation that is meant: the menu's, else the one that is shown; of an agent that is viewed, its own. */
-export async function meant(tools: Tools, subject: Subject): Promise<[Place, string]> {
+export async function meant(tools: Tools, subject: Subject): Promise<[CommandTarget, string]> {
   const place = await tools.place(subject);
   if (subject.session !== undefined) return [place, subject.session];
   const agentId = tools.focus.agent;
@@ -194,23 +204,23 @@ export async function meant(tools: Tools, subject: Subject): Promise<[Place, str
 }
 
 /** Who chooses a conversation wants to see it: no agent is viewed any more. */
-function focusOn(tools: Tools, place: Place, session: string): void {
+function focusOn(tools: Tools, place: CommandTarget, session: string): void {
   tools.focus.setFolder(place.folder);
   tools.focus.setAgent(undefined);
   tools.focus.pickSession(session);
 }
 
-function isFocused({ focus }: Tools, place: Place, session: string): boolean {
+function isFocused({ focus }: Tools, place: CommandTarget, session: string): boolean {
   return isFolder(place.workspaceFolder, focus.folder) && session === focus.session;
 }
 
-async function pickSession(tools: Tools, place: Place, title: string): Promise<string> {
+async function pickSession(tools: Tools, place: CommandTarget, title: string): Promise<string> {
   const items = sessionsOf(tools, place).then((all) => all.map((one) => sessionItem(one, tools.focus.session)));
   return (await pick(items, `${title} · ${place.name}`, "Which conversation?")).session;
 }
 
 /** All conversations; `main` is there also before its first turn. */
-async function sessionsOf(tools: Tools, place: Place): Promise<SessionInfo[]> {
+async function sessionsOf(tools: Tools, place: CommandTarget): Promise<SessionInfo[]> {
   const { sessions } = await tools.request("conversations", "nexus/session/list", {
     workspaceFolder: place.workspaceFolder,
   });
@@ -244,7 +254,7 @@ function hitItem(hit: SearchHit): vscode.QuickPickItem & { hit: SearchHit } {
 
 async function askName(
   tools: Tools,
-  place: Place,
+  place: CommandTarget,
   question: { title: string; prompt: string; value?: string },
 ): Promise<string> {
   const taken = new Set((await sessionsOf(tools, place)).filter((one) => one.thread).map((one) => one.session));

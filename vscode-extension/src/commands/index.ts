@@ -2,17 +2,17 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import * as vscode from "vscode";
+import type { Documents, Kind } from "../documents";
+import { foldersOnDisk } from "../focus";
+import type { Focus, NextTurn, Nexus } from "../nexus";
+import type { CountResult } from "../protocol";
+import { pythonPage } from "../server/remedies";
+import type { Transcripts } from "../transcript";
+import { exactly, plural } from "../usage/figures";
 import { agentCommands } from "./agents";
-import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { exactly, plural } from "./figures";
-import { foldersOnDisk } from "./focus";
+import { guarded, makeTools, pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 import { modelCommands } from "./model";
-import type { Focus, NextTurn, Nexus } from "./nexus";
-import type { Documents, Kind } from "./prompt";
-import type { CountResult } from "./protocol";
-import { pythonPage } from "./remedies";
 import { sessionCommands } from "./sessions";
-import type { Transcripts } from "./transcript";
 
 /** What commands need beside the daemon's answers. */
 export interface Channels {

@@ -1,5 +1,5 @@
 /** The settings in force as a text that says of each value who set it. Pure. */
-import type { EffectiveResult, Json, Provenance } from "./protocol";
+import type { EffectiveResult, Json, Provenance } from "../protocol";
 
 export interface EffectiveText {
   readonly text: string;

@@ -1,15 +1,16 @@
 /**
- * One answer of a model, tool calls included. Rules:
+ * One answer of a model, with its tool calls. Rules:
  *
- * 1. Text is shown as it comes. Calls of the offered tools are run, and the model is asked again, at most MOST_ROUNDS times.
- * 2. Every call has a result, also where it failed, was not offered, or the user cancelled: else the conversation
- *    could not be sent again.
- * 3. Whatever was said before a cancellation or a failure is part of the answer, and marked as partial.
+ * 1. Text appears as it arrives. Calls of offered tools are run, and their results are sent to the model, for at
+ *    most MOST_ROUNDS requests.
+ * 2. Every call has a result, even if it failed, was not offered or was cancelled: providers refuse a conversation
+ *    with a call that has none.
+ * 3. What the model wrote before a cancellation or a failure is part of the answer, which is marked as partial.
  */
 import type { CancellationToken } from "vscode";
 import type { Json, Message, ToolCall } from "../protocol";
 import { ModelFailure, textOf } from "./failures";
-import { inputOf, type Spoken } from "./spoken";
+import { inputOf, type ModelMessage } from "./modelMessages";
 
 export interface Tool {
   name: string;
@@ -19,17 +20,17 @@ export interface Tool {
 
 export type Piece = { kind: "text"; text: string } | { kind: "call"; id: string; name: string; input: object };
 
-/** A model that can be asked. */
+/** A model that takes requests. */
 export interface Model {
-  send(messages: readonly Spoken[], tools: readonly Tool[], token: CancellationToken): AsyncIterable<Piece>;
+  send(messages: readonly ModelMessage[], tools: readonly Tool[], token: CancellationToken): AsyncIterable<Piece>;
 }
 
 export interface Question {
-  messages: readonly Spoken[];
+  messages: readonly ModelMessage[];
   tools: readonly Tool[];
-  /** Run a call: what the model is told of it. */
+  /** Runs a call and returns its result for the model. */
   run(call: ToolCall): Promise<string>;
-  /** Show text of the answer. */
+  /** Shows text of the answer. */
   show(text: string): void;
 }
 
@@ -47,19 +48,19 @@ const CANCELLED = "The user cancelled before this call was run.";
 const NO_MORE = "Not run: this turn has had all the calls that it may have.";
 
 export async function answerOf(model: Model, question: Question, token: CancellationToken): Promise<Answer> {
-  const said: Message[] = [];
-  const spoken = [...question.messages];
+  const messages: Message[] = [];
+  const sent = [...question.messages];
   for (let round = 1; ; round++) {
-    const part = await listen(model, question, spoken, token);
+    const part = await listen(model, question, sent, token);
     if (part.text !== "" || part.calls.length > 0) {
-      said.push(assistant(part));
+      messages.push(assistant(part));
     }
     if (part.calls.length === 0) {
-      return ended(said, part, token);
+      return ended(messages, part, token);
     }
     const mayGoOn = round < MOST_ROUNDS && part.error === undefined && !token.isCancellationRequested;
     const results = await resultsOf(part.calls, question, mayGoOn, token);
-    said.push(
+    messages.push(
       ...results.map(({ call, text }) => ({
         role: "tool" as const,
         content: text,
@@ -69,9 +70,9 @@ export async function answerOf(model: Model, question: Question, token: Cancella
     );
     if (!mayGoOn || token.isCancellationRequested) {
       const error = part.error ?? new ModelFailure(new Error("it kept calling tools instead of answering"));
-      return ended(said, { ...part, error }, token);
+      return ended(messages, { ...part, error }, token);
     }
-    spoken.push(...goneOn(part, results));
+    sent.push(...nextMessages(part, results));
   }
 }
 
@@ -84,12 +85,12 @@ interface Part {
 async function listen(
   model: Model,
   question: Question,
-  spoken: readonly Spoken[],
+  sent: readonly ModelMessage[],
   token: CancellationToken,
 ): Promise<Part> {
   const part: Part = { text: "", calls: [] };
   try {
-    for await (const piece of model.send(spoken, question.tools, token)) {
+    for await (const piece of model.send(sent, question.tools, token)) {
       if (token.isCancellationRequested) {
         break;
       }
@@ -153,7 +154,7 @@ function assistant(part: Part): Message {
     : { role: "assistant", content, toolCalls: part.calls };
 }
 
-function goneOn(part: Part, results: readonly Result[]): Spoken[] {
+function nextMessages(part: Part, results: readonly Result[]): ModelMessage[] {
   const calls = part.calls.map((call) => ({
     kind: "call" as const,
     id: call.id,
@@ -163,7 +164,7 @@ function goneOn(part: Part, results: readonly Result[]): Spoken[] {
   const text = part.text === "" ? [] : [{ kind: "text" as const, text: part.text }];
   return [
     { role: "assistant", parts: [...text, ...calls] },
-    { role: "user", parts: results.map(({ call, text: said }) => ({ kind: "result", id: call.id, text: said })) },
+    { role: "user", parts: results.map(({ call, text }) => ({ kind: "result", id: call.id, text })) },
   ];
 }
 

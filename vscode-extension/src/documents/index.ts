@@ -9,12 +9,12 @@
  */
 import { homedir } from "node:os";
 import * as vscode from "vscode";
+import { isFolder } from "../focus";
+import type { Nexus } from "../nexus";
+import type { Location, Preview, Provenance, Range } from "../protocol";
+import { exactly, plural } from "../usage/figures";
 import { type EffectiveText, effectiveText } from "./effective";
-import { exactly, plural } from "./figures";
-import { isFolder } from "./focus";
-import { fragmentAt, type Section, sections, sourceOf } from "./mapped";
-import type { Nexus } from "./nexus";
-import type { Location, Preview, Provenance, Range } from "./protocol";
+import { fragmentAt, type Section, sections, sourceOf } from "./mappedText";
 import { ReadOnlyFiles } from "./readOnlyFiles";
 import { receiptText } from "./receipt";
 import { requestJson, requestText } from "./request";

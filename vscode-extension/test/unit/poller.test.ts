@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { asked } from "../../src/asked";
 import { NexusError } from "../../src/nexus";
+import { makePoller } from "../../src/usage/poller";
 
 /** A question whose answers the test gives. */
 function question() {
@@ -18,7 +18,7 @@ function question() {
       });
     });
   const told = vi.fn();
-  const one = asked(ask, told);
+  const one = makePoller(ask, told);
   return { one, calls, told, call: (index: number) => calls[index] ?? expect.fail(`there is no call ${index}`) };
 }
 
@@ -35,19 +35,19 @@ describe("what is asked", () => {
     one.poke();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(calls.length).toBe(0);
-    one.look(true);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(0);
     await call(0).answer("a");
     expect([one.value, told.mock.calls.length]).toEqual(["a", 1]);
-    one.look(false);
-    one.look(true);
+    one.setVisible(false);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(calls.length).toBe(1);
   });
 
   it("many changes at once are one request; one that comes while it runs is asked for after it", async () => {
     const { one, calls, call } = question();
-    one.look(true);
+    one.setVisible(true);
     for (let time = 0; time < 10; time++) one.poke();
     await vi.advanceTimersByTimeAsync(5);
     expect(calls.length).toBe(1);
@@ -64,7 +64,7 @@ describe("what is asked", () => {
 
   it("something else is asked about: what runs is cancelled, what is known is stale until the answer", async () => {
     const { one, call } = question();
-    one.look(true);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(5);
     await call(0).answer("a");
     one.poke();
@@ -80,7 +80,7 @@ describe("what is asked", () => {
 
   it("a failure keeps the last answer and is tried again, later each time", async () => {
     const { one, calls, call } = question();
-    one.look(true);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(5);
     await call(0).answer("a");
     one.poke();
@@ -101,7 +101,7 @@ describe("what is asked", () => {
 
   it("a failure that would be the same again is not tried again, and takes a stale answer away", async () => {
     const { one, calls, call } = question();
-    one.look(true);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(5);
     await call(0).answer("a");
     one.renew();
@@ -113,11 +113,11 @@ describe("what is asked", () => {
 
   it("is not asked any more when nobody looks or all is over", async () => {
     const { one, calls, call } = question();
-    one.look(true);
-    one.look(false);
+    one.setVisible(true);
+    one.setVisible(false);
     await vi.advanceTimersByTimeAsync(100);
     expect(calls.length).toBe(0);
-    one.look(true);
+    one.setVisible(true);
     await vi.advanceTimersByTimeAsync(5);
     one.dispose();
     await call(0).answer("a");

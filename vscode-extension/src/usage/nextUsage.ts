@@ -1,6 +1,6 @@
 /** The figures of the next message, for whoever shows them in words: notices, lists and answers in the chat. */
-import { type NextTurn, type Nexus, NexusError } from "./nexus";
-import type { AgentInfo, Requests, TokenUsage } from "./protocol";
+import { type NextTurn, type Nexus, NexusError } from "../nexus";
+import type { AgentInfo, Requests, TokenUsage } from "../protocol";
 
 type Asking = Pick<Nexus, "request">;
 

@@ -4,12 +4,12 @@
  * It follows what the panel shows: the focused conversation, or the agent that is viewed, which it names.
  */
 import * as vscode from "vscode";
+import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "../nexus";
+import type { TokenUsage } from "../protocol";
+import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../server/remedies";
+import { type Cost, focusedUsage } from ".";
 import { about, briefly, exactly, percentText } from "./figures";
-import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "./nexus";
 import { byPart, styleOf } from "./parts";
-import type { TokenUsage } from "./protocol";
-import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "./remedies";
-import { type Cost, focusedUsage } from "./usage";
 
 const COMMANDS = [
   "nexus.openPanel",
@@ -151,13 +151,13 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
     item.show();
   }
 
-  function sayCost({ place, usage }: Cost, detail?: string): void {
-    const about = { folder: place.folder.name, session: place.session, agent: place.agent };
+  function sayCost({ scope, usage }: Cost, detail?: string): void {
+    const about = { folder: scope.folder.name, session: scope.session, agent: scope.agent };
     const before = detail === undefined ? "" : `$(sync~spin) ${plain(detail)}. The figures are from before.\n\n`;
     const tooltip = new vscode.MarkdownString(before + usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
     say(
-      detail === undefined ? usageText(usage, thresholds(), place.agent) : staleText(usage, detail, place.agent),
+      detail === undefined ? usageText(usage, thresholds(), scope.agent) : staleText(usage, detail, scope.agent),
       tooltip,
     );
   }
@@ -173,7 +173,7 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   }
 
   function look(): void {
-    cost.look(nexus.state === "ready" && focus.folder !== undefined && isWanted());
+    cost.setVisible(nexus.state === "ready" && focus.folder !== undefined && isWanted());
     update();
   }
 

@@ -1,6 +1,7 @@
 /** The next request as a text for people: what the model would be sent now. Pure. */
-import { about, exactly, percentText } from "./figures";
-import type { AssembledContext, Json, Message } from "./protocol";
+
+import type { AssembledContext, Json, Message } from "../protocol";
+import { about, exactly, percentText } from "../usage/figures";
 
 /** Markdown. Texts stand in fences that are longer than any in them. */
 export function requestText(context: AssembledContext): string {

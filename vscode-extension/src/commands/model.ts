@@ -7,10 +7,10 @@
  * 3. Where the settings name a provider of their own, there is nothing to pick.
  */
 import * as vscode from "vscode";
-import { pick, Silent, type Subject, subjectOf, type Tools } from "./ask";
-import { abilitiesOf, windowOf } from "./chat/lm";
-import { exactly } from "./figures";
-import type { EffectiveResult } from "./protocol";
+import { abilitiesOf, windowOf } from "../chat/lm";
+import type { EffectiveResult } from "../protocol";
+import { exactly } from "../usage/figures";
+import { pick, Silent, type Subject, subjectOf, type Tools } from "./commandContext";
 import { meant } from "./sessions";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;

@@ -4,7 +4,7 @@
  * 1. Pieces cover the text in order and without overlap, as the daemon's fragments do.
  * 2. Of a verbatim piece each position has its own in the source; of another the piece's begin is meant.
  */
-import type { Fragment, Location, Position, Range } from "./protocol";
+import type { Fragment, Location, Position, Range } from "../protocol";
 
 export interface Section {
   readonly title: string;
