@@ -127,7 +127,7 @@ def test_who_comes_later_is_told_of_the_ledger_too(tmp_path: Path) -> None:
         await desk.ask(one, 2, "nexus/context/usage")
         two = await desk.client()
         assert shown(one) == shown(two)
-        assert ["are lost" in text for text in shown(two)] == [True]
+        assert ["are lost when Nexus ends" in text for text in shown(two)] == [True]
 
     tell_story(tmp_path, story)
 

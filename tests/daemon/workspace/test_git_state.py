@@ -12,7 +12,7 @@ import pytest
 
 from nexus_daemon.workspace import git_state as working_trees
 from nexus_daemon.workspace.workers import WORKERS
-from support.desk import TIMEOUT_S, Desk, tell_story
+from support.desk import TIMEOUT_S, Desk, tell_story, until
 from support.talk import HELLO, Talk, tell
 
 ENVIRON = {
@@ -154,6 +154,7 @@ def test_the_prompt_is_the_same_whatever_git_says(tmp_path: Path) -> None:
         assert again["metadata"]["cached"] == same_minute
         Path(desk.tree.path("/a/other.md")).write_text("x")
         git(desk, "checkout", "-q", "-b", "feature")
+        await until(lambda: [] if desk.daemon.git._runs else [True])  # a slow one would fill the cache again
         desk.daemon.git._cache.clear()
         moved = await desk.ask(talk, 3, "nexus/context/assemble", message="Why?")
         assert "on branch feature" in moved["currentMessage"]["content"]
