@@ -43,6 +43,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 
 # the library by its own tests alone, then both packages by those of the daemon and of real processes
 coverage: $(STAMP)

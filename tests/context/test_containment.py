@@ -163,7 +163,7 @@ FILES = [
     ("prompt.gather.hidden_text", SKILL, "", SKILL),
     ("prompt.gather._secret_problems", MORE, "", MORE),
     ("prompt.gather._section_pieces", CONFIG, "section", CONFIG),
-    ("prompt.gather.take", SECTION, "section", CONFIG),
+    ("prompt.gather.read_import", SECTION, "section", CONFIG),
 ]
 RENDERED = "user ancestor folder more section agent"
 STEPS = [
@@ -181,7 +181,7 @@ STEPS = [
     ("layers.walk.Walk.above", "ancestor"),
     ("layers.walk.Walk.opened", " ".join(sorted(EVERYTHING))),
     ("prompt.size.measure", ""),
-    ("prompt.gather.credentials", ""),
+    ("prompt.gather._credentials", ""),
     ("snapshot.gather", RENDERED),
     ("snapshot.render", RENDERED),
 ]

@@ -258,7 +258,7 @@ def hang(*_):
     sys.stderr.write("hanging\\n")
     sys.stderr.flush()
     threading.Event().wait()
-tokens.count = hang
+tokens.count_texts = hang
 from nexus_daemon.cli import main
 sys.exit(main(["serve"]))
 """

@@ -158,7 +158,7 @@ def conform(
 def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], notes: Notes) -> None:
     if not node:
         return
-    kind = _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
+    kind = _kind(value)
     expected = node.get("type")
     if expected is not None and not _is_kind(kind, expected):
         findings.append(_wrong_type(value, kind, expected, node, pointer=pointer))
@@ -178,6 +178,10 @@ def _walk(value: Any, node: Node, pointer: Pointer, findings: list[Finding], not
         _walk_text(value, node, pointer, findings)
     elif kind in {"integer", "number"}:
         _walk_number(value, node, pointer, findings)
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value)) or ("object" if isinstance(value, dict) else "array")
 
 
 def _walk_object(

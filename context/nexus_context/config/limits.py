@@ -68,7 +68,9 @@ def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
     if agents:
         every = values["agents"].items()
         values["agents"] = {name: {**agent, **_NOTHING} if name in agents else agent for name, agent in every}
-    instead = {place: ([EVERYTHING], parse_pointer(place)) for place in closed}
+    instead: dict[str, tuple[Any, Pointer]] = {
+        place: ([EVERYTHING], parse_pointer(place)) for place in closed
+    }
     for name in agents:
         instead[_place(name)] = (values["agents"][name], ("agents", name))
     return Effective(values, _provenance(effective, ended, instead)), tuple(excesses)

@@ -44,6 +44,9 @@ class _Gpt(NamedTuple):
         return self.version >= (5, 1) and (major < 6 or self.variant in ("sol", "luna"))
 
 
+_NO_VERSION: tuple[int, int] = (0, 0)
+
+
 def openai(
     parameters: Mapping[str, Any],
     *,
@@ -96,7 +99,7 @@ def anthropic(
     unsent: list[str] = []
     most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
     settings: Settings = {"max_tokens": most}
-    version = claude_version(model) or (0, 0)
+    version = claude_version(model) or _NO_VERSION
     level, budget = _thinking(parameters)
     thinks_now = (level is not None or budget is not None) and level != "off"
     if thinks_now and not thinks:

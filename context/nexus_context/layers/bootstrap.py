@@ -57,7 +57,7 @@ def find_bootstrap(
 ) -> list[list[LayerFile]]:
     """The bootstrap files of each place that exist, including shadowed ones."""
     agent_name = agent_file(agent)
-    names = (
+    names: dict[str, Bootstrap] = (
         BOOTSTRAP_FILES
         if agent_name is None
         else {agent_name: BOOTSTRAP_FILES[AGENT_FILE], **BOOTSTRAP_FILES}

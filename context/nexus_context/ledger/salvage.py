@@ -306,7 +306,7 @@ def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[st
     compaction_row = rows.execute(
         "SELECT c1, c4, c5 FROM compaction WHERE id = ?", (number if undoes is None else undoes,)
     ).fetchone()
-    compacted = kind == "compaction" and compaction_row is not None
+    compacted = compaction_row if kind == "compaction" else None
     return {
         "type": kind if kind in ("query", "compaction", "undo") else "query",
         "created": _text(created),
@@ -317,8 +317,8 @@ def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[st
         "event": _json(event),
         "context": _json(context),
         "compaction": None if compaction_row is None else _text(compaction_row[0]),
-        "kept": _ranges(_json(compaction_row[1]) or (), places) if compacted else (),
-        "receipt": _json(compaction_row[2]) if compacted else None,
+        "kept": () if compacted is None else _ranges(_json(compacted[1]) or (), places),
+        "receipt": None if compacted is None else _json(compacted[2]),
     }
 
 

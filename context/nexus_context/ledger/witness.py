@@ -158,7 +158,7 @@ def _claim(data: bytes) -> Claim | None:
         return None
     slots = (data[at : at + _SLOT] for at in range(_SLOT, len(data), _SLOT))
     records = [record for slot in slots if (record := _unsealed(_RECORD, slot)) is not None]
-    newest = Mark(*max(records, default=(0, 0)))
+    newest = Mark(*max(records)) if records else Mark(0, 0)
     return Claim(header[1], newest._replace(sum=newest.sum if any(newest.sum) else b""))
 
 

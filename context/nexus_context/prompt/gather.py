@@ -172,7 +172,7 @@ def _divided(
     new_files = [
         (layer, file) for layer, file in files if _counts(file, grant) and real_path(file.path) not in loaded
     ]
-    replaced = {file.kind for _, file in new_files if file.kind in IDENTITY and not is_blank(file)}
+    replaced: set[Kind] = {file.kind for _, file in new_files if file.kind in IDENTITY and not is_blank(file)}
     if not replaced:
         return new_files, grant.above, loaded
     above = tuple(_without(generation, replaced) for generation in grant.above)

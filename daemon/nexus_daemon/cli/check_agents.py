@@ -75,7 +75,7 @@ def _readers(agents: Sequence[str], *, whole: bool) -> str:
 
 def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
     """The agents that settings or files define; files that look like variants for agents, with the agent."""
-    names = dict.fromkeys(folder.effective.get("/agents") or ())
+    names: dict[str, None] = dict.fromkeys(folder.effective.get("/agents") or ())
     unread = []
     refused = {skipped.path for skipped in folder.layers.skipped}
     for layer in folder.layers.layers:

@@ -51,7 +51,7 @@ class _Call(msgspec.Struct):
 class NexusProtocol(LanguageServerProtocol):
     """pygls's feature table behind our own dispatch; one object per connection."""
 
-    _server: "NexusServer"
+    _server: "NexusServer"  # pyright: ignore[reportIncompatibleVariableOverride] - nobody sets it
 
     def __init__(self, server: "NexusServer", converter: Any) -> None:
         super().__init__(server, converter)

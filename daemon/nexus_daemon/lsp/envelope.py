@@ -134,7 +134,8 @@ def params_of(raw: Params, kind: Any) -> Any:
     except msgspec.DecodeError as error:
         if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
             with suppress(msgspec.DecodeError):
-                return framing.decode(_without_nulls(cast("framing.Json", raw), kind), kind)
+                struct = cast(type[msgspec.Struct], kind)
+                return framing.decode(_without_nulls(cast("framing.Json", raw), struct), struct)
         raise RpcError(failures.INVALID_PARAMS, f"Invalid params: {error}") from error
 
 

@@ -103,11 +103,11 @@ def _run_marked(loader: Any, module: ModuleType) -> list[type]:
         setattr(maybe_cls, "__init__", _INIT)  # noqa: B010
         return maybe_cls
 
-    vars(attrs)["define"] = define
+    vars(attrs)["define"] = define  # pyright: ignore[reportIndexIssue] - a module's is a dict
     try:
         loader.exec_module(module)
     finally:
-        vars(attrs)["define"] = real
+        vars(attrs)["define"] = real  # pyright: ignore[reportIndexIssue]
     return marked
 
 

@@ -23,7 +23,7 @@ class NexusServer(LanguageServer):
     once, when the connection is over.
     """
 
-    protocol: NexusProtocol
+    protocol: NexusProtocol  # pyright: ignore[reportIncompatibleVariableOverride] - nobody sets it
 
     def __init__(self, name: str = "nexus", version: str = "") -> None:
         super().__init__(name, version, protocol_cls=NexusProtocol, converter_factory=_options_check)

@@ -162,9 +162,11 @@ def _prefix(repository: Repository, folder: str) -> str:
 def _parsed(output: bytes, head_state: GitState, prefix: str) -> GitState:
     """The state by `git status --porcelain=v2 --branch -z`."""
     entries = output.split(b"\0")
-    headers = dict(
-        entry[2:].decode("utf-8", "replace").partition(" ")[::2] for entry in entries if entry[:2] == b"# "
-    )
+    headers: dict[str, str] = {}
+    for entry in entries:
+        if entry.startswith(b"# "):
+            name, _, value = entry[2:].decode("utf-8", "replace").partition(" ")
+            headers[name] = value
     branch, oid = headers.get("branch.head", head_state.branch), headers.get("branch.oid", "")
     detached = branch == "(detached)"
     apart = headers.get("branch.ab", "").split()

@@ -149,7 +149,7 @@ class _Collector:
 
     def add_summary(self, summary: str) -> None:
         """Add an earlier summary, written by this package or a model, under the same headings or none."""
-        names = {heading.casefold(): section for section, heading in headings().items()}
+        names: dict[str, Section] = {heading.casefold(): name for name, heading in headings().items()}
         opening = texts.text("summary_extractive").splitlines()[0]
         section: Section = "state"
         at = self.newest

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -102,7 +102,7 @@ def neutral(value: Any) -> list[Message]:
     if role is None:
         text = "it has no role" if name is None else f"its role is {_short(name)}"
         raise MalformedError(f"{text}; use one of {', '.join(ROLES)}")
-    content = value.get("content", msgspec.UNSET)
+    content: Any = value.get("content", msgspec.UNSET)
     if isinstance(content, dict):
         content = [content]
     if not (content is None or content is msgspec.UNSET or isinstance(content, str | list)):
@@ -140,7 +140,7 @@ def _extra_fields(value: dict[str, Any]) -> dict[str, Any]:
 
 def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
     extra = _extra_fields(value)
-    messages = []
+    messages: list[Message] = []
     for block in content:
         if not _is_block(block, "tool_result"):
             continue
@@ -149,9 +149,13 @@ def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
             inner = [inner]
         if not (inner is None or inner is msgspec.UNSET or isinstance(inner, str | list)):
             raise MalformedError(f"a result's content is {_kind(inner)}, not text or a list of blocks")
-        more = extra | {"meta": {"is_error": True}} if block.get("is_error") is True else extra
+        fields = dict(extra)
+        if block.get("is_error") is True:
+            fields["meta"] = {"is_error": True}
         messages.append(
-            Message("tool", inner, tool_call_id=call_id if isinstance(call_id, str) else None, **more)
+            Message(
+                "tool", inner, tool_call_id=call_id if isinstance(call_id, str) else None, **extra, **fields
+            )
         )
     rest = [block for block in content if not _is_block(block, "tool_result")]
     return [*messages, Message("user", rest, **extra)] if rest else messages
@@ -193,7 +197,7 @@ def _is_block(block: Any, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
-def _has_block(content: Any, kind: str) -> bool:
+def _has_block(content: Any, kind: str) -> TypeGuard[list[Any]]:
     return isinstance(content, list) and any(_is_block(block, kind) for block in content)
 
 

@@ -64,16 +64,18 @@ def refresh(
 
     `stopped` is checked between two files; what is done by then stays done. Raises IndexBusyError.
     """
-    for _ in range(_ATTEMPTS):
+    for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             if changed is not None:
                 done = _some(index, settings, changed, stopped)
                 if done is not None:
                     return done
             return _all(index, settings, stopped)
-        except IndexLostError as error:
-            changed, lost = None, error
-    raise lost
+        except IndexLostError:
+            if not attempts_left:
+                raise
+            changed = None
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def _all(index: KnowledgeIndex, settings: Settings, stopped: Callable[[], bool]) -> Refreshed:

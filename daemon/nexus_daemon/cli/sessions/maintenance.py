@@ -61,7 +61,8 @@ def run_salvage(options: argparse.Namespace) -> int:
             return 2
         saved = salvage(str(path), ledger, only=only)
     if not saved.turns and not saved.direct:
-        what = "a session" if only is None else f"{', '.join(map(repr, options.sessions))} of {workspace}"
+        names = ", ".join(repr(name) for _, name in sorted(only or ()))
+        what = f"{names} of {workspace}" if only else "a session"
         note(f"{options.broken} has nothing that can be read as turns of {what}.")
         return 1
     output.line(
