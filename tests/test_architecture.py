@@ -289,3 +289,17 @@ def test_serving_starts_without_what_it_does_not_need() -> None:
     code += f"print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_call_has_more_than_four_positional_arguments() -> None:
+    """Past that a reader counts; functions of any number of arguments of one kind excepted."""
+    variadic = {"OneOf", "Text.assemble", "_type", "_only"}
+    calls = [
+        f"{name}:{node.lineno}"
+        for package in (CONTEXT, DAEMON)
+        for name, _, tree in modules(package)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) not in variadic
+        if sum(not isinstance(argument, ast.Starred) for argument in node.args) > 4
+    ]
+    assert calls == []

@@ -64,7 +64,7 @@ def _problem(path: str, error: Exception) -> Problem:
         "other files are in force; of this one, its last good content, if there was one. Undo the last "
         "change to work around it, and report it with the stack in the log of Nexus (standard error)."
     )
-    return Problem(path, Span(0, 0), INTERNAL, Severity.ERROR, message)
+    return Problem(path, Span(0, 0), INTERNAL, Severity.ERROR, message=message)
 
 
 def _log(path: str, error: Exception) -> None:

@@ -472,7 +472,7 @@ def _failed(
 def _problem(
     path: str, code: str, message: str, *, span: Span = _START, severity: Severity = Severity.ERROR
 ) -> Problem:
-    return Problem(path, span, code, severity, message)
+    return Problem(path, span, code, severity, message=message)
 
 
 def _with_problems(path: str, text: str, status: Status, problems: list[Problem]) -> FileRead:

@@ -442,7 +442,8 @@ class Daemon:
         for client in tuple(self.clients):
             locate = Locator(snapshot.layers, client.position_encoding)
             async with folder.conversations.using("main") as conversation:
-                usage = await self.workers.run(partial(_usage, snapshot, conversation, folder.ledger, locate))
+                count = partial(_usage, snapshot, conversation, folder.ledger, locate=locate)
+                usage = await self.workers.run(count)
             if client in self.clients and not folder.reload.cancelled:
                 params = protocol.ContextDidChange(
                     folder.uri, snapshot.revision, reason, usage=usage, session=session

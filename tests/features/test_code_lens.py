@@ -307,7 +307,7 @@ def check_sums(snapshot: Snapshot, where: PlacedFile, path: str, text: str, coun
     by_path = tokens_by_path(snapshot.prompt, counter)
     whole = by_path[path] + sum(by_path.get(each, 0) for each in where.through)
     open_parts: list[tuple[Share | None, int]] = [(None, whole)]  # tokens that are left for parts within
-    counted = counted_shares(snapshot.prompt, where, path, text, counter, most=500)
+    counted = counted_shares(snapshot.prompt, where, path, text, counter=counter, most=500)
     for share, tokens in sorted(counted, key=lambda one: (one[0].span.start, -one[0].span.end)):
         while (outer := open_parts[-1][0]) is not None and share.span.start >= outer.span.end:
             open_parts.pop()

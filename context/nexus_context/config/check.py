@@ -317,7 +317,9 @@ def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Sev
         span = Span(span.start, min(span.start + 1, span.end))
     elif finding.fixed is not None:
         fix = _replacement(document, finding, finding.fixed[0])
-    return Problem(document.path, span, f"{family}.{finding.detail}", Severity.ERROR, finding.message, fix)
+    return Problem(
+        document.path, span, f"{family}.{finding.detail}", Severity.ERROR, message=finding.message, fix=fix
+    )
 
 
 def _replacement(document: JsonDocument, finding: Finding, value: Any) -> Fix:
@@ -351,7 +353,7 @@ def _unknown_key_problem(
     message = f"{finding.message}: {remedy}"
     if not document.ok and not fixes.is_plain(str(pointer[-1])):
         message, fix = "Unknown key: close the string before it, or remove it.", None
-    return Problem(document.path, span, f"{family}.unknown-key", severity, message, fix)
+    return Problem(document.path, span, f"{family}.unknown-key", severity, message=message, fix=fix)
 
 
 def _sections_with(key: str) -> list[str]:

@@ -142,7 +142,7 @@ def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
     document, pointer = origin.document, parse_pointer(place)
     key = document.key_span(origin.pointer[:2]) if pointer[0] == "agents" and len(pointer) == 2 else None
     span = origin.span if key is None else key
-    yield Excess(document, Problem(document.path, span, "config.too-many", Severity.ERROR, message))
+    yield Excess(document, Problem(document.path, span, "config.too-many", Severity.ERROR, message=message))
 
 
 def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:

@@ -106,7 +106,15 @@ def _section_names(document: JsonDocument) -> list[Problem]:
 def _second_section(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
     message = f"There are two sections {fixes.quoted(name)} in this file: rename or remove one of them."
     related = (Related(document.path, first, "The first one is here."),)
-    return Problem(document.path, span, "config.section-name", Severity.WARNING, message, None, related)
+    return Problem(
+        document.path,
+        span,
+        "config.section-name",
+        Severity.WARNING,
+        message=message,
+        fix=None,
+        related=related,
+    )
 
 
 def _ledger(document: JsonDocument) -> list[Problem]:
@@ -161,4 +169,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _warning(document: JsonDocument, pointer: Pointer, code: str, message: str, fix: Any = None) -> Problem:
-    return Problem(document.path, document.span(pointer), code, Severity.WARNING, message, fix)
+    return Problem(document.path, document.span(pointer), code, Severity.WARNING, message=message, fix=fix)

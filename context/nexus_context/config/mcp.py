@@ -135,7 +135,7 @@ def _too_many(document: JsonDocument, span: Span) -> Problem:
         f"There are more than {MOST_SERVERS:,} servers in this file: this one and those after it do not "
         "count. Remove some."
     )
-    return Problem(document.path, span, "mcp.too-many", Severity.WARNING, message)
+    return Problem(document.path, span, "mcp.too-many", Severity.WARNING, message=message)
 
 
 def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
@@ -167,7 +167,15 @@ def shadow_hints(
         place = Related(winner.path, winner.name_span, "This one is used.")
         related = (place,) if is_as_read(winner.path) else ()
         hints.append(
-            Problem(server.path, server.name_span, "mcp.shadowed", Severity.HINT, message, None, related)
+            Problem(
+                server.path,
+                server.name_span,
+                "mcp.shadowed",
+                Severity.HINT,
+                message=message,
+                fix=None,
+                related=related,
+            )
         )
     return tuple(hints)
 
@@ -236,7 +244,11 @@ def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
     message = f'"{unread}" is not read: the file has "{read}", too. {remedy}'
     key = document.key_span((read,)) or document.span((read,))
     related = (Related(document.path, key, "These are read."),)
-    return form, [Problem(document.path, span, "mcp.both-forms", Severity.WARNING, message, fix, related)]
+    return form, [
+        Problem(
+            document.path, span, "mcp.both-forms", Severity.WARNING, message=message, fix=fix, related=related
+        )
+    ]
 
 
 def _names(value: Any) -> bool:
@@ -298,7 +310,9 @@ def _duplicate_keys(document: JsonDocument, root: str, values: Any) -> list[Prob
 def _duplicate(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
     message = f"There are two servers {fixes.quoted(name)} in this file: rename or remove one of them."
     related = (Related(document.path, first, "The first one is here."),)
-    return Problem(document.path, span, "mcp.duplicate-name", Severity.ERROR, message, None, related)
+    return Problem(
+        document.path, span, "mcp.duplicate-name", Severity.ERROR, message=message, fix=None, related=related
+    )
 
 
 def _server(
@@ -337,19 +351,19 @@ def _transport_problems(document: JsonDocument, entry: _Entry) -> Iterator[Probl
     if declared in {"ws", "sdk"}:
         message = f'Nexus cannot start servers of type "{declared}": it knows stdio, http and sse.'
         span = document.span((*entry.pointer, "type"))
-        yield Problem(path, span, "mcp.unsupported", Severity.WARNING, message)
+        yield Problem(path, span, "mcp.unsupported", Severity.WARNING, message=message)
     elif command and url:
         message = '"command" and "url" exclude each other: remove one of them.'
         key = document.key_span((*entry.pointer, "url")) or entry.name_span
-        yield Problem(path, key, "mcp.two-transports", Severity.ERROR, message)
+        yield Problem(path, key, "mcp.two-transports", Severity.ERROR, message=message)
     elif not command and not url:
         message = f'{fixes.quoted(entry.name)} needs "command" to be started or "url" to be reached.'
-        yield Problem(path, _start(entry), "mcp.no-transport", Severity.ERROR, message)
+        yield Problem(path, _start(entry), "mcp.no-transport", Severity.ERROR, message=message)
     elif declared in _TRANSPORTS and (_TRANSPORTS[declared] == "stdio") != bool(command):
         needed = "command" if command is None else "url"
         message = f'{fixes.quoted(entry.name)} is of type "{declared}", which needs "{needed}".'
         span = document.span((*entry.pointer, "type" if "type" in value else "transport"))
-        yield Problem(path, span, "mcp.no-transport", Severity.ERROR, message)
+        yield Problem(path, span, "mcp.no-transport", Severity.ERROR, message=message)
 
 
 def _declared(value: Mapping[str, Any]) -> str:

@@ -156,16 +156,16 @@ def _reference_problems(
             f"The environment variable {reference.name} is not set: set it, or write "
             f"${{{reference.name}:-default}}."
         )
-        yield Problem(document.path, span, "mcp.unset-variable", Severity.WARNING, message)
+        yield Problem(document.path, span, "mcp.unset-variable", Severity.WARNING, message=message)
     elif reference.kind == "input" and reference.name not in around.inputs:
         message = f'There is no input "{reference.name}": add one with this "id" to "inputs".'
-        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message)
+        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message=message)
     elif reference.kind == "bad" or (reference.kind == "foreign" and not around.is_foreign):
         message = (
             "This reference is not understood: use ${VAR}, ${VAR:-default}, ${env:VAR}, "
             "${workspaceFolder} or ${input:id}."
         )
-        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message)
+        yield Problem(document.path, span, "mcp.bad-reference", Severity.WARNING, message=message)
 
 
 def _secret_problems(
@@ -222,4 +222,4 @@ def _problem(
     message: str,
     fix: Fix | None = None,
 ) -> Problem:
-    return Problem(document.path, document.span(pointer), code, severity, message, fix)
+    return Problem(document.path, document.span(pointer), code, severity, message=message, fix=fix)

@@ -241,4 +241,4 @@ def _problem(document: JsonDocument, pointer: Pointer, message: str) -> Problem:
     key = document.key_span(pointer)
     span = document.span(pointer) if key is None or pointer[-1] in _VALUES else key
     fix = fixes.remove(document, pointer)
-    return Problem(document.path, span, "config.scope", Severity.WARNING, message, fix)
+    return Problem(document.path, span, "config.scope", Severity.WARNING, message=message, fix=fix)

@@ -168,7 +168,7 @@ class History:
     def take_over(self, other: "History", start: int) -> None:
         """Append `other.messages[start:]` with their counts."""
         for name, sums in self._sums.items():
-            theirs = other._sums.get(name, ())
+            theirs = other._sums.get(name, ())  # noqa: SLF001 - of its own class
             if len(sums) == len(self.messages) + 1 and len(theirs) > start:
                 before = sums[-1] - theirs[start]
                 sums += [before + each for each in theirs[start + 1 :]]

@@ -143,7 +143,7 @@ def parse(path: str, text: str, before: JsonDocument | None = None) -> JsonDocum
             f"The file has about {count:,} values; at most {MOST_VALUES:,} are read. "
             "Split it, or remove what is not needed."
         )
-        problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message)
+        problem = Problem(path, Span(0, 1), "json.too-many-values", Severity.ERROR, message=message)
         return JsonDocument(path, text, None, (problem,), scanned=Scan(None, [], {}, ()))
     reusable = None if before is None else _reusable_runs(before, text)
     if not reusable:

@@ -93,7 +93,15 @@ class Problems:
             return
         places = tuple(Related(self._path, Span(a, b), message) for a, b, message in related)
         self._items.append(
-            Problem(self._path, Span(start, end), f"json.{code}", severity, message, fix, places)
+            Problem(
+                self._path,
+                Span(start, end),
+                f"json.{code}",
+                severity,
+                message=message,
+                fix=fix,
+                related=places,
+            )
         )
 
     def add_all(self, problems: tuple[TokenProblem, ...]) -> None:
@@ -226,5 +234,5 @@ class Problems:
         if self._extra:
             count = f"{self._extra:,}" if self.errors < MOST_ERRORS else f"at least {self._extra:,}"
             message = f"And {count} more problems in this file. Fix the reported ones first."
-            items.append(Problem(self._path, items[-1].span, "json.more", self._worst, message))
+            items.append(Problem(self._path, items[-1].span, "json.more", self._worst, message=message))
         return tuple(items)

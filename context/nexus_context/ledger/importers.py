@@ -163,7 +163,9 @@ def _unpacked(data: bytes, path: str) -> tuple[bytes, list[Problem]]:
     content = read_limits.unpacked(data, LIMIT)
     if content.problem is None:
         return content.data, []
-    return content.data, [Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, content.problem)]
+    return content.data, [
+        Problem(path, Span(0, 0), "transcript.gzip", Severity.ERROR, message=content.problem)
+    ]
 
 
 def _turns(conversation: Conversation, event: Any) -> Iterator[Turn]:

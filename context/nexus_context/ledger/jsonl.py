@@ -153,7 +153,7 @@ def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
     if foreign_encoding(data[:_BEGINNING]) or data.startswith(_BOM):
         if len(data) > transcripts.LIMIT:
             message = "The file is large and not UTF-8 without a BOM. Save it as UTF-8."
-            problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message))
+            problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message=message))
             return
         decoded = files.decode(path, data)
         problems += (problem for problem in decoded.problems if problem.code == "layer.encoding")
@@ -172,7 +172,7 @@ def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
                 at = match.start() + error.start
                 message = f"The file is not UTF-8: byte 0x{data[at]:02X} at byte {at} ({error.reason})."
                 message = f"{message} Save the file as UTF-8."
-                problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message))
+                problems.append(Problem(path, _START, "layer.encoding", Severity.ERROR, message=message))
             reported = True
         yield Line(number, start, text)
         start += len(text)
@@ -306,7 +306,7 @@ class _Reader:
 
     def tell(self, span: Span, message: str, *, line: int = 0) -> None:
         self.lines.append(line or self.line)
-        self.problems.append(Problem(self._path, span, "transcript.session", Severity.ERROR, message))
+        self.problems.append(Problem(self._path, span, "transcript.session", Severity.ERROR, message=message))
 
 
 def _is_plausible(message: Message, count: int) -> bool:

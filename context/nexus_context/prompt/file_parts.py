@@ -80,7 +80,7 @@ def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
 
 
 def counted_shares(
-    prompt: Prompt, where: PlacedFile, path: str, text: str, counter: TokenCounter, *, most: int
+    prompt: Prompt, where: PlacedFile, path: str, text: str, *, counter: TokenCounter, most: int
 ) -> list[tuple[Share, int]]:
     """The first shares of a file with that text, each with its tokens."""
     parts = shares(where, path, text)[:most]

@@ -96,7 +96,9 @@ def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[
 
     message = "This is not a text, and it is left out. Put the tool in quotes."
     foreign = [
-        Problem(path, item.span, CODE, Severity.WARNING, message) for item in items if item.text is None
+        Problem(path, item.span, CODE, Severity.WARNING, message=message)
+        for item in items
+        if item.text is None
     ]
     plain = [fault._replace(gap=None) for fault in faults]
     tools = tuple(_one_line(joined[start:end]) for start, end in good if (start, end) in whole)
@@ -110,7 +112,7 @@ def _problems(path: str, whole: Span, faults: Sequence[_Fault], locate: _Locate)
         if gap is not None and gap.end > gap.start:
             fix = Fix("Remove the space", (Edit(gap, ""),))
         span = locate(fault.start, fault.end) or whole
-        yield Problem(path, span, CODE, Severity.WARNING, fault.message, fix)
+        yield Problem(path, span, CODE, Severity.WARNING, message=fault.message, fix=fix)
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -80,20 +80,22 @@ def front_matter(path: str, text: str) -> FrontMatter:
         members = _members(text, inside)
     except _UnreadableError as error:
         message = f"The front matter cannot be read: {error.why}."
-        problem = Problem(path, error.span, _CODE, Severity.ERROR, message, error.fix)
+        problem = Problem(path, error.span, _CODE, Severity.ERROR, message=message, fix=error.fix)
         return FrontMatter(None, inside, body, (problem,))
     fields: dict[str, Member] = {}
     problems = []
     for member in members:
         if member.name in fields:
             message = f"`{member.name}` is set twice, and only this one counts. Remove one of them."
-            problems.append(Problem(path, member.span, "skill.duplicate-field", Severity.WARNING, message))
+            problems.append(
+                Problem(path, member.span, "skill.duplicate-field", Severity.WARNING, message=message)
+            )
         fields[member.name] = member
     return FrontMatter(fields, inside, body, tuple(problems))
 
 
 def _problem(path: str, span: Span, message: str) -> Problem:
-    return Problem(path, span, _CODE, Severity.ERROR, message)
+    return Problem(path, span, _CODE, Severity.ERROR, message=message)
 
 
 def _members(text: str, inside: Span) -> tuple[Member, ...]:

@@ -85,7 +85,7 @@ def read_skill(path: str, text: str) -> ReadSkill:
             "The skill has no text: activating it tells the model nothing. Write it below the front matter."
         )
         place = Span(front.body.start, front.body.start)
-        problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message))
+        problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message=message))
     ordered = tuple(sorted(problems, key=lambda problem: problem.span))
     name_span = front.fields["name"].value.span if name else front.span
     if not name or not description:
@@ -129,7 +129,7 @@ def _missing(path: str, front: FrontMatter) -> Iterator[Problem]:
         else:
             place, why = member.span, f"`{field}` is empty"
         message = f"{why}: the skill is not used. Write {what}: `{field}: …`."
-        yield Problem(path, place, f"skill.{field}", Severity.ERROR, message)
+        yield Problem(path, place, f"skill.{field}", Severity.ERROR, message=message)
 
 
 def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator[Problem]:
@@ -144,12 +144,12 @@ def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator
         message = f"The name is not that of the skill's directory, {directory}. Rename one of them."
     else:
         return
-    yield Problem(path, span, "skill.name", Severity.WARNING, message, fix)
+    yield Problem(path, span, "skill.name", Severity.WARNING, message=message, fix=fix)
 
 
 def _doubtful(path: str, fields: dict[str, Member]) -> Iterator[Problem]:
     def warn(span: Span, field: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
-        return Problem(path, span, f"skill.{field}", severity, message)
+        return Problem(path, span, f"skill.{field}", severity, message=message)
 
     for field, member in fields.items():
         value = member.value
@@ -184,7 +184,7 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
         wrong = [value.span]
     for span in wrong:
         message = "`metadata` must be names with texts, one per line; this is left out."
-        yield Problem(path, span, "skill.metadata", Severity.WARNING, message)
+        yield Problem(path, span, "skill.metadata", Severity.WARNING, message=message)
     # the last of several members with one name counts
     priority = {member.name: member.value for member in value.members or ()}.get("priority")
     if priority is not None and priority.text and not _PRIORITY.match(priority.text):
@@ -192,7 +192,7 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
             f"{fixes.quoted(priority.text)} is not a valid priority, and counts as 0. Write a whole number "
             "of at most six digits, such as 10."
         )
-        yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message)
+        yield Problem(path, priority.span, "skill.metadata", Severity.WARNING, message=message)
 
 
 def _metadata(member: Member | None) -> dict[str, str]:

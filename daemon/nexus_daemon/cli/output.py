@@ -168,7 +168,7 @@ class _Guard:
     """A stream for people; `styled` if its text is guarded already and holds a terminal's styles."""
 
     def __init__(self, stream: "TextIO | _Guard", *, styled: bool = False) -> None:
-        self._stream: TextIO = stream._stream if isinstance(stream, _Guard) else stream
+        self._stream: TextIO = stream._stream if isinstance(stream, _Guard) else stream  # noqa: SLF001 - its own
         self._styled = styled
 
     def __getattr__(self, name: str) -> Any:

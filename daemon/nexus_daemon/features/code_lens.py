@@ -102,7 +102,7 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
         return []
     parts = [
         (share, tokens_text(count, counter), None if place is None else share.span)
-        for share, count in counted_shares(prompt, where, path, text, counter, most=MOST)
+        for share, count in counted_shares(prompt, where, path, text, counter=counter, most=MOST)
     ]
     total = counter.count(prompt.text) if place is None else 0
     if conditional is not None:

@@ -56,7 +56,7 @@ class OpenDocuments:
     def open(self, item: TextDocumentItem) -> Document:
         """Add a document, replacing one with the same URI."""
         path = convert.uri_to_path(item.uri)
-        document = Document(item.uri, item.language_id, item.version, item.text, path)
+        document = Document(item.uri, item.language_id, item.version, item.text, path=path)
         self._documents[item.uri] = document
         if path is not None:
             self._uris[path] = item.uri
@@ -71,7 +71,7 @@ class OpenDocuments:
         text = document.text
         for change in changes:
             text = apply_change(text, change, self.encoding)
-        changed = Document(uri, document.language_id, version, text, document.path)
+        changed = Document(uri, document.language_id, version, text, path=document.path)
         self._documents[uri] = changed
         return changed
 

@@ -64,8 +64,9 @@ class _View:
         self.paths = self._texts.keys() | self._problems.keys() | self._links.keys()
         self._diagnostics: dict[str, Diagnostics] = {}
         if before is not None:
+            diagnostics_before = before._diagnostics.items()  # noqa: SLF001 - of its own class
             self._diagnostics = {
-                path: one for path, one in before._diagnostics.items() if self._is_same(before, path)
+                path: diagnostics for path, diagnostics in diagnostics_before if self._is_same(before, path)
             }
 
     def diagnostics_of(self, path: str) -> Diagnostics:
@@ -85,8 +86,8 @@ class _View:
         problems = self._problems.get(path)
         return (
             problems is not None
-            and problems == before._problems.get(path)
-            and self._texts.get(path) == before._texts.get(path)
+            and problems == before._problems.get(path)  # noqa: SLF001 - of its own class
+            and self._texts.get(path) == before._texts.get(path)  # noqa: SLF001
             # places in other files move with their texts
             and not any(problem.related for problem in problems)
         )

@@ -98,10 +98,12 @@ def read(
         if _is_other(text, parsed, problems):
             line = text[: len(text) - len(text.lstrip())].count("\n") + 1
             message = f"The file is not a transcript: line {line} is not JSON. {_EXPECTED}"
-            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message),)
+            problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message=message),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
             message = "The file has no messages." if text.strip() else "The file is empty."
-            empty = Problem(path, _START, "transcript.empty", Severity.ERROR, f"{message} {_EXPECTED}")
+            empty = Problem(
+                path, _START, "transcript.empty", Severity.ERROR, message=f"{message} {_EXPECTED}"
+            )
             problems = (empty, *problems)
     lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
     return Transcript(reader.format if conversations else None, conversations, problems, lines)

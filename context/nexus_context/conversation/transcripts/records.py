@@ -60,7 +60,7 @@ class Report:
     def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
         """Report one problem."""
         if self.lists_next(severity):
-            self._listed.append(Problem(self._path, span, code, severity, message))
+            self._listed.append(Problem(self._path, span, code, severity, message=message))
         self._counts[severity] = self._counts.get(severity, 0) + 1
 
     def add_internal(self, span: Span, what: str, error: Exception) -> None:
@@ -80,7 +80,9 @@ class Report:
         for severity, count in self._counts.items():
             if count > MOST_PROBLEMS:
                 message = f"And {count - MOST_PROBLEMS:,} more like these."
-                problems.append(Problem(self._path, problems[-1].span, "transcript.more", severity, message))
+                problems.append(
+                    Problem(self._path, problems[-1].span, "transcript.more", severity, message=message)
+                )
         return tuple(problems)
 
 
