@@ -136,7 +136,7 @@ export const BREAKAGES = [
     edits: [
       {
         file: `${FEATURES}/code_lens.py`,
-        find: /(def shown\(tokens: int, counter: TokenCounter\) -> str:\n.*\n {4}return ).*\n/,
+        find: /(def tokens_text\(tokens: int, counter: TokenCounter\) -> str:\n.*\n {4}return ).*\n/,
         put: '$1"7 tokens"\n',
       },
     ],

@@ -21,7 +21,6 @@ from nexus_context.ledger.lineage import (
     Segment,
     message_ranges,
     segments,
-    split_name,
     turn_name,
     turn_ranges,
 )
@@ -222,18 +221,7 @@ def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
     touch(connection, position.session, now())
 
 
-def fork(connection: apsw.Connection, workspace: str, session: str, *, to: str, turn: str | None) -> None:
-    position = require(connection, workspace, session)
-    base = (
-        base_at(connection, position.owner, position.seq)
-        if turn is None
-        else base_of(connection, position, turn)
-    )
-    agent = agent_of(connection, position)
-    begin(connection, workspace, to, agent=agent, origin=position.session, base=base)
-
-
-# ---------------------------------------------------------------- forks
+# ---------------------------------------------------------------- threads
 
 
 class Base(NamedTuple):
@@ -245,37 +233,7 @@ class Base(NamedTuple):
     tokens: int
 
 
-def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> Base | None:
-    """The base after a turn; None before the first."""
-    if thread is None:
-        return None
-    sums = "SELECT first + messages, before + tokens FROM turn WHERE id = ?"
-    sums_row = row(connection, sums, (thread << SHIFT) + seq)
-    return None if sums_row is None else Base(thread, seq, *sums_row)
-
-
-def base_of(connection: apsw.Connection, position: SessionPosition, turn: str) -> Base:
-    """The base after a turn that the session has, or had before it was cleared; else LedgerError."""
-    name = split_name(turn)
-    if name is not None:
-        thread = value(connection, "SELECT id FROM thread WHERE key = ?", name[0])
-        if thread is not None and _has(connection, position, thread, name[1]):
-            base = base_at(connection, thread, name[1])
-            if base is not None:
-                return base
-    raise LedgerError(f"The session {position.name!r} has no turn {turn!r}.", code="unknown-turn")
-
-
-def _has(connection: apsw.Connection, position: SessionPosition, thread: int, seq: int) -> bool:
-    turn_id = (thread << SHIFT) + seq
-    return any(
-        first <= turn_id < end
-        for each in _threads(connection, position)
-        for first, end in turn_ranges(segments(connection, each))
-    )
-
-
-def _threads(connection: apsw.Connection, position: SessionPosition) -> list[int]:
+def threads_of(connection: apsw.Connection, position: SessionPosition) -> list[int]:
     """The threads of a session, newest first."""
     rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (position.session,))
     return [each for (each,) in rows]
@@ -300,7 +258,7 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
     connection.execute(
         "PRAGMA defer_foreign_keys = ON"
     )  # session and thread refer to each other until both are gone
-    for thread in _threads(connection, position):  # a fork is newer than its parent: children come first
+    for thread in threads_of(connection, position):  # a fork is newer than its parent: children come first
         shared = row(
             connection,
             "SELECT session, base_seq, base_messages, base_tokens FROM thread WHERE parent = ?"

@@ -12,6 +12,7 @@ from nexus_context.ledger import (
     backup,
     chain,
     direct_messages,
+    forks,
     part_index,
     read_history,
     receipts,
@@ -111,7 +112,7 @@ class SqliteLedger:
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         with self._connections.writing() as connection:
-            sessions.fork(connection, workspace, session, to=to, turn=turn)
+            forks.fork(connection, workspace, session, to=to, turn=turn)
             return sessions.read_existing(connection, workspace, to)
 
     # ------------------------------------------------------------ options

@@ -10,14 +10,13 @@
 6. An import writes turns from elsewhere to a new session: all or none.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
-from nexus_context.ledger import options, sessions
+from nexus_context.ledger import forks, options, sessions
 from nexus_context.ledger.chain import MessageColumns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
@@ -58,7 +57,6 @@ LEFT JOIN thread AS parent ON parent.id = thread.parent
 WHERE turn.id = ?
 """
 _SINCE = "SELECT group_concat(DISTINCT type), min(first) FROM turn WHERE id >= ? AND id < ?"
-_NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
 
 class CompactionState(NamedTuple):
@@ -80,7 +78,7 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
         return answer
     addressed, forked = position.session, False
     if isinstance(turn.parent, str | None) and turn.parent != position.head.turn:
-        position, forked = _fork(connection, workspace, position, turn.parent), True
+        position, forked = forks.fork_late_turn(connection, workspace, position, turn.parent), True
     if turn.opening is not None and not position.messages:
         turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
     moment = sessions.now()
@@ -411,25 +409,6 @@ def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended
         repeated=True,
         forked=forked,
     )
-
-
-def _fork(
-    connection: apsw.Connection, workspace: str, position: SessionPosition, parent: str | None
-) -> SessionPosition:
-    """A new session after `parent`, for a turn that came second."""
-    base = None if parent is None else sessions.base_of(connection, position, parent)
-    agent = sessions.agent_of(connection, position)
-    name = _free(connection, workspace, position.name)
-    return sessions.begin(connection, workspace, name, agent=agent, origin=position.session, base=base)
-
-
-def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
-    """The first free name of "name (2)", "name (3)", …"""
-    stem = _NUMBERED.sub("", session)
-    number = 2
-    while sessions.find(connection, workspace, sessions.fitting(stem, f" ({number})")) is not None:
-        number += 1
-    return sessions.fitting(stem, f" ({number})")
 
 
 def _name(connection: apsw.Connection, compaction: int) -> str:

@@ -13,6 +13,7 @@ from nexus_daemon.api import transcript as pages
 from nexus_daemon.api.resolve import using
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions import compaction, operations, usage
+from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.sync import TurnInput
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
     async with using(client, params) as scope:
         answer, measured = await client.work(operations.append, scope, turn_input)
         if measured is not None:
-            warning = scope.conversation.warning(scope.folder.name, measured.usage, measured.percent)
+            warning = budget_warning(
+                scope.conversation, scope.folder.name, measured.usage, percent=measured.percent
+            )
             if warning is not None:
                 client.daemon.show(warning)
     if measured is None:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.cache import AssemblyCache, Statistics
-from nexus_daemon import protocol
-from nexus_daemon.lsp import lsp_types
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
@@ -30,8 +28,6 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
 MOST_KEYS = 1_000
 """Idempotency keys of a conversation that are in memory; the ledger has all."""
 MOST_IN_MEMORY = 100
-WARNED_AT = (75, 90, 95)
-"""Percent of the available tokens at which the user is warned, once until it is compacted or cleared."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -117,28 +113,6 @@ class Conversation:
             if len(self._answers) > MOST_KEYS:
                 self._answers.popitem(last=False)
 
-    def warning(
-        self, folder: str, usage: protocol.TokenUsage, percent: float
-    ) -> lsp_types.ShowMessageParams | None:
-        """The warning to show at `percent` of the budget: one for each threshold."""
-        threshold = threshold_at(percent)
-        if threshold <= (self.warned or 0):
-            return None
-        self.warned = threshold
-        state = (
-            f"Nexus: the conversation {self.session!r} of {folder} fills {percent:g} % of what "
-            f"{usage.model or 'the model'} takes ({usage.available:,} tokens)."
-        )
-        effect = (
-            "The oldest turns are no longer sent."
-            if percent > 100
-            else "Above 100 %, the oldest turns are no longer sent."
-        )
-        return lsp_types.ShowMessageParams(
-            type=3 if threshold == WARNED_AT[0] else 2,
-            message=f"{state} {effect} nexus.session.compact makes room.",
-        )
-
     def changed(self) -> None:
         """The next request does not continue the last one: forget warnings and assembled contexts."""
         self.warned = 0
@@ -196,8 +170,3 @@ class Conversations:
         idle = [name for name, conversation in self._by_name.items() if not conversation.users]
         for name in idle[: max(len(self._by_name) - MOST_IN_MEMORY, 0)]:
             del self._by_name[name]
-
-
-def threshold_at(percent: float) -> int:
-    """The highest threshold reached at `percent`; 0 below the first."""
-    return max((threshold for threshold in WARNED_AT if percent >= threshold), default=0)

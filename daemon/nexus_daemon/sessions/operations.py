@@ -10,7 +10,8 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.sessions import sync, usage
-from nexus_daemon.sessions.conversations import Answer, Conversation, threshold_at
+from nexus_daemon.sessions.budget_warning import threshold_at
+from nexus_daemon.sessions.conversations import Answer, Conversation
 from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.sync import TurnInput
 from nexus_daemon.sessions.usage import Measured

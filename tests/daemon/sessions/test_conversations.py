@@ -8,6 +8,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger.records import Head
 from nexus_daemon import protocol
 from nexus_daemon.sessions import conversations
+from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation, Conversations
 
 
@@ -110,10 +111,10 @@ def test_old_keys_are_forgotten() -> None:
 )
 def test_each_threshold_is_told_once(percents: list[float], told: list[float]) -> None:
     conversation = Conversation("x")
-    warnings = [conversation.warning("a", USAGE, percent) for percent in percents]
+    warnings = [budget_warning(conversation, "a", USAGE, percent=percent) for percent in percents]
     assert [float(one.message.split(" fills ")[1].split(" %")[0]) for one in warnings if one] == told
     conversation.changed()
-    assert conversation.warning("a", USAGE, 99) is not None
+    assert budget_warning(conversation, "a", USAGE, percent=99) is not None
 
 
 def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not() -> None:

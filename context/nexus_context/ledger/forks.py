@@ -1,0 +1,78 @@
+"""Forks: a session that continues from a turn of another one, and shares what came before.
+
+1. A user forks a session at a turn that it has, or had before it was cleared.
+2. A turn whose writer had not seen the newest turn overwrites nothing: it goes to a fork, with the first free
+   name of "name (2)", "name (3)", …
+"""
+
+import re
+
+import apsw
+
+from nexus_context.ledger import sessions
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_ranges
+from nexus_context.ledger.sql import row, value
+
+_NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
+
+
+def fork(connection: apsw.Connection, workspace: str, session: str, *, to: str, turn: str | None) -> None:
+    """Begin the session `to` after a turn of another session; None: after its last turn."""
+    position = sessions.require(connection, workspace, session)
+    base = (
+        base_at(connection, position.owner, position.seq)
+        if turn is None
+        else base_of(connection, position, turn)
+    )
+    agent = sessions.agent_of(connection, position)
+    sessions.begin(connection, workspace, to, agent=agent, origin=position.session, base=base)
+
+
+def fork_late_turn(
+    connection: apsw.Connection, workspace: str, position: sessions.SessionPosition, parent: str | None
+) -> sessions.SessionPosition:
+    """Begin a session after `parent`, for a turn whose writer had not seen the newest one."""
+    base = None if parent is None else base_of(connection, position, parent)
+    agent = sessions.agent_of(connection, position)
+    name = _free(connection, workspace, position.name)
+    return sessions.begin(connection, workspace, name, agent=agent, origin=position.session, base=base)
+
+
+def _free(connection: apsw.Connection, workspace: str, session: str) -> str:
+    """The first free name of "name (2)", "name (3)", …"""
+    stem = _NUMBERED.sub("", session)
+    number = 2
+    while sessions.find(connection, workspace, sessions.fitting(stem, f" ({number})")) is not None:
+        number += 1
+    return sessions.fitting(stem, f" ({number})")
+
+
+def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> sessions.Base | None:
+    """The base after a turn; None before the first."""
+    if thread is None:
+        return None
+    sums = "SELECT first + messages, before + tokens FROM turn WHERE id = ?"
+    sums_row = row(connection, sums, (thread << SHIFT) + seq)
+    return None if sums_row is None else sessions.Base(thread, seq, *sums_row)
+
+
+def base_of(connection: apsw.Connection, position: sessions.SessionPosition, turn: str) -> sessions.Base:
+    """The base after a turn that the session has, or had before it was cleared; else LedgerError."""
+    name = split_name(turn)
+    if name is not None:
+        thread = value(connection, "SELECT id FROM thread WHERE key = ?", name[0])
+        if thread is not None and _has(connection, position, thread, name[1]):
+            base = base_at(connection, thread, name[1])
+            if base is not None:
+                return base
+    raise LedgerError(f"The session {position.name!r} has no turn {turn!r}.", code="unknown-turn")
+
+
+def _has(connection: apsw.Connection, position: sessions.SessionPosition, thread: int, seq: int) -> bool:
+    turn_id = (thread << SHIFT) + seq
+    return any(
+        first <= turn_id < end
+        for each in sessions.threads_of(connection, position)
+        for first, end in turn_ranges(segments(connection, each))
+    )
