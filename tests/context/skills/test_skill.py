@@ -201,7 +201,10 @@ def test_no_text_raises(text: str) -> None:
 @given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_raise(data: bytes, framed: bool) -> None:
     read = decode(PATH, b"---\n" + data + b"\n---\n" if framed else data)
-    read_skill(PATH, read.text or "")
+    text = read.text or ""
+    result = read_skill(PATH, text)
+    assert result.skill is not None or result.problems
+    assert all(0 <= problem.span.start <= problem.span.end <= len(text) for problem in result.problems)
 
 
 @pytest.mark.parametrize(

@@ -342,13 +342,19 @@ def test_few_watches_at_a_time(tmp_path: Path) -> None:
     watch({str(tmp_path / "file")}, story)
 
 
-def test_nothing_to_watch_is_no_error() -> None:
+def test_nothing_to_watch_is_no_error(tmp_path: Path) -> None:
     async def run() -> None:
         watched = Watched(set())
         watched.watcher.refresh()
         watched.watcher.start()
-        await asyncio.sleep(0)
-        await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
+        try:
+            assert watched.watcher.freshness([]).state == "watched"
+            watched.wanted = {str(tmp_path / "file")}  # it waits for something to watch
+            watched.watcher.refresh()
+            await watched.until_state(tmp_path / "file", "watched")
+            assert watched.watcher.failure is None
+        finally:
+            await asyncio.wait_for(watched.watcher.close(), TIMEOUT_S)
 
     asyncio.run(run())
 

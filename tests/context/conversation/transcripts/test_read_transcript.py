@@ -422,7 +422,16 @@ def test_our_own_form_is_read_back_exactly(messages: list[Message]) -> None:
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    read(data, "/t")
+    check_is_sound(read(data, "/t"))
+
+
+def check_is_sound(transcript: Transcript) -> None:
+    """Each problem has its line and a message; whatever was read is a message."""
+    assert len(transcript.lines) == len(transcript.problems)
+    assert all(line is None or line > 0 for line in transcript.lines)
+    assert all(problem.message for problem in transcript.problems)
+    for conversation in transcript.conversations:
+        assert all(isinstance(message, Message) for message in conversation.messages)
 
 
 KEYS = (
@@ -471,9 +480,7 @@ VALUES = st.recursive(
 
 @given(st.lists(VALUES, max_size=4), st.booleans())
 def test_any_records_are_read_without_an_exception(values: list[Any], entire: bool) -> None:
-    found = read(jsonl(values), "/t", entire=entire)
-    for conversation in found.conversations:
-        assert all(isinstance(message, Message) for message in conversation.messages)
+    check_is_sound(read(jsonl(values), "/t", entire=entire))
 
 
 def test_any_session_marks_are_read_without_an_exception() -> None:
@@ -486,4 +493,5 @@ def test_any_session_marks_are_read_without_an_exception() -> None:
             {"attachment": 5},
         ]
         for extra in extras:
-            read(jsonl([{"type": kind, "uuid": 5, "sessionId": "s", "parentUuid": ["x"], **extra}]), "/t")
+            marks = {"type": kind, "uuid": 5, "sessionId": "s", "parentUuid": ["x"], **extra}
+            check_is_sound(read(jsonl([marks]), "/t"))
