@@ -70,12 +70,12 @@ def _problem(path: str, error: Exception) -> Problem:
 def _log(path: str, error: Exception) -> None:
     stack = traceback.extract_tb(error.__traceback__, limit=-INNERMOST)
     place = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
-    if place in _logged:
+    if place in logged_places:
         return
-    if len(_logged) >= MOST_PLACES:
-        _logged.clear()
-    _logged.add(place)
+    if len(logged_places) >= MOST_PLACES:
+        logged_places.clear()
+    logged_places.add(place)
     logger.error("a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip())
 
 
-_logged: set[tuple[str, str, int | None]] = set()
+logged_places: set[tuple[str, str, int | None]] = set()

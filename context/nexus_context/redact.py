@@ -20,7 +20,7 @@ from typing import Any
 
 from nexus_context.errors import Span
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""(?<![A-Za-z0-9_-])(?:
       gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,} | glpat-[A-Za-z0-9_-]{16,}
     | sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,} | xox[abeoprs]-[A-Za-z0-9-]{10,} | (?:AKIA|ASIA)[A-Z0-9]{16}\b
@@ -29,19 +29,19 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# one of these is in every match of `_TOKEN`; searching them takes a fraction of the time
+# one of these is in every match of `TOKEN`; searching them takes a fraction of the time
 _TOKEN_MARKS = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "xox", "AKIA", "ASIA", "AIza"),
     *("hf_", "npm_", "pypi-", "eyJ", "-----BEGIN"),
 )
 _SCHEME_MARKS = ("bearer", "basic")
 _OTHER_CASES = ("\u017f", "\u0130", "\u0131")  # letters that (?i) takes for s and i, and lower() does not
-_SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})")
+SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})")
 _ADDRESS_BEGIN = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}\Z")
 _LONGEST_BEGIN = 31
-_PASSWORD = re.compile(r"://[^/?#\s:@\"]{0,200}:([^/?#\s@\"$]{1,200})@")  # behind such a beginning
+PASSWORD = re.compile(r"://[^/?#\s:@\"]{0,200}:([^/?#\s@\"$]{1,200})@")  # behind such a beginning
 _NAME = r"(?:[a-z0-9]{1,40}[_-]){0,8}(?:token|secret|passw(?:or)?d|passphrase|apikey|key)"
-_QUERY = re.compile(rf"(?i)[?&;]{_NAME}=([^&#\s\"$]{{8,}})")
+QUERY = re.compile(rf"(?i)[?&;]{_NAME}=([^&#\s\"$]{{8,}})")
 _MEMBER = re.compile(
     rf"(?i)\"(?:{_NAME}|[^\"]{{0,80}}secret[^\"]{{0,80}}|authorization)\"\s*:\s*\"((?:[^\"\\]|\\.)*)\"?"
 )
@@ -202,18 +202,18 @@ def _covered(text: str, spans: list[Span]) -> str:
 
 
 def _matches(text: str) -> list[re.Match[str]]:
-    return [match for match in _candidates(text) if not _PLACEHOLDER.search(match[match.lastindex or 0])]
+    return [match for match in find_candidates(text) if not _PLACEHOLDER.search(match[match.lastindex or 0])]
 
 
-def _candidates(text: str) -> Iterator[re.Match[str]]:
+def find_candidates(text: str) -> Iterator[re.Match[str]]:
     """What the four patterns match. A pattern searches a long text only if the text has a mark of it."""
     if any(mark in text for mark in _TOKEN_MARKS):
-        yield from _TOKEN.finditer(text)
+        yield from TOKEN.finditer(text)
     lowered = text.lower()
     if any(mark in lowered for mark in _SCHEME_MARKS) or any(char in text for char in _OTHER_CASES):
-        yield from _SCHEME.finditer(text)
+        yield from SCHEME.finditer(text)
     yield from _passwords(text)
-    yield from _QUERY.finditer(text)
+    yield from QUERY.finditer(text)
 
 
 def _passwords(text: str) -> Iterator[re.Match[str]]:
@@ -221,7 +221,7 @@ def _passwords(text: str) -> Iterator[re.Match[str]]:
     end = 0  # of the last match
     place = text.find("://")
     while place >= 0:
-        match = _PASSWORD.match(text, place)
+        match = PASSWORD.match(text, place)
         if match is None or not _ADDRESS_BEGIN.search(text, max(end, place - _LONGEST_BEGIN), place):
             place = text.find("://", place + 3)
             continue

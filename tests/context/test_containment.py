@@ -327,4 +327,4 @@ def test_what_is_remembered_as_logged_is_bounded(monkeypatch: pytest.MonkeyPatch
     for number in range(5):
         code = compile("\n" * number + "1 / 0", "<bug>", "eval")
         contained("/a", functools.partial(eval, code), lambda _: None)
-    assert len(containment._logged) <= 2
+    assert len(containment.logged_places) <= 2

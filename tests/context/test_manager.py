@@ -394,7 +394,7 @@ def test_what_is_pinned_stays() -> None:
     receipt = made.compact(made_at=NOW, pins=["Never push to main.", 1])
     assert kept in made.messages
     assert "Never push to main." in str(made.messages[0].content)
-    assert receipt.tokens_after == made.history_tokens(made._counter) < receipt.tokens_before
+    assert receipt.tokens_after == made.history_tokens(Letters()) < receipt.tokens_before
 
 
 def test_each_model_window_has_its_own_cut() -> None:

@@ -106,7 +106,7 @@ WRITTEN = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 @settings(max_examples=400)
 @given(WRITTEN)
 def test_what_is_looked_for_by_marks_is_what_the_patterns_find(text: str) -> None:
-    password = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}" + module._PASSWORD.pattern)
-    patterns = (module._TOKEN, module._SCHEME, password, module._QUERY)
+    password = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,30}" + module.PASSWORD.pattern)
+    patterns = (module.TOKEN, module.SCHEME, password, module.QUERY)
     whole = [match.span(match.lastindex or 0) for each in patterns for match in each.finditer(text)]
-    assert [match.span(match.lastindex or 0) for match in module._candidates(text)] == whole
+    assert [match.span(match.lastindex or 0) for match in module.find_candidates(text)] == whole

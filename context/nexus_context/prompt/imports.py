@@ -192,9 +192,9 @@ def place_after(text: str, span: Span, end: int) -> int:
     `end` is the end of the text.
     """
     line = _line(text, span, end)
-    while _is_row(text, line):
+    while is_row(text, line):
         after = line.end + (2 if text.startswith("\r\n", line.end) else 1)
-        if after >= end or not _is_row(text, next_line := _line(text, Span(after, after), end)):
+        if after >= end or not is_row(text, next_line := _line(text, Span(after, after), end)):
             break
         line = next_line
     return line.end
@@ -289,7 +289,8 @@ def _is_alone(text: str, span: Span, line: Span) -> bool:
     return all(_BLANK.fullmatch(text, start, end) for start, end in around)
 
 
-def _is_row(text: str, line: Span) -> bool:
+def is_row(text: str, line: Span) -> bool:
+    """Whether a line is a row of a table."""
     return _ROW.match(text, line.start, line.end) is not None
 
 

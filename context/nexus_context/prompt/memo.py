@@ -41,6 +41,10 @@ class TextMemo(Generic[_Value]):
         self._young: dict[Hashable, _Value] = {}
         self._old: dict[Hashable, _Value] = {}
 
+    def __len__(self) -> int:
+        """Number of cached values."""
+        return len(self._young) + len(self._old)
+
     def of(self, part: TextSlice, look: Callable[[str], _Value], by: Hashable = None) -> _Value:
         """`look(part.cut())`, cached; `by` is what else the value depends on."""
         key = (hash(part.text), len(part.text), part.span, by)

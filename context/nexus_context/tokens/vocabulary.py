@@ -56,7 +56,7 @@ class _Definition(NamedTuple):
 
 # Hashes, patterns and special tokens: tiktoken 0.14.0, tiktoken_ext/openai_public.py. They are copied because
 # its functions download the files; a test compares them with the installed tiktoken.
-_DEFINITIONS = {
+DEFINITIONS = {
     "cl100k_base": _Definition(
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
         pattern=r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"""
@@ -86,7 +86,7 @@ _DEFINITIONS = {
     ),
 }
 
-ENCODINGS = tuple(_DEFINITIONS)
+ENCODINGS = tuple(DEFINITIONS)
 
 _GZIP_WINDOW_BITS = 31  # zlib's value for "gzip header, largest window"
 
@@ -98,8 +98,8 @@ def _build(name: str) -> "tiktoken.Encoding":
     import tiktoken
     import tiktoken.registry
 
-    definition = _DEFINITIONS[name]
-    ranks = _read_ranks(name, definition.sha256)
+    definition = DEFINITIONS[name]
+    ranks = read_ranks(name, definition.sha256)
     encoding = tiktoken.Encoding(
         name,
         pat_str=_quick(definition.pattern),
@@ -123,7 +123,7 @@ def _quick(pattern: str) -> str:
     return f"(?:{greedy}){look_ahead}{rest}"
 
 
-def _read_ranks(name: str, sha256: str) -> dict[bytes, int]:
+def read_ranks(name: str, sha256: str) -> dict[bytes, int]:
     """Token bytes to rank. A line is `base64 rank`, and the rank is the line's number."""
     import hashlib
     import io

@@ -74,13 +74,13 @@ def test_names_in_a_table_are_not_looked_at_again(tmp_path: Path, monkeypatch: p
     files = "".join(f"//- {FOLDER}/f{at}.md\nF{at}\n" for at in range(100))
     fixture = write_fixture(f"//- {FOLDER}/NEXUS.md\n{rows}{files}", tmp_path)
     lines: list[Span] = []
-    real = imports._is_row
+    real = imports.is_row
 
     def counted(text: str, line: Span) -> bool:
         lines.append(line)
         return real(text, line)
 
-    monkeypatch.setattr(imports, "_is_row", counted)
+    monkeypatch.setattr(imports, "is_row", counted)
     snapshot = load_folder(fixture, FOLDER)
     assert 1 <= len(lines) < 2_500  # each row once or twice, not once for each import
     lines.clear()

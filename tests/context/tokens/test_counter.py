@@ -34,11 +34,11 @@ def check(text: str) -> tuple[int, int, int]:
 @functools.cache
 def tiktokens_own(name: str) -> tiktoken.Encoding:
     """The encoding with the pattern as tiktoken writes it."""
-    definition = vocabulary._DEFINITIONS[name]
+    definition = vocabulary.DEFINITIONS[name]
     return tiktoken.Encoding(
         f"{name} of tiktoken",
         pat_str=definition.pattern,
-        mergeable_ranks=vocabulary._read_ranks(name, definition.sha256),
+        mergeable_ranks=vocabulary.read_ranks(name, definition.sha256),
         special_tokens=definition.special_tokens,
     )
 
@@ -228,7 +228,7 @@ def test_definitions_are_tiktokens_own(name: str, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", record)
     theirs = tiktoken_ext.openai_public.ENCODING_CONSTRUCTORS[name]()
-    ours = vocabulary._DEFINITIONS[name]
+    ours = vocabulary.DEFINITIONS[name]
     assert ours == (asked["sha256"], theirs["pat_str"], theirs["special_tokens"])
 
 
@@ -236,9 +236,9 @@ def test_a_damaged_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(
         vocabulary.VocabularyError, match=r"cl100k_base.tiktoken.gz has a wrong SHA-256; reinstall"
     ):
-        vocabulary._read_ranks("cl100k_base", "0" * 64)
+        vocabulary.read_ranks("cl100k_base", "0" * 64)
     with pytest.raises(vocabulary.VocabularyError, match="cannot read the vocabulary"):
-        vocabulary._read_ranks("none", "")
+        vocabulary.read_ranks("none", "")
 
 
 def test_tiktoken_finds_a_loaded_vocabulary_by_itself() -> None:

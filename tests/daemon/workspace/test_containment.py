@@ -22,7 +22,7 @@ PROMPT = "nexus/context/preview"
 
 @pytest.fixture(autouse=True)
 def nothing_logged_yet() -> None:
-    containment._logged.clear()
+    containment.logged_places.clear()
 
 
 def check(root: Path, story: Story, caplog: pytest.LogCaptureFixture) -> list[str]:
