@@ -79,7 +79,7 @@ class Talk:
     async def settle(self) -> list[Message]:
         for _ in range(10):
             await asyncio.sleep(0)
-        while self.server.protocol._running:
+        while self.server.protocol.in_flight:
             await asyncio.sleep(0.001)
         return self.writer.messages()
 

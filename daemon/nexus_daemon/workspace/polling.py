@@ -72,7 +72,7 @@ class Poller:
         self._stamps = stamps
         if added:
             loop = asyncio.get_running_loop()
-            stamps |= await loop.run_in_executor(self._executor, partial(_stamps, added))
+            stamps |= await loop.run_in_executor(self._executor, partial(read_stamps, added))
         if stamps and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -88,17 +88,18 @@ class Poller:
             while self._stamps:
                 await asyncio.sleep(self.pause_s)
                 try:
-                    await self._look()
+                    await self.look()
                 except Exception:  # a bug must not end the looks
                     logger.exception("looking at files failed; it is tried again")
         finally:
             self._task = None
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Compare all paths with the look before, and report those that differ."""
         before, started = dict(self._stamps), time.monotonic()
         self._looking = time.time()
         try:
-            work = partial(_stamps, tuple(before))
+            work = partial(read_stamps, tuple(before))
             now = await asyncio.get_running_loop().run_in_executor(self._executor, work)
         finally:
             self._looking = None
@@ -124,20 +125,21 @@ def _changes(path: str, before: Stamp | Names, now: Stamp | Names) -> set[str]:
     return {path}
 
 
-def _stamps(paths: Iterable[str]) -> dict[str, Stamp | Names]:
+def read_stamps(paths: Iterable[str]) -> dict[str, Stamp | Names]:
     """What the paths are like now; nothing that they may be raises."""
-    return {path: _names(path) if path.endswith(os.sep) else _stamp(path) for path in paths}
+    return {path: _names(path) if path.endswith(os.sep) else read_stamp(path) for path in paths}
 
 
 def _names(directory: str) -> Stamp | Names:
     try:
         with os.scandir(directory) as entries:
-            return {entry.name: _stamp(entry.path) for entry in entries}
+            return {entry.name: read_stamp(entry.path) for entry in entries}
     except (OSError, ValueError) as error:
         return (repr(error),)
 
 
-def _stamp(path: str) -> Stamp:
+def read_stamp(path: str) -> Stamp:
+    """What a path is like now; equal stamps mean that nothing changed, once it is settled."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:

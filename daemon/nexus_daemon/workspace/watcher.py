@@ -131,6 +131,11 @@ class Watcher:
             return Freshness("polled", every=self._poller.pause_s, reasons=tuple(reasons))
         return Freshness("watched")
 
+    @property
+    def watched(self) -> tuple[frozenset[str], ...]:
+        """The directories of each watch that has not ended: the oldest watch first, the one in force last."""
+        return tuple(frozenset(path for path, *_ in each.directories) for each in self._watches.values())
+
     async def close(self) -> None:
         """End watching and wait for it."""
         if self._task is not None:

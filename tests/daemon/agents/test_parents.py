@@ -53,10 +53,8 @@ def test_what_is_looked_at_follows_the_files_of_its_parents(tmp_path: Path, path
 
         write(desk, path, "Old rules.\n")
         assert not await seen()
-        file, watched = Path(desk.tree.path(path)), desk.daemon.watcher._watches
-        await eventually(
-            lambda: any(one == str(file.parent) for each in watched.values() for one, *_ in each.directories)
-        )
+        file = Path(desk.tree.path(path))
+        await eventually(lambda: any(str(file.parent) in each for each in desk.daemon.watcher.watched))
         write(desk, path, "Other rules.\n")
         async with asyncio.timeout(TIMEOUT_S):
             while not await seen():

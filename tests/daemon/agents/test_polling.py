@@ -29,8 +29,7 @@ async def noticed(probe: Callable[[], Awaitable[bool]]) -> None:
 
 
 def is_watched(desk: Desk, directory: str) -> bool:
-    watch = desk.daemon.watcher._watch
-    return watch is not None and directory in (path for path, *_ in watch.directories)
+    return any(directory in each for each in desk.daemon.watcher.watched[-1:])
 
 
 def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
@@ -54,7 +53,7 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
             await ask("agent/spawn", agentId=f"agent{number}", cwd=place)
             await eventually(partial(is_watched, desk, place))
             await ask("agent/list")  # what the watcher told by then is done
-        await eventually(lambda: len(desk.daemon.watcher._watches) == 1)
+        await eventually(lambda: len(desk.daemon.watcher.watched) == 1)
         assert await ask.ids() == [f"agent{number}" for number in range(DIRECTORIES)]
         assert set(loads) == set(places)
         assert max(loads.values()) <= MOST_LOADS, loads

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import watchfiles
 
 from nexus_daemon.workspace import watch_limits, watcher
 from support.desk import Desk, Story, tell_story, until
@@ -22,7 +23,7 @@ class System:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = True
-        real = watcher._import_awatch()
+        real = watchfiles.awatch
 
         async def awatch(*paths: str, **options: Any) -> Any:
             if self.full:
@@ -30,7 +31,7 @@ class System:
             async for changes in real(*paths, **options):
                 yield changes
 
-        monkeypatch.setattr(watcher, "_import_awatch", lambda: awatch)
+        monkeypatch.setattr(watchfiles, "awatch", awatch)
         monkeypatch.setattr(watcher, "RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr(watcher, "CHECK_MS", 100)
         monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.05)

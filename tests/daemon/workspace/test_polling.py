@@ -75,9 +75,9 @@ def test_every_kind_of_change_is_reported(tmp_path: Path) -> None:
             lambda: (tmp_path / "other").write_text("through the link"),
             lambda: file.unlink(),
         ):
-            before = polling._stamp(str(file))
+            before = polling.read_stamp(str(file))
             change()
-            if polling._stamp(str(file)) != before:
+            if polling.read_stamp(str(file)) != before:
                 await polled.reported(str(file))
         assert not file.exists()
 
@@ -147,14 +147,14 @@ def test_the_cost_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return {str(tmp_path): ()}
 
     async def story(polled: Polled) -> None:
-        monkeypatch.setattr(polling, "_stamps", slow)
+        monkeypatch.setattr(polling, "read_stamps", slow)
         await polled.until(lambda: len(looks) == 1)
         await asyncio.sleep(0.5)
         assert len(looks) == 1
         assert polled.poller.pause_s >= 50 * 0.02
         monkeypatch.setattr(polling, "MOST_S", 0.01)  # once a look took very long, looks go on
         polled.poller.pause_s = 0.01
-        await polled.poller._look()
+        await polled.poller.look()
         assert polled.poller.pause_s == 0.01
 
     check({str(tmp_path)}, story)
@@ -163,7 +163,7 @@ def test_the_cost_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_bug_in_a_look_or_a_listener_does_not_end_the_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file, real = tmp_path / "file", polling._stamps
+    file, real = tmp_path / "file", polling.read_stamps
     failures = iter([ZeroDivisionError("a bug")])
 
     def failing(paths: tuple[str, ...]) -> object:
@@ -172,7 +172,7 @@ def test_a_bug_in_a_look_or_a_listener_does_not_end_the_looks(
         return real(paths)
 
     async def story(polled: Polled) -> None:
-        monkeypatch.setattr(polling, "_stamps", failing)
+        monkeypatch.setattr(polling, "read_stamps", failing)
         await polled.until(lambda: bool(caplog.records))
         file.write_text("1")
         await polled.reported(str(file))
@@ -183,7 +183,7 @@ def test_a_bug_in_a_look_or_a_listener_does_not_end_the_looks(
 
 def test_a_look_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "LATE_S", 0.05)
-    go_on, real = threading.Event(), polling._stamps
+    go_on, real = threading.Event(), polling.read_stamps
     began = time.time()
 
     def hanging(paths: tuple[str, ...]) -> object:
@@ -192,7 +192,7 @@ def test_a_look_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
 
     async def story(polled: Polled) -> None:
         assert polled.poller.hanging_since is None
-        monkeypatch.setattr(polling, "_stamps", hanging)
+        monkeypatch.setattr(polling, "read_stamps", hanging)
         await polled.until(lambda: polled.poller.hanging_since is not None)
         since: Any = polled.poller.hanging_since
         assert began <= since <= time.time()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import watchfiles
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ class Watched:
         self.executor = ThreadPoolExecutor(2)
         self.reread: list[set[str]] = []
         self.report: Callable[[Watched], None] = lambda _: None
+        self.on_change: Callable[[], None] | None = None
         self.watcher = Watcher(
             lambda: self.wanted,
             self._changed,
@@ -77,6 +79,8 @@ class Watched:
         )
 
     def _changed(self, paths: set[str] | None) -> None:
+        if self.on_change is not None:
+            self.on_change()
         self.told.append(paths)
         self._news.set()
 
@@ -258,21 +262,23 @@ HOLD_S = 0.35
 
 
 @pytest.mark.skipif(os.name != "posix", reason="holds the interpreter by a call of the C library")
-def test_no_change_is_lost_while_other_threads_keep_the_interpreter(tmp_path: Path) -> None:
+def test_no_change_is_lost_while_other_threads_keep_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a C extension does that is being loaded."""
+    real = watchfiles.awatch
     sleep = ctypes.PyDLL(None).usleep
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
-        begin = watched.watcher._begin
+        async def held(*paths: str, **options: Any) -> Any:
+            file.write_text(str(paths))
+            thread = threading.Thread(target=sleep, args=(int(HOLD_S * 1e6),))
+            asyncio.get_running_loop().call_soon(thread.start)  # once the watch stands
+            async for changes in real(*paths, **options):
+                yield changes
 
-        async def held(directories: Any) -> bool:
-            file.write_text(str(directories))
-            stood = await begin(directories)
-            threading.Thread(target=sleep, args=(int(HOLD_S * 1e6),)).start()
-            return stood
-
-        watched.watcher._begin = held  # type: ignore[method-assign]
+        monkeypatch.setattr(watchfiles, "awatch", held)
         for number in range(3):
             (tmp_path / str(number)).mkdir()
             watched.wanted = {*watched.wanted, str(tmp_path / str(number) / "file")}
@@ -293,7 +299,7 @@ def test_a_watch_that_cannot_begin_leaves_the_one_there_is(
         (tmp_path / name).mkdir()
     one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
     failing = threading.Event()
-    real = watcher._import_awatch()
+    real = watchfiles.awatch
 
     def awatch(*paths: str, **options: Any) -> Any:
         if failing.is_set():
@@ -304,7 +310,7 @@ def test_a_watch_that_cannot_begin_leaves_the_one_there_is(
         async for changes in awatch(*paths, **options):
             yield changes
 
-    monkeypatch.setattr("nexus_daemon.workspace.watcher._import_awatch", lambda: begun)
+    monkeypatch.setattr(watchfiles, "awatch", begun)
 
     async def story(watched: Watched) -> None:
         failing.set()
@@ -336,7 +342,7 @@ def test_few_watches_at_a_time(tmp_path: Path) -> None:
             watched.wanted = {*watched.wanted, str(last)}
             watched.watcher.refresh()
             await watched.until(lambda last=last: watched.has(last))  # type: ignore[misc]
-            most = max(most, len(watched.watcher._watches))
+            most = max(most, len(watched.watcher.watched))
         assert 1 < most <= 4
 
     watch({str(tmp_path / "file")}, story)
@@ -388,14 +394,14 @@ def test_a_watcher_that_fails_tries_again(
 
 def test_a_listener_that_fails_does_not_end_the_watch(tmp_path: Path) -> None:
     async def story(watched: Watched) -> None:
-        changed, failed = watched.watcher._changed, asyncio.Event()
+        failed = asyncio.Event()
 
-        def fail(_: set[str] | None) -> None:
-            watched.watcher._changed = changed
+        def fail() -> None:
+            watched.on_change = None
             failed.set()
             raise ZeroDivisionError
 
-        watched.watcher._changed = fail
+        watched.on_change = fail
         (tmp_path / "file").write_text("1")
         await asyncio.wait_for(failed.wait(), TIMEOUT_S)
         (tmp_path / "file").write_text("2")
@@ -437,7 +443,7 @@ class Limit:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = True
         self.tries = 0
-        real = watcher._import_awatch()
+        real = watchfiles.awatch
 
         async def awatch(*paths: str, **options: Any) -> Any:
             self.tries += 1
@@ -446,7 +452,7 @@ class Limit:
             async for changes in real(*paths, **options):
                 yield changes
 
-        monkeypatch.setattr("nexus_daemon.workspace.watcher._import_awatch", lambda: awatch)
+        monkeypatch.setattr(watchfiles, "awatch", awatch)
         monkeypatch.setattr("nexus_daemon.workspace.watcher.RETRY_S", 0.05)
         monkeypatch.setattr("nexus_daemon.workspace.watcher.RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr("nexus_daemon.workspace.watcher.CHECK_MS", 200)
@@ -532,7 +538,7 @@ def test_at_the_limit_a_directory_that_was_made_again_is_not_called_watched(
 ) -> None:
     """It may have the old inode, but the system's watch of it has ended."""
     limit, gone = Limit(monkeypatch), asyncio.Event()
-    limited = watcher._import_awatch()
+    limited = watchfiles.awatch
 
     async def awatch(*paths: str, **options: Any) -> Any:
         if not gone.is_set():
@@ -543,7 +549,7 @@ def test_at_the_limit_a_directory_that_was_made_again_is_not_called_watched(
         async for changes in limited(*paths, **options):
             yield changes
 
-    monkeypatch.setattr("nexus_daemon.workspace.watcher._import_awatch", lambda: awatch)
+    monkeypatch.setattr(watchfiles, "awatch", awatch)
     monkeypatch.setattr("nexus_daemon.workspace.watcher.END_S", 0.1)
     file = tmp_path / "file"
 
@@ -659,7 +665,7 @@ def test_what_the_system_does_not_report_is_noticed_later(
             await asyncio.sleep(0.01)
             yield set()
 
-    monkeypatch.setattr("nexus_daemon.workspace.watcher._import_awatch", lambda: deaf)
+    monkeypatch.setattr(watchfiles, "awatch", deaf)
     file = tmp_path / "a" / "file"
 
     async def story(watched: Watched) -> None:
@@ -726,7 +732,7 @@ def test_what_is_polled_is_unknown_while_a_look_hangs(
     """As on a network file system whose server has gone."""
     Limit(monkeypatch)
     monkeypatch.setattr("nexus_daemon.workspace.polling.LATE_S", 0.05)
-    go_on, real, began = threading.Event(), polling._stamps, time.time()
+    go_on, real, began = threading.Event(), polling.read_stamps, time.time()
 
     def hanging(paths: Any) -> Any:
         assert go_on.wait(TIMEOUT_S)
@@ -735,7 +741,7 @@ def test_what_is_polled_is_unknown_while_a_look_hangs(
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
-        monkeypatch.setattr(polling, "_stamps", hanging)
+        monkeypatch.setattr(polling, "read_stamps", hanging)
         await watched.until_state(file, "unknown")
         unknown = watched.watcher.freshness([str(file)])
         assert unknown.since is not None and began <= unknown.since <= time.time()
