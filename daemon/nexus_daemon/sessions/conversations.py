@@ -11,7 +11,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,10 @@ class Conversations:
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of their sessions, the least recently used first."""
+        return iter(self._by_name)
 
     def statistics(self) -> Statistics:
         """Hits and misses of the caches of all conversations."""

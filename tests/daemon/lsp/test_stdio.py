@@ -102,12 +102,9 @@ def test_two_megabytes_both_ways() -> None:
 
 def test_bytes_one_by_one() -> None:
     with check() as client:
-        client._last_id += 1
-        for byte in frame(
-            {"jsonrpc": "2.0", "id": client._last_id, "method": "nexus/echo", "params": {"value": 1}}
-        ):
+        for byte in frame({"jsonrpc": "2.0", "id": 99, "method": "nexus/echo", "params": {"value": 1}}):
             client.send_bytes(bytes([byte]))
-        assert client.wait_reply(client._last_id)["result"] == {"value": 1}
+        assert client.wait_reply(99)["result"] == {"value": 1}
         assert client.stop() == []
 
 

@@ -20,7 +20,7 @@ def check(*uses: tuple[str, bool]) -> list[str]:
         for session, there in uses:
             async with folder.using(session) as conversation:
                 conversation.head = Head("t", "t1", 1, 2) if there else None
-        return list(folder._by_name)
+        return list(folder)
 
     return asyncio.run(run())
 
@@ -146,7 +146,7 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
             await asyncio.sleep(0.01)
         done.set()
         await asyncio.wait([first, second])
-        assert (first.cancelled(), second.exception(), list(folder._by_name)) == (True, None, [])
+        assert (first.cancelled(), second.exception(), list(folder)) == (True, None, [])
 
     asyncio.run(run())
     assert steps == ["lent", "borrowed", "returned", "back, locked"]

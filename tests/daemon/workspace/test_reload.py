@@ -28,6 +28,7 @@ class Build:
         self.text = "0"
         self.running = self.most = 0
         self.log: Log = []
+        self.on_swap: Callable[[], None] | None = None
         self.reload: Any = Reload(self._prepare, self._swap, executor)
 
     def _prepare(self, previous: Any, changed: frozenset[str] | None) -> Callable[[Deadline], Any]:
@@ -46,6 +47,8 @@ class Build:
         return job
 
     def _swap(self, old: Any, new: Any, reasons: frozenset[str]) -> None:
+        if self.on_swap is not None:
+            self.on_swap()
         self.log.append((old, new, sorted(reasons)))
 
     async def begun(self) -> None:
@@ -105,13 +108,7 @@ def test_settled_waits_for_what_was_asked_before_and_no_longer() -> None:
         late = asyncio.ensure_future(build.reload.settled())
         await asyncio.sleep(0)
         assert not early.done()
-        swap = build.reload._on_swap
-
-        def swap_and_close(*given: Any) -> None:
-            build.gate.clear()
-            swap(*given)
-
-        build.reload._on_swap = swap_and_close
+        build.on_swap = build.gate.clear
         build.gate.set()
         await asyncio.wait_for(early, 10)
         now: Any = build.reload.snapshot
@@ -172,10 +169,13 @@ def test_a_build_that_fails_keeps_the_last_state() -> None:
 
 def test_a_swap_that_fails_does_not_end_the_queue() -> None:
     async def story(build: Build) -> None:
-        swap, build.reload._on_swap = build.reload._on_swap, None
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        build.on_swap = fail
         build.reload.request("a")
         await build.reload.settled()
-        build.reload._on_swap = swap
+        build.on_swap = None
         build.reload.request("b")
 
     assert [reasons for _, _, reasons in check(story)] == [["b"]]
