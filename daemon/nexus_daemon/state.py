@@ -1,6 +1,6 @@
 """What all connections of one daemon share: folders with their agents and sessions, clients, the watchers.
 
-This is where the layers below are composed. They call up only through callbacks that are given to them here.
+This module composes the layers below. They call back only through callbacks that it passes to them.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ logger = logging.getLogger(__name__)
 QUIET_S = (
     0.015  # without another reason before a context's cost is announced: several edits are announced once
 )
-PATIENCE_S = 0.5  # after which it is announced all the same
-POLL_S = 1.0  # between two looks at what other processes wrote into the ledger
-CLOSE_S = 1.0  # that the end waits for what is being written
+PATIENCE_S = 0.5  # longest wait for quiet before an announcement
+POLL_S = 1.0  # between two polls of the ledger for writes of other processes
+CLOSE_S = 1.0  # how long `close` waits for pending writes
 REASONS = (
     "folder",
     "layers",
@@ -56,7 +56,7 @@ REASONS = (
     "session",
     "tokens",
 )
-"""What can move a context; of several at once the first is announced."""
+"""Why a context can change; of several concurrent reasons, the first one here is announced."""
 POLLED = "Until there is room, files are polled, and their changes are noticed a second or more later."
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ L = TypeVar("L", FolderLedger, FolderLedger | None)
 
 
 class _Announcement(msgspec.Struct, frozen=True):
-    """Why a folder's context may cost something else, and the sessions that moved."""
+    """Why the cost of a folder's context may have changed, and the sessions that changed."""
 
     reason: str
     sessions: frozenset[str]
@@ -77,8 +77,8 @@ class _Announcement(msgspec.Struct, frozen=True):
 class LiveFolder(Folder):
     """A folder with its conversations, its ledger and its agents.
 
-    `ledger` is set when a session is first asked for, `agents` with the first request or document about one.
-    `focus` is the conversation that the user looks at, as far as a client has said.
+    The first request about a session sets `ledger`; the first request or document about an agent sets
+    `agents`. `focus` is the conversation that the user is viewing, if a client has reported it.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
@@ -91,7 +91,7 @@ class LiveFolder(Folder):
         self.opening_agents: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """End what is under way: the folder is removed, or the daemon ends."""
+        """Stop all work under way, because the folder is removed or the daemon ends."""
         self.reload.cancel()
         if self.announcements is not None:
             self.announcements.stop()
@@ -179,7 +179,7 @@ class Daemon:
             client.notify("window/showMessage", message)
 
     def add_folder(self, uri: str, *, name: str, listed: bool, owner: Client) -> None:
-        """Add a client's folder and begin to load it; an existing snapshot is published to the client."""
+        """Add a client's folder and start to load it; publish an existing snapshot to the client."""
         folder = self.folders.add(uri, name=name, listed=listed, owner=owner)
         if folder is not None and folder.snapshot is not None:
             owner.swap(folder, folder.snapshot)
@@ -198,12 +198,12 @@ class Daemon:
             self.knowledge_watcher.refresh()
 
     def freshness(self, folder: LiveFolder) -> Freshness:
-        """How changes of the files that a folder depends on are noticed now."""
+        """How changes to the files of a folder are noticed now."""
         knowledge = self.knowledge_watcher.freshness(folder.knowledge.watched())
         return least_certain((self.watcher.freshness(_watched_by(folder)), knowledge))
 
     async def close(self) -> None:
-        """End the watchers and the threads; a thread that hangs on a file system is not waited for."""
+        """Stop the watchers and the threads, without waiting for a thread that hangs on a file system."""
         self.git.close()
         for folder in self.folders:
             folder.reload.cancel()
@@ -232,7 +232,7 @@ class Daemon:
     # ------------------------------------------------------------ agents
 
     async def agents_of(self, folder: LiveFolder) -> "AgentRegistry":
-        """The agents of a folder, for calls that catch up with files and ledger themselves."""
+        """The agents of a folder, for callers that catch up with files and ledger themselves."""
         if folder.agents is None:
             registry = await self.workers.run(lambda: agents.registry)  # the import takes a while
             snapshot = await folder.current()
@@ -249,7 +249,7 @@ class Daemon:
         return folder.agents
 
     async def live_agents(self, folder: LiveFolder) -> "AgentRegistry":
-        """The agents of a folder, as files and ledger are now."""
+        """The agents of a folder, up to date with files and ledger."""
         registry = await self.agents_of(folder)
         await registry.current()
         return registry
@@ -257,7 +257,7 @@ class Daemon:
     def preview_document(self, folder: LiveFolder, path: str) -> None:
         """Check an open document that only an agent of the folder would read.
 
-        Where the registry of its agents cannot be opened, the next document does not try again.
+        If the registry of its agents cannot be opened, the next document does not try again.
         """
         if folder.agents is not None:
             folder.agents.preview(path)
@@ -269,7 +269,7 @@ class Daemon:
             (await self.agents_of(folder)).files_changed(frozenset())
         except RequestError as error:
             if not folder.reload.cancelled:
-                logger.warning("documents of agents of %s are not checked: %s", folder.path, error)
+                logger.warning("cannot check the agents' documents of %s: %s", folder.path, error)
 
     def _agent_files_changed(self, folder: LiveFolder, paths: frozenset[str]) -> None:
         if folder.agents is not None:
@@ -280,10 +280,10 @@ class Daemon:
     async def folder_ledger(
         self, snapshot: Snapshot, folder: LiveFolder | None = None, *, since: float | None = None
     ) -> FolderLedger:
-        """The ledger of a folder, or as a whole; the first call opens it.
+        """The ledger of one folder, or the whole ledger; the first call opens it.
 
-        `since`: when the request came, if that is not now (`LedgerWriter.submit`). The settings in force then
-        say which ledger; another takes effect when the daemon starts anew.
+        `since` is the arrival of the request, by default now (`LedgerWriter.submit`). The settings at the
+        first call choose the ledger; another choice takes effect when the daemon restarts.
         """
         if folder is not None and folder.ledger is not None:
             return folder.ledger
@@ -319,7 +319,7 @@ class Daemon:
             self.announce(folder, "session", "main")  # its cost was announced without its messages
 
     def follow_choice(self, folder: LiveFolder) -> None:
-        """Load the folder for the model of the conversation that the user looks at."""
+        """Load the folder for the model of the conversation that the user is viewing."""
         options = None if folder.ledger is None else folder.ledger.options(folder.focus)
         choice = None if options is None else options.choice
         if choice != folder.choice:
@@ -327,7 +327,7 @@ class Daemon:
             folder.reload.request("model")
 
     async def _find_choice(self, folder: LiveFolder, snapshot: Snapshot) -> None:
-        """Read which model was picked for a folder; no ledger is created for that."""
+        """Read which model was picked for a folder, without creating a ledger."""
         try:
             ledger = await self._open_ledger(self.ledger_writer.find, snapshot, folder)
         except RequestError as error:  # requests for a conversation report it
@@ -345,7 +345,7 @@ class Daemon:
         self._ledger_notice = notice
 
     async def _poll_ledger(self) -> None:
-        """Take in what other processes wrote into the ledger, while there are clients."""
+        """Poll the ledger for writes of other processes while there are clients."""
         logged: set[str] = set()  # so that a session that stays broken is logged once
         while True:
             await asyncio.sleep(POLL_S)
@@ -368,7 +368,7 @@ class Daemon:
             return str(error)
         except Exception as error:  # a bug in one poll must not end the others
             if repr(error) not in logged:
-                logger.exception("looking at what other processes wrote failed; it is tried again")
+                logger.exception("polling for writes of other processes failed; trying again")
             return repr(error)
         return None
 
@@ -400,7 +400,7 @@ class Daemon:
             self.announce(folder, "compaction" if is_compaction else "session", change.session)
 
     def _options_changed(self, workspace: str) -> None:
-        """Conversations of a workspace have other options: count and announce its folders anew."""
+        """Count and announce a workspace's folders again after the options of a conversation changed."""
         for folder in self._of_workspace(workspace):
             self.follow_choice(folder)
             self.announce(folder, "model")
@@ -415,10 +415,10 @@ class Daemon:
     # ------------------------------------------------------------ announcements
 
     def announce(self, folder: LiveFolder, reason: str, session: str | None = None) -> None:
-        """Announce to every client what the folder's context costs now, once it is quiet.
+        """Announce to every client what the folder's context costs now, once changes have settled.
 
-        Several reasons in a row are announced once, as the first of them by `REASONS`. `session` is the one
-        that moved.
+        Several reasons in a row lead to one announcement, with the first of them in `REASONS`. `session` is
+        the session that changed.
         """
         if folder.snapshot is None or folder.reload.cancelled:
             return
@@ -487,13 +487,13 @@ class Daemon:
         self.announce(folder, "disk")
         if snapshot is None:
             text = (
-                f"the folder {folder.path} could not be loaded within {stopped.seconds:g} s: nothing is "
-                f"known of it. It came as far as {stopped.path}. Make its files fewer or smaller."
+                f"the folder {folder.path} could not be loaded within {stopped.seconds:g} s; it has no "
+                f"context yet. Loading stopped at {stopped.path}. Make its files fewer or smaller."
             )
             self.show(_warning(text))
 
     def _watching_changed(self) -> None:
-        """Warn every user once of a limit of the system that is reached, and log when that is over."""
+        """Warn every user once when a system limit is reached, and log when it no longer is."""
         failures = (self.watcher.failure, self.knowledge_watcher.failure)
         before = self._limit
         self._limit = next((one for one in failures if one is not None and one.limit is not None), None)
@@ -508,7 +508,7 @@ class Daemon:
     def _knowledge_moved(self, folder: LiveFolder) -> None:
         """Watch the directories of a knowledge base that changed, and publish its problems.
 
-        Where another snapshot is on its way, that one publishes them.
+        If a rebuild is under way, its snapshot publishes them.
         """
         if any(folder.knowledge.watched()):
             self.knowledge_watcher.start()
@@ -547,5 +547,5 @@ def _polled_warning(failure: Failure) -> lsp_types.ShowMessageParams:
 def _usage(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, locate: Locator
 ) -> protocol.TokenUsage:
-    """The usage, in a worker thread: even its import takes longer than the loop may wait."""
+    """Compute the usage in a worker thread: even its import would block the loop for too long."""
     return sessions.usage.current_usage(snapshot, conversation, ledger, locate)

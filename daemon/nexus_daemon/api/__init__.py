@@ -1,10 +1,10 @@
 """The `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
 
-1. The handlers of a method group are in the module of its name: `nexus/session/append` is `session.append`.
-2. A session's lock is taken before anything is waited for: requests about it are answered in the order in
-   which they came. It is released when the thread that works on the session has ended (`Workers.run`),
-   cancelled or not.
-3. A session is followed before it is used (`sessions.sync`), so that it has what other windows wrote.
+1. Each method group has a module of its name: `nexus/session/append` is `session.append`.
+2. A handler takes the session's lock before its first wait, so requests about a session are answered in the
+   order of their arrival. The lock is released when the worker thread has finished (`Workers.run`), even if
+   the request was cancelled.
+3. A handler syncs the session before using it (`sessions.sync`), so it sees what other windows wrote.
 """
 
 from typing import TYPE_CHECKING

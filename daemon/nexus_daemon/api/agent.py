@@ -1,6 +1,6 @@
 """`nexus/agent/*`: agents and the messages between them.
 
-An agent and a message are written like a turn: when the reply arrives, they are on the disk.
+Agents and messages are as durable as turns: when the reply arrives, they are on the disk.
 """
 
 import time
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from nexus_daemon.sessions.ledger_writer import FolderLedger
     from nexus_daemon.state import LiveFolder
 
-ANOTHER_NAME = "Start it again, or write in another name."
+ANOTHER_NAME = "Start it again, or send the message under another name."
 MOST_LISTED = 200
-"""Messages of one list."""
+"""The most messages that one reply lists."""
 
 
 async def spawn(client: "Connection", params: protocol.SpawnParams) -> protocol.AgentInfo:
-    """Start an agent below another: it reads what its directory says, and what its parent has read.
+    """Start an agent below another. Its prompt adds the files of its directory to what its parent has read.
 
-    It is there until it is disposed of, also when the daemon starts anew, and for all windows. Its
-    conversation is the session `agent:<agentId>`; one of the same name before it has left it what was said.
+    The agent lives until it is disposed of: all windows see it, and it survives a restart of the daemon. Its
+    conversation is the session `agent:<agentId>`. It continues the conversation of an earlier agent of the
+    same name.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
@@ -45,7 +46,7 @@ async def list_agents(client: "Connection", params: protocol.FolderParams) -> pr
 
 
 async def get(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDetails:
-    """One live agent, and what it was granted. `main` is the folder's own."""
+    """One live agent and what it was granted. `main` is the folder's own agent."""
     folder = client.daemon.folders.at(params.workspace_folder)
     agent = (await client.daemon.live_agents(folder)).get(params.agent_id)
     info = await _info(client, folder, agent)
@@ -62,7 +63,7 @@ async def get(client: "Connection", params: protocol.AgentParams) -> protocol.Ag
 
 
 async def dispose(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDisposed:
-    """End an agent and all below it. What was said in their conversations stays in the ledger."""
+    """End an agent and all agents below it. Their conversations stay in the ledger."""
     folder = client.daemon.folders.at(params.workspace_folder)
     agents = await client.daemon.live_agents(folder)
     return protocol.AgentDisposed(list(await agents.dispose(params.agent_id)))
@@ -71,14 +72,17 @@ async def dispose(client: "Connection", params: protocol.AgentParams) -> protoco
 async def message(client: "Connection", params: protocol.AgentMessageParams) -> protocol.AgentMessageResult:
     """Leave a message for an agent of the folder.
 
-    It waits until a turn of that agent is assembled: a `nexus/context/assemble` with its name as `agent`, or
-    in its conversation, and with a `message` or an `event`. A turn that names no agent is for `main`, in any
-    other conversation of the folder. There it stands before what the user says, the highest priority first.
-    When the conversation goes on, with an append to that session, it is delivered: no later turn has it, in
-    no other conversation either. Until then each turn of that agent is given it again, whatever the user
-    says, in case the model did not answer. What there was no room for waits for the next turn, and so does
-    what is beyond 20 messages. An agent that has ended writes no messages; those for it wait until one of its
-    name is started. A name that differs from an agent's in upper and lower case only is refused.
+    The message waits for a turn of that agent: a `nexus/context/assemble` that names it as `agent` or uses
+    its conversation, and that has a `message` or an `event`. A turn that names no agent, in any other
+    conversation of the folder, belongs to `main`. The turn places messages before the user's own, the highest
+    priority first.
+
+    An append to that session delivers the message: no later turn of any conversation repeats it. Until then
+    every turn of the agent includes it again, in case the model did not answer. A turn takes at most 20
+    messages; further ones, and those that do not fit, wait for the next turn.
+
+    An agent that has ended cannot send messages. Messages to it wait until an agent of that name starts. A
+    name that differs from an agent's name only in case is refused.
     """
     ledger = await _folder_ledger(client, params)
     folder = client.daemon.folders.at(params.workspace_folder)
@@ -91,8 +95,9 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
 async def messages(
     client: "Connection", params: protocol.AgentMessagesParams
 ) -> protocol.AgentMessagesResult:
-    """What waits for an agent, at most 200 messages: also what was given out with a turn that nothing was
-    appended after. Looking delivers nothing.
+    """The messages that wait for an agent, at most 200.
+
+    They include messages that a turn carried but no append has delivered yet. Listing delivers nothing.
     """
     ledger = await _folder_ledger(client, params)
     messages = await client.work(
@@ -107,7 +112,7 @@ async def messages(
 
 
 async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> protocol.AgentInfo:
-    """What an agent is, and what its next request costs."""
+    """Describe an agent and what its next request costs."""
     async with folder.conversations.using(agent.session) as conversation:
         snapshot = agent.snapshot
         ledger = await client.daemon.folder_ledger(snapshot, folder)
@@ -143,7 +148,7 @@ async def _folder_ledger(client: "Connection", params: protocol.FolderParams) ->
 
 
 def _send(ledger: "FolderLedger", params: protocol.AgentMessageParams) -> str:
-    """Write the message; returns its id."""
+    """Write the message and return its id."""
     try:
         message = lazy.node_messages.make(
             workspace=ledger.workspace,

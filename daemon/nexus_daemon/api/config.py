@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def effective(client: "Connection", params: protocol.AgentViewParams) -> protocol.EffectiveResult:
     """The settings in force, the layers that set each of them, and the MCP servers.
 
-    An agent's are those of its directory, with what it was granted in place of what that says.
+    For an agent these are the settings of its directory, overridden by what it was granted.
     """
     return await of_snapshot(client, params, build_effective)
 
@@ -63,7 +63,7 @@ def _provenance(
 
 
 def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
-    """Where the value stands in the text that is there now; a stale file's value may be gone from it."""
+    """Locate the value in the file's current text, from which a stale file's value may be gone."""
     present = layers.documents.get(entry.path)
     if entry.document is None or present is None or present is entry.document:
         return entry.span

@@ -28,30 +28,29 @@ T = TypeVar("T")
 async def assemble(client: "Connection", params: protocol.AssembleParams) -> protocol.AssembledContext:
     """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
 
-    The conversation stays as it was, but for one thing: a turn that reaches the compaction threshold is
-    compacted first. A turn is a request with a `message`, or with a `format` that has a body, after a tool's
-    result; not one that sets the reserve or the strategy itself, nor one that sets the model or
-    `maxContextTokens`, unless they are the conversation's. Nor is anything
-    compacted after a compaction that did not help, until a turn was below the threshold, or after one that
-    was undone, until one is asked for.
+    The request leaves the conversation unchanged, with one exception: a turn that reaches the compaction
+    threshold compacts it first. A turn is a request with a `message`, or one after a tool's result with a
+    `format` that has a body. A request that sets the reserve or the strategy is not a turn, nor is one that
+    sets another model or `maxContextTokens` than the conversation's. After a compaction that did not help,
+    none follows until a turn was below the threshold; after an undone compaction, none follows until one is
+    requested.
 
     Where the settings leave the model to the editor (`provider.name`), a request with a `message` that names
     a model picks it for the conversation, with `maxContextTokens` and the tools that it offers, as
-    `nexus/model/pick` does: requests that name none, and all figures, are for it from then on.
+    `nexus/model/pick` does. From then on it applies to requests that name no model, and to all figures.
 
-    The summary is written as by `nexus/session/compact`; a client's model has half a minute for it, and a
-    client that is asked may end the waiting with an error.
+    The summary is written as by `nexus/session/compact`. A client's model has half a minute to write it; the
+    client may end that wait with an error.
 
-    A turn is put together with what is remembered: before what the user says stand messages that wait for the
-    `agent`, without one for `main`, the newest messages of the conversation where its history does not show
-    them, and passages of the files of `memory.knowledge` that belong to the message. They take what room is
-    left, and are left out first.
+    Memory goes before the user's message: messages that wait for the `agent` (by default `main`), the newest
+    messages of the conversation if its history does not show them, and passages from the files of
+    `memory.knowledge` that match the message. Memory takes only the room that is left, and is dropped first.
 
-    With the time, the turn is told the state of git in the folder (`context.git`): its branch, and where the
-    client trusts the folder the changed files, as far as git says so at once.
+    Besides the time, the turn states the git branch of the folder (`context.git`) and, if the client trusts
+    the folder, the changed files, provided that git answers at once.
 
-    What does not fit is cut from the history for this request. An unknown format, a parameter that does not
-    exist or is out of range, and a body that would not fit the model are errors.
+    Whatever does not fit is cut from the history for this request. An unknown format, a parameter that does
+    not exist or is out of range, and a body that would not fit the model are errors.
     """
     async with resolve.using_agent_session(client, params, turn=True) as scope:
         return await turns.assemble(scope, params)
@@ -60,9 +59,10 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
 async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.TokenUsage:
     """What the next request of a conversation costs, before its own message and tools.
 
-    With `nextTurn` it is all that a turn of `nexus/context/assemble` would be sent with, but for what the
-    user says and passages that belong to it: tools, time, the state of git, what is remembered and what the
-    editor attaches. Its `options` count until the conversation has had a turn; then that turn's hold.
+    With `nextTurn` the figure covers everything that a turn of `nexus/context/assemble` would send, except
+    the user's message and the passages that match it: tools, time, git state, memory and the editor's
+    attachments. Its `options` apply until the conversation has had a turn; after that, the options of that
+    turn apply.
     """
     async with resolve.using_agent_session(client, params) as scope:
         if scope.agent is None:
@@ -76,14 +76,14 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
 async def preview(client: "Connection", params: protocol.PreviewParams) -> protocol.Preview:
     """The system prompt as the model sees it, with the source of every part.
 
-    With `agent` it is a live agent's, with `viewAs` that of one that is not started: what cannot be started
-    is the same error as for `nexus/agent/spawn`.
+    `agent` selects a live agent. `viewAs` describes an agent that is not started; if it could not be started,
+    the error is that of `nexus/agent/spawn`.
     """
     if params.view_as is None:
         return await of_snapshot(client, params, build_preview)
     if params.agent is not None:
         raise RequestError(
-            "Both `agent` and `viewAs` are set. Set one: a live agent, or one as it would be started.",
+            "Both `agent` and `viewAs` are set. Set only one: `viewAs` is for an agent that is not started.",
             code="bad-option",
         )
     folder = client.daemon.folders.at(params.workspace_folder)
@@ -93,9 +93,7 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
 
 
 async def layers(client: "Connection", params: protocol.AgentViewParams) -> protocol.LayersResult:
-    """The layers of a folder, or of an agent's directory, their files, what was left out and why, and every
-    problem.
-    """
+    """The layers and files of a folder or agent directory, what was skipped and why, and all problems."""
     folder = client.daemon.folders.at(params.workspace_folder)
     result = await of_snapshot(client, params, build_layers)
     return msgspec.structs.replace(result, freshness=results.freshness(client.daemon.freshness(folder)))
@@ -114,7 +112,7 @@ def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
 
 
 def prompt_now(snapshot: Snapshot) -> Prompt:
-    """The prompt that a request would be sent now: with the date where the settings ask for it."""
+    """The prompt that a request would send now, with the date if the settings ask for it."""
     return prompt_for(snapshot, now=_now())
 
 
@@ -177,9 +175,9 @@ def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
 
 
 def _layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
-    """The layer of each file that is in the prompt; None: an agent above has it, from no layer of these.
+    """The layer of each file in the prompt; None if the file comes from an agent above, from none of these.
 
-    What an agent above calls its project may be an ancestor here.
+    The project layer of an agent above may be an ancestor layer here.
     """
     layers = snapshot.layers.layers
     by_path: dict[str, str | None] = {file.path: layer.name for layer in layers for file in layer.files}
@@ -196,7 +194,7 @@ def _layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
 
 
 class _Tree:
-    """Which file imports which; a file is in a prompt once, so there is no circle."""
+    """Which file imports which; a prompt has each file only once, so there are no cycles."""
 
     def __init__(self, snapshot: Snapshot, locate: Locator, tokens: Mapping[str, int]) -> None:
         self._locate = locate
@@ -206,7 +204,7 @@ class _Tree:
             self._by_importer.setdefault(one.path, []).append(one)
 
     def below(self, path: str) -> list[protocol.ImportedFile] | None:
-        """What a file imports, in its order, each followed by its own; None where it imports nothing."""
+        """A file's imports in order, each followed by its own imports; None if it imports nothing."""
         return list(self._below(path, 1)) or None
 
     def _below(self, path: str, depth: int) -> Iterator[protocol.ImportedFile]:

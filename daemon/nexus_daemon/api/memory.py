@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 async def query(client: "Connection", params: protocol.MemoryQueryParams) -> protocol.MemoryQueryResult:
-    """Run a call of a memory tool, for whoever runs a model's calls (`options.memoryTools` offers them).
+    """Run a memory tool call, for a client that runs the model's calls (`options.memoryTools` offers them).
 
-    Without a `session_id` among the arguments, L2 and L3 are those of `session`; L4 is of all others. A
-    session that does not exist has nothing. An argument that does not fit is an error that names it.
+    Without a `session_id` argument, L2 and L3 search `session`, and L4 searches all other sessions. A session
+    that does not exist has no results. An invalid argument is an error that names it.
     """
     async with using(client, params) as scope:
         text = await scope.work(turn_memory.call_tool, params.tool, params.arguments)

@@ -1,4 +1,4 @@
-"""`nexus/model/pick`: the user picks the model of a conversation, before any turn of it."""
+"""`nexus/model/pick`: the user picks the model of a conversation before its next turn."""
 
 import asyncio
 from concurrent.futures import Future
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from nexus_daemon.connection import Connection
 
 PATIENCE_S = 2.0
-"""Seconds for which the answer waits until the ledger has it; it holds in this process meanwhile."""
+"""Seconds for which the reply waits for the ledger; in this process the choice applies at once."""
 
 
 async def pick(client: "Connection", params: protocol.PickParams) -> protocol.PickResult:
-    """Pick the model of a conversation, as its next turn would: all figures are for it from now on.
+    """Pick the model of a conversation before its next turn does: from now on all figures are for it.
 
-    It is kept in the ledger, for the conversation and as the last one of its folder: conversations that were
-    not used yet go on with that one. Other windows follow. Without `model`, the conversation goes back to
-    the model that the settings name. Where the settings leave no model to the editor (`provider.name`), that
-    is an error.
+    The ledger stores the choice for the conversation, and as the folder's latest choice, which conversations
+    without a turn use. Other windows follow. Without `model`, the conversation returns to the model of the
+    settings. If the settings do not leave the model to the editor (`provider.name`), picking is an error.
     """
     async with using(client, params) as scope:
         conversation, ledger = scope.conversation, scope.ledger
@@ -44,18 +43,18 @@ async def pick(client: "Connection", params: protocol.PickParams) -> protocol.Pi
 
 
 def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:
-    """The choice that is asked for. RequestError where the settings leave none."""
+    """The requested choice. RequestError if the settings do not allow one."""
     if not leaves_model_to_editor(snapshot.effective):
         name = snapshot.effective.get("/provider/name")
         raise RequestError(
-            f"The settings name the provider {name}: its model is that of the setting provider.model. "
-            "Change that, or set provider.name to editor.",
+            f"The settings name the provider {name}, so the setting provider.model decides the model. "
+            "Change that setting, or set provider.name to editor.",
             code="model-of-settings",
         )
     if params.model is None:
         return ModelChoice()
     if not params.model.strip():
-        raise RequestError("`model` is empty: name one, or leave it out.", code="bad-option")
+        raise RequestError("`model` is empty: name a model, or leave it out.", code="bad-option")
     if params.max_context_tokens is not None and params.max_context_tokens < 1:
         raise RequestError(
             f"`maxContextTokens` is {params.max_context_tokens}: it must be at least 1.", code="bad-option"
@@ -68,11 +67,11 @@ def _tools(params: protocol.PickParams) -> dict[str, bool]:
 
 
 async def _failure(writing: "Future[None]") -> str | None:
-    """Why the ledger does not have it; None: it has."""
+    """Why the ledger does not have the choice; None if it has."""
     try:
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(writing)), PATIENCE_S)
     except TimeoutError:
-        return "The ledger is in use by another program, and is not written yet."
+        return "Another program is using the ledger; the choice is not written yet."
     except RequestError as error:
         return str(error)
     return None

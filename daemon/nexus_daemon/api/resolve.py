@@ -1,12 +1,12 @@
 """Who a request is for: a live agent of the folder, or the folder's own agent.
 
-1. A request for an agent uses the agent's snapshot (with its tools, permissions and model), its parameters,
-   and, where the request names no conversation, its conversation.
+1. A request for an agent uses the agent's snapshot (with its tools, permissions and model), its parameters
+   and, if the request names no conversation, its conversation.
 2. A conversation of a live agent is always measured for that agent, whoever sent the request.
 3. A turn may be for a name that only clients know: it uses the folder's own snapshot and gets the messages
-   for that name. A name that an agent of this workspace ever had, in any window, is not such a name, and
-   neither is one that differs from it only in upper and lower case: unless the agent lives, it is an error.
-4. A turn in the conversation of an agent that has ended is an error, too, unless it names another agent, or
+   for that name. A name that an agent of this workspace has ever had, in any window and in any case, refers
+   to that agent: unless the agent is live, it is an error.
+4. A turn in the conversation of an agent that has ended is also an error, unless it names another agent or
    `main`. Everyone may read, measure and append to that conversation.
 """
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:  # most requests are for no agent
 
 SESSION = "agent:"
 """Prefix of the name of an agent's conversation."""
-REMEDY = "Leave out `agent` for the folder's own turn, or start it again."
-GO_ON = "With `agent` as `main` its conversation goes on as the folder's own. Or start it again."
+REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
+GO_ON = "Set `agent` to `main` to continue its conversation as the folder's own, or start the agent again."
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive
 
 
 async def find(
     client: "Connection", folder: "LiveFolder", name: str | None, *, remedy: str = REMEDY
 ) -> "Agent | None":
-    """The live agent of a name; None for the folder's own, and for a name that only clients know.
+    """The live agent of that name; None for the folder's own, and for a name that only clients know.
 
-    RequestError, code unknown-agent, for a name as in rule 3; `remedy`: what to do if it has ended.
+    RequestError, code unknown-agent, by rule 3. `remedy` says what to do if the agent has ended.
     """
     if name is None or name == MAIN:
         return None
@@ -57,7 +57,7 @@ async def find(
 
 
 async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) -> None:
-    """RequestError, code unknown-agent, for a name that differs from an agent's only in its case."""
+    """Raise RequestError, code unknown-agent, if a name differs from an agent's only in case."""
     if name == MAIN:
         return
     agent, names = await _find_live(client, folder, name)
@@ -66,7 +66,7 @@ async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) 
 
 
 async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | None) -> Snapshot:
-    """The snapshot of an agent, or the folder's own without a name. RequestError, code unknown-agent."""
+    """The agent's snapshot; without a name, the folder's own. RequestError, code unknown-agent."""
     if name is None or name == MAIN:
         return await folder.current()
     agent = await find(client, folder, name)
@@ -77,9 +77,9 @@ async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | No
 async def using(
     client: "Connection", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """Lock the conversation that a request is about; requests get it in the order in which they came.
+    """Lock the conversation of a request; requests get the lock in the order of their arrival.
 
-    `agent` is who the request is for; without one a conversation of an agent is that agent's. `turn`: the
+    `agent` is who the request is for; by default, an agent's conversation belongs to that agent. `turn`: the
     request is for a model.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
@@ -116,7 +116,7 @@ async def with_choice(
     *,
     agent: "Agent | None",
 ) -> Snapshot:
-    """The snapshot with the model of the conversation."""
+    """The snapshot with the conversation's model."""
     if next_request.choice_of(conversation, ledger, agent) in (None, snapshot.choice):
         return snapshot
     job = partial(next_request.snapshot_for, snapshot, conversation, ledger, agent=agent)
@@ -127,11 +127,11 @@ async def with_choice(
 async def using_agent_session(
     client: "Connection", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """As `using`; a request that names no conversation is about the conversation of its agent."""
+    """Like `using`, but a request that names no conversation uses that of its agent."""
     folder = client.daemon.folders.at(params.workspace_folder)
     agent = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
     session = params.session or (MAIN if agent is None else agent.session)
-    while True:  # twice at most: only once the conversation is locked it is certain which agent lives
+    while True:  # twice at most: only the lock makes certain which agent is live
         about = protocol.SessionParams(params.workspace_folder, session)
         async with using(client, about, params.agent, turn=turn) as scope:
             agent_session = MAIN if scope.agent is None else scope.agent.session
@@ -154,10 +154,10 @@ def spawn_options(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, A
 async def _find_live(
     client: "Connection", folder: "LiveFolder", name: str
 ) -> "tuple[Agent | None, Mapping[str, bool]]":
-    """The live agent of a name, else the names that equal it but for case, and which of them live."""
+    """The live agent of that name; else the names equal to it except in case, and which of them are live."""
     agent = None if folder.agents is None else (await client.daemon.live_agents(folder)).find(name)
     names: Mapping[str, bool] = {}
-    for _ in range(2):  # the second time for an agent that starts or ends meanwhile
+    for _ in range(2):  # again, in case an agent starts or ends meanwhile
         if agent is not None:
             break
         ledger = await client.daemon.folder_ledger(await folder.current(), folder)
@@ -169,7 +169,7 @@ async def _find_live(
 
 
 async def _owner(client: "Connection", folder: "LiveFolder", session: str, turn: bool) -> "Agent | None":
-    """The live agent whose conversation this is. RequestError for a turn of one that has ended."""
+    """The live agent that owns the conversation. RequestError for a turn of an agent that has ended."""
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
     if not name:
         return None
@@ -182,7 +182,7 @@ async def _owner(client: "Connection", folder: "LiveFolder", session: str, turn:
 def _not_live(name: str, names: Mapping[str, bool], remedy: str) -> str:
     """Explain why `name` is not a live agent."""
     if names.get(name):
-        return f"Agent {name!r} cannot be brought back: the daemon's log says why. Dispose of it."
+        return f"Agent {name!r} cannot be restored: the daemon's log says why. Dispose of it."
     if name in names:
         return f"Agent {name!r} has ended. {remedy}"
     near = next((each for each, lives in names.items() if lives), next(iter(names), MAIN))

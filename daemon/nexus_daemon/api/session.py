@@ -1,4 +1,4 @@
-"""`nexus/session/*`: a conversation, locked, brought up to date and changed by a job in a thread."""
+"""`nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
-    """Begin a conversation without a message. An append begins one, too: this is for its name's sake."""
+    """Create an empty conversation, to reserve its name. An append also creates a missing conversation."""
     async with using(client, params) as scope:
         session = await client.work(scope.ledger.create, params.session, params.agent)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
-    """The conversations of a folder, those that changed last first, with their totals."""
+    """The conversations of a folder with their totals, the most recently changed first."""
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
     sessions = await client.work(ledger.store.sessions, ledger.workspace)
@@ -55,10 +55,10 @@ async def list_sessions(client: "Connection", params: protocol.FolderParams) -> 
 
 
 async def focus(client: "Connection", params: protocol.SessionParams) -> protocol.FocusResult:
-    """Say which conversation the user looks at: layers, problems and lenses are counted for its model.
+    """Report which conversation the user is viewing: its model counts the layers, problems and lenses.
 
-    Until a client says so, and for a conversation that was not used yet, they are counted for the model that
-    was picked last in the folder. What a conversation costs is always counted for its own.
+    Until a client reports one, and for a conversation without a turn, the model that was last picked in the
+    folder counts them. What a conversation costs is always counted with its own model.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     await client.daemon.folder_ledger(await folder.current(), folder)
@@ -69,21 +69,22 @@ async def focus(client: "Connection", params: protocol.SessionParams) -> protoco
 
 
 async def append(client: "Connection", params: protocol.AppendParams) -> protocol.AppendResult:
-    """Add messages to a conversation, as one turn; an unknown session is begun.
+    """Append messages to a conversation as one turn; an unknown session is created.
 
-    When the reply is there, the turn is on the disk: it survives the end of the daemon and of the power. Not
-    where `persists` is false: then the ledger keeps nothing, and the turn is gone when the daemon ends. A
-    session opens with a message of Nexus that says when it began; `count` includes it.
+    When the reply arrives, the turn is on the disk and survives a crash or a power failure. If `persists` is
+    false, the ledger is only in memory, and the turn is lost when the daemon ends. A session opens with a
+    message of Nexus that states when it began; `count` includes that message.
 
-    An `idempotencyKey` names one append of a session: the same again, because no reply came, adds nothing.
-    With another number of messages it is an error. An empty one is none.
+    An `idempotencyKey` names one append of a session: a retry with the same key, because no reply came, adds
+    nothing. Reusing a key with a different message count is an error; an empty key is ignored.
 
-    Two windows may append to one conversation: their turns follow each other. One that wants its turn right
-    behind what it has seen says so with `parentTurn`; if it comes too late, its turn goes to a new
-    conversation that shares all turns up to there, `session` names it and `forked` is true.
+    Two windows may append to one conversation; their turns follow each other. A window that wants its turn
+    directly after the last turn it has seen names that turn as `parentTurn`. If another turn came first, the
+    append goes to a new conversation that shares all turns up to the parent: `session` names it, and `forked`
+    is true.
     """
     if not params.messages:
-        raise RequestError("There is nothing to append: `messages` is empty.", code="empty-append")
+        raise RequestError("`messages` is empty: there is nothing to append.", code="empty-append")
     turn_input = TurnInput(
         messages=params.messages,
         key=params.idempotency_key or None,
@@ -115,9 +116,9 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
 
 
 async def messages(client: "Connection", params: protocol.MessagesParams) -> protocol.MessagesResult:
-    """The messages of a conversation since its last compaction; none where nothing was appended.
+    """The messages of a conversation since its last compaction; an empty list if nothing was appended.
 
-    With `limit` a page of them: the last ones, or those before a position.
+    `limit` selects a page: the last messages, or those before a position.
     """
     async with using(client, params) as scope:
         if params.limit is None and params.before is None:
@@ -131,13 +132,13 @@ async def messages(client: "Connection", params: protocol.MessagesParams) -> pro
 
 
 async def transcript(client: "Connection", params: protocol.TranscriptParams) -> protocol.TranscriptResult:
-    """A page of all that was said in a conversation, to be read by people, and which of it is still sent.
+    """A page of a conversation's full history, for people to read, and which of it is still sent.
 
-    In contrast to `nexus/session/messages`, compacted messages, summaries and what was taken back are there,
-    turn by turn, with the tokens of each message as the folder's model counts them. Only the messages of the
-    page are read and counted: a conversation of any length is shown at once. Control characters are made
-    visible and secrets covered; `nexus/session/export` has them as they are. A conversation that does not
-    exist has no turns, and an empty `thread`.
+    Unlike `nexus/session/messages`, it includes compacted messages, summaries and undone compactions, turn by
+    turn, with each message's tokens as the folder's model counts them. Only the messages of the page are read
+    and counted, so a conversation of any length opens at once. Control characters are made visible and
+    secrets are covered; `nexus/session/export` returns them unchanged. A conversation that does not exist has
+    no turns and an empty `thread`.
     """
     if not 1 <= params.limit <= pages.MOST_MESSAGES:
         raise RequestError(
@@ -149,14 +150,14 @@ async def transcript(client: "Connection", params: protocol.TranscriptParams) ->
 
 
 async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.SessionPlace:
-    """Go on with a conversation in another one too: it shares all turns up to one, and nothing is copied."""
+    """Fork a conversation: the new one shares all turns up to a given one, and nothing is copied."""
     async with using(client, params) as scope:
         session = await client.work(scope.ledger.fork, params.session, params.to, params.turn)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
 
 
 async def rename(client: "Connection", params: protocol.RenameParams) -> protocol.SessionPlace:
-    """Give a conversation another name; it goes on as it was."""
+    """Rename a conversation; nothing else about it changes."""
     async with using(client, params) as scope:
         session = await client.work(scope.ledger.rename, params.session, params.to)
         scope.conversation.forget()
@@ -164,9 +165,9 @@ async def rename(client: "Connection", params: protocol.RenameParams) -> protoco
 
 
 async def clear(client: "Connection", params: protocol.SessionParams) -> protocol.ClearResult:
-    """Begin a conversation anew, without its messages and the idempotency keys of their appends.
+    """Start a conversation over, without its messages and the idempotency keys of their appends.
 
-    What was said can still be found by a search, until the conversation is deleted.
+    A search still finds the old messages until the conversation is deleted.
     """
     async with using(client, params) as scope:
         spent = await client.work(operations.clear, scope)
@@ -174,9 +175,9 @@ async def clear(client: "Connection", params: protocol.SessionParams) -> protoco
 
 
 async def delete(client: "Connection", params: protocol.SessionParams) -> protocol.DeleteResult:
-    """Remove a conversation for good, from the disk and from what is searched.
+    """Remove a conversation permanently, from the disk and from searches.
 
-    Turns that a fork shares stay there.
+    A fork keeps the turns that it shares with the conversation.
     """
     async with using(client, params) as scope:
         await client.work(scope.ledger.delete, params.session)
@@ -185,16 +186,17 @@ async def delete(client: "Connection", params: protocol.SessionParams) -> protoc
 
 
 async def compact(client: "Connection", params: protocol.CompactParams) -> protocol.CompactResult:
-    """Replace the old messages of a conversation by a summary, and say what was lost; it can be undone.
+    """Replace the old messages of a conversation with a summary and report what was lost; it can be undone.
 
-    A client that has a model is asked for the summary (`nexus/model/complete`), for a minute at most. Other
-    requests and other windows go on meanwhile; however fast they append, it stays as it is, behind the
-    summary, and does not hold the compaction up. Without a model, or where it fails, the summary is
-    extractive: it picks from the conversation; the receipt says who wrote it, and who failed and why. Where
-    there is nothing to replace, or nothing to gain, that is an error, and nothing changes; so it is where
-    the conversation was compacted or cleared meanwhile. Of a very long one the beginning and the
-    newest 500,000 tokens of what is replaced are read, or as many as the window holds; summary and receipt
-    (`unreadMessages`) say how many messages lie between them.
+    If the client has a model, the daemon asks it for the summary (`nexus/model/complete`) and waits at most a
+    minute. Meanwhile other requests and windows continue. What they append stays unchanged after the summary
+    and does not delay the compaction. Without a model, or if the model fails, Nexus writes an extractive
+    summary. The receipt says who wrote the summary, and who failed and why.
+
+    It is an error, and nothing changes, if there is nothing to replace or to gain, or if the conversation was
+    compacted or cleared meanwhile. Of a very long conversation, only the beginning and the newest 500,000
+    tokens of what is replaced are read, or as many as the window holds; the summary and the receipt
+    (`unreadMessages`) state how many messages lie between.
     """
     async with using(client, params) as scope:
         receipt, spent = await compaction.compact(scope, params)
@@ -203,17 +205,17 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
 
 
 async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> protocol.UndoResult:
-    """Put back the messages that a compaction replaced; what was appended since stays."""
+    """Restore the messages that a compaction replaced; later messages stay."""
     async with using(client, params) as scope:
         spent = await client.work(operations.undo_compaction, scope, params.compaction)
     return protocol.UndoResult(session=params.session, usage=spent)
 
 
 async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
-    """What a compaction did, as its receipt said then: also later, and after it was taken back.
+    """The receipt of a compaction, as it was written, even if the compaction was undone since.
 
-    By its id a compaction is found in whichever conversation of the folder holds it; without one, the last
-    of the conversation is meant.
+    An id finds the compaction in any conversation of the folder; without an id, the last compaction of the
+    conversation is meant.
     """
     folder = client.daemon.folders.at(params.workspace_folder)
     ledger = await client.daemon.folder_ledger(await folder.current(), folder)
@@ -223,16 +225,16 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
 
 
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
-    """A whole conversation as text: every turn since it began, compactions and their receipts too."""
+    """A whole conversation as text: every turn since it began, with compactions and their receipts."""
     async with using(client, params) as scope:
         text = await client.work(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)
 
 
 async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
-    """Messages in which all words occur, in the conversations of a folder or in all there are, best first.
+    """Messages that contain all words, best first, in the conversations of one folder or of all.
 
-    What was compacted or cleared is found, too. Upper and lower case and accents make no difference.
+    Compacted and cleared messages are also found. The search ignores case and accents.
     """
     daemon = client.daemon
     if params.limit < 1:
@@ -255,7 +257,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
 
 
 async def _some_snapshot(client: "Connection") -> Snapshot:
-    """A snapshot with the user's own settings, which are the same in every folder."""
+    """Any snapshot: the user's own settings are the same in every folder."""
     for folder in client.daemon.folders:
         return await folder.current()
     return await client.work(operations.load_user_settings, client.daemon.folders.load_inputs)

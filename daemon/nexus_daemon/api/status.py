@@ -1,4 +1,4 @@
-"""`nexus/status`: what this daemon holds."""
+"""`nexus/status`: the daemon's folders, sessions, clients and memory."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ with contextlib.suppress(ImportError):  # Windows has none
 
 
 async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Status:
-    """What the daemon holds: folders, sessions, clients, memory."""
+    """The daemon's folders, sessions, clients and memory."""
     daemon = connection.daemon
     folders = [_folder(daemon, folder) for folder in daemon.folders]
     sessions = sum(len(folder.sessions) for folder in folders)
@@ -66,7 +66,7 @@ def _folder(daemon: Daemon, folder: LiveFolder) -> protocol.FolderStatus:
 
 
 def _resident() -> int:
-    """Resident memory in bytes, now where the system tells it (Linux), else the peak; 0 where neither."""
+    """Resident memory in bytes: the current figure on Linux, else the peak; 0 if neither is available."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -25,7 +25,7 @@ async def count(client: "Connection", params: protocol.CountParams) -> protocol.
 
 
 class _Texts(msgspec.Struct, frozen=True):
-    """The texts of files by path, for the places of problems."""
+    """The texts of files by path, to locate problems."""
 
     texts: dict[str, str]
 
@@ -35,7 +35,8 @@ def count_texts(
 ) -> protocol.CountResult:
     """Count each text, then each URI's text; an open document's unsaved text wins over the disk.
 
-    A file that is not UTF-8 is counted as far as it can be read, which is not exact, and reported.
+    A file that is not UTF-8 is counted as far as it can be decoded: the count is inexact, and a problem
+    reports it.
     """
     counter = _counter(params)
     reads = [_read(uri, overlays) for uri in params.uris]
@@ -52,12 +53,12 @@ def count_texts(
 
 
 def not_utf8(read: files.FileRead) -> list[Problem]:
-    """What says that a file's text is a guess at its bytes."""
+    """The problems that mark a file's text as a guess at its bytes."""
     return [problem for problem in read.problems if problem.code == "layer.encoding"]
 
 
 def _counter(params: protocol.CountParams) -> TokenCounter:
-    """The model's own counter, else that of the named encoding, else of the newest one."""
+    """The model's own counter, else that of the named encoding, else that of the default encoding."""
     if params.model is not None:
         return counter_for(params.model)
     name = params.encoding or DEFAULT_ENCODING

@@ -1,11 +1,10 @@
 """`nexus/session/transcript`: a page of a conversation as people read it, with what each message costs.
 
-1. A message is counted by the counter of the folder's model. It is not counted again where the ledger has its
-   count by that counter, or where it was counted for a page before. A message longer than MOST_COUNTED keeps
-   the ledger's count, as an estimate.
-2. Texts are for people: control characters are visible, secrets are covered, and of a long text the middle is
-   left out. All of it keeps the length of what it stands for, but for what is left out.
-3. What is sent is what the next request would send, were it made now.
+1. The counter of the folder's model counts each message, unless the ledger has that counter's figure or an
+   earlier page counted it. A message longer than MOST_COUNTED keeps the ledger's count, as an estimate.
+2. Texts are for people: control characters are visible, secrets are covered, and the middle of a long text is
+   omitted. Everything but the omitted middle keeps its length.
+3. "Sent" means what a request made now would send.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,23 +28,23 @@ from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.scope import SessionScope
 
 MOST_MESSAGES = 1_000
-"""Messages of a page."""
+"""The most messages of one page."""
 MOST_TEXT = 60_000
-"""Characters of a message's text that are shown: two thirds from its beginning."""
+"""The most characters of a message's text in a page: two thirds from its start, one third from its end."""
 MOST_ARGUMENTS = 10_000
-"""Characters of a call's arguments that are shown."""
+"""The most characters of a call's arguments in a page."""
 MOST_CALLS = 100
 MOST_LABELS = 100
 MOST_COUNTED = 2_000_000
-"""Characters of a message that is counted for a page."""
+"""A message with more characters is not counted for a page."""
 MOST_COUNTS = 20_000
-"""Counts that are kept for a conversation."""
+"""The most counts that are cached for a conversation."""
 LEAST_MILLISECONDS = 1e11
-"""From here on a number is a time in milliseconds, not in seconds."""
+"""Timestamps from here on are milliseconds, smaller ones seconds."""
 
 
 def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
-    """The page, for a thread that may block."""
+    """Read the page; call it in a worker thread."""
     scope.follow()
     conversation, snapshot = scope.conversation, scope.snapshot
     options = next_request.options_beside(snapshot, conversation, scope.ledger)
@@ -84,7 +83,7 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
 
 
 def _sent(scope: SessionScope, options: assembly.Options) -> tuple[list[int], list[int]]:
-    """The positions of what the next request sends, ascending, and of these the shortened ones."""
+    """The ascending positions of the messages that the next request sends, and of the shortened ones."""
     conversation = scope.conversation
     positions = conversation.positions
     if not positions:
@@ -145,7 +144,7 @@ def _message(
 def _tokens(
     stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
 ) -> tuple[int, bool]:
-    """Tokens of a message, and whether this counter counted them."""
+    """A message's tokens, and whether this counter counted them."""
     if stored.counter == counter.name:
         return stored.tokens, True
     message, counts = stored.message, conversation.counted
@@ -165,7 +164,7 @@ def _tokens(
 
 
 def _clipped(text: str, most: int) -> tuple[str, int]:
-    """A text for people, and how many characters in its middle are left out."""
+    """The text for people, and how many characters of its middle are omitted."""
     omitted = len(text) - most
     if omitted <= 0:
         return redact(visible(text)), 0
@@ -195,7 +194,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _label(part: Any) -> str:
-    """What a part of a content is, in a few words."""
+    """Describe a content part in a few words."""
     kind = parts.read_part(part)
     about = ""
     if isinstance(kind, parts.ImagePart):
@@ -207,7 +206,7 @@ def _label(part: Any) -> str:
 
 
 def _labels(memory: Any, name: str) -> list[str]:
-    """The labels of what a turn was sent besides, as far as its record says it."""
+    """The labels of what a turn was sent besides its messages, as far as its record has them."""
     labels: Iterable[Any] = memory.get(name) or () if isinstance(memory, dict) else ()
     if not isinstance(labels, Sequence) or isinstance(labels, str):
         return []
@@ -215,7 +214,7 @@ def _labels(memory: Any, name: str) -> list[str]:
 
 
 def _receipt(receipt: Any) -> protocol.Receipt | None:
-    """The receipt of a compaction; None where an import brought something else."""
+    """The receipt of a compaction; None if an import stored something else."""
     try:
         return msgspec.convert(receipt, protocol.Receipt)
     except msgspec.ValidationError:
@@ -223,7 +222,7 @@ def _receipt(receipt: Any) -> protocol.Receipt | None:
 
 
 def _time(message: Message) -> str | None:
-    """When the client says that it was, in ISO 8601; None where it does not, or in a way of its own."""
+    """The client's timestamp in ISO 8601; None if there is none, or in an unknown form."""
     stamp = message.timestamp
     if isinstance(stamp, str):
         try:

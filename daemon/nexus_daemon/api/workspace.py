@@ -1,4 +1,4 @@
-"""`nexus/workspace/*`: what is written into a folder."""
+"""`nexus/workspace/*`: write templates into a folder."""
 
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 async def init(client: "Connection", params: protocol.FolderParams) -> protocol.InitResult:
-    """Write templates into the folder's `.nexus3/`. A file that exists is never touched."""
+    """Write templates into the folder's `.nexus3/`. Existing files are never changed."""
     folder = client.daemon.folders.at(params.workspace_folder)
     if folder is not client.daemon.folders.get(params.workspace_folder):
         raise RequestError(
-            f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name a workspace "
-            "folder itself, or add this one to the workspace first.",
+            f"{params.workspace_folder} lies inside {folder.uri}. Nothing was written: name the workspace "
+            "folder itself, or add this folder to the workspace first.",
             code="not-a-workspace-folder",
         )
     done = await client.work(lambda: scaffold(plan_init(folder.path)))

@@ -1,12 +1,12 @@
 """Frames of the base protocol and JSON in both directions, without I/O.
 
-A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of UTF-8 JSON. What is accepted:
+A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of UTF-8 JSON. Rules:
 
 1. Header names in any case, any number of spaces around a value, `Content-Type` with charset utf-8 or none.
 2. Every line ends with CRLF; the header has one Content-Length of decimal digits only and at most 8 KiB.
 3. A body has at most 32 MiB.
-4. Anything else is a `FrameError`, as early as possible, and ends the connection: what follows cannot be
-   understood. An HTTP request fails at its first line.
+4. Anything else raises a `FrameError` as early as possible and ends the connection, since the next frame
+   cannot be located. An HTTP request fails at its first line.
 """
 
 import re
@@ -20,18 +20,18 @@ from nexus_context.errors import NexusError
 
 HEADER_LIMIT = 8 * 1024  # bytes
 BODY_LIMIT = 32 * 1024 * 1024  # bytes
-LONG = 64 * 1024  # bytes; from here on a copy costs more than what is done to avoid it
-_ROOM = 128 * 1024  # bytes; what is read at once when no long body is on its way
+LONG = 64 * 1024  # bytes; from here on a copy costs more than avoiding it
+_ROOM = 128 * 1024  # bytes to read at once unless a long body is arriving
 _LEAST_ROOM = 16 * 1024  # bytes
-_SHORT = 32 * 1024  # bytes; from here on a body that is not complete gets its own memory
+_SHORT = 32 * 1024  # bytes; from here on an incomplete body gets its own buffer
 _TRUSTED = 4 * 1024 * 1024  # bytes that a length alone may allocate
-_LONG_ITEM = 2 * 1024  # bytes on average; shorter ones are copied sooner than they are listed
+_LONG_ITEM = 2 * 1024  # bytes on average; shorter items are cheaper to copy than to list
 _GAP = msgspec.Raw(b"\0")  # stands for a list of parts; JSON has this byte nowhere else
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e]*")
 _DIGITS = re.compile(rb"[0-9]{1,20}")
 _CHARSET = re.compile(rb'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
-# an escaped pair, a lone escaped surrogate, or any other escape (so that \\ud800 is not taken for one)
+# an escaped pair, a lone escaped surrogate, or any other escape (so that \\ud800 is not mistaken for one)
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
 )
@@ -60,8 +60,8 @@ class Envelope(msgspec.Struct, frozen=True):
 class FrameReader:
     """Cuts a stream of bytes into bodies.
 
-    The bytes are read into `room()`. A long body has a buffer of its own, so it is never copied; a short one
-    is copied once, out of the shared buffer.
+    The caller reads bytes into `room()`. A long body has its own buffer and is never copied; a short body is
+    copied once, out of the shared buffer.
     """
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
@@ -77,11 +77,11 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """Number of bytes that were fed and not returned yet."""
+        """The number of bytes that arrived but are not returned yet."""
         return self._end - self._at + self._have
 
     def feed(self, data: bytes) -> None:
-        """Add bytes that were read elsewhere."""
+        """Add bytes that the caller read elsewhere."""
         rest = memoryview(data)
         while rest:
             with self.room() as room:

@@ -1,13 +1,13 @@
-"""Start-up: lsprotocol's attrs classes are finished on first use instead of at import.
+"""Finishes lsprotocol's attrs classes on first use instead of at import, for a fast start-up.
 
-Importing `lsprotocol.types` builds 554 attrs classes, two thirds of the time to import pygls, and one
+Importing `lsprotocol.types` builds 554 attrs classes, which takes two thirds of the time to import pygls; one
 session uses a few dozen of them. How it works:
 
 1. `install` puts a finder in front of `sys.meta_path`; nothing happens until lsprotocol is imported.
 2. While `lsprotocol.types` runs, `attrs.define` only marks that module's classes.
-3. The first call of a class, or the first look at its `__attrs_attrs__`, finishes it in place: `attrs.define`
-   with `slots=False` (so the class keeps its identity) and with its field types resolved.
-4. When the module does not look as expected it is run again the plain way: slower, never wrong.
+3. The first call of a class, or the first access to its `__attrs_attrs__`, finishes it in place:
+   `attrs.define` with `slots=False` (so the class keeps its identity) and with its field types resolved.
+4. If the module is not as expected, it runs again the plain way: slower, never wrong.
 """
 
 import gc
@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 
 def install() -> None:
-    """Make the next import of `lsprotocol.types` a lazy one; without effect once it is imported."""
+    """Make the next import of `lsprotocol.types` lazy; no effect once it is imported."""
     if _TYPES not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:
-    """Hands out the real module with a loader that runs it our way."""
+    """Finds the real module, with a loader that runs it lazily."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -78,7 +78,7 @@ def _run_types(loader: Any, module: ModuleType) -> None:
             return
     finally:
         if collecting:
-            # what was just made stays for good: spare the collector its look at it
+            # the new objects stay for good: exclude them from collections
             gc.freeze()
             gc.enable()
     logger.warning("lsprotocol is not as expected (%s): importing it the slow way", reason)
@@ -95,7 +95,7 @@ def _run_marked(loader: Any, module: ModuleType) -> list[type]:
     marked: list[type] = []
 
     def define(maybe_cls: type | None = None, **options: Any) -> Any:
-        # another thread may define its own classes meanwhile
+        # another thread may be defining its own classes
         if maybe_cls is None or options or maybe_cls.__module__ != _TYPES:
             return real(maybe_cls, **options)
         marked.append(maybe_cls)
@@ -128,7 +128,7 @@ def _surprise(module: ModuleType, marked: list[type]) -> str | None:
 
 
 class _Fields:
-    """Stands for `__attrs_attrs__` of a class that is not finished."""
+    """Placeholder for `__attrs_attrs__` of an unfinished class."""
 
     def __get__(self, instance: object, owner: type) -> Any:
         _finish(_holder(owner, "__attrs_attrs__", self))
@@ -136,7 +136,7 @@ class _Fields:
 
 
 class _Init:
-    """Stands for `__init__` of a class that is not finished."""
+    """Placeholder for `__init__` of an unfinished class."""
 
     def __get__(self, instance: object, owner: type) -> Any:
         holder = _holder(owner, "__init__", self)
@@ -149,7 +149,7 @@ _INIT = _Init()
 
 
 def _holder(owner: type, name: str, mark: object) -> type:
-    """Return the class of the hierarchy that carries `mark`; `owner` when another thread just took it off."""
+    """Return the class of the hierarchy that has `mark`; `owner` if another thread just removed the mark."""
     return next((cls for cls in owner.__mro__ if vars(cls).get(name) is mark), owner)
 
 
@@ -157,7 +157,7 @@ def _finish(cls: type) -> None:
     import attrs
 
     def resolve(_: type, fields: list[Any]) -> list[Any]:
-        # before the fields are visible, so that no thread ever sees an unresolved one
+        # resolve before the fields are visible, so that no thread sees an unresolved one
         hints = typing.get_type_hints(cls, globalns=_names, localns={})
         return [field.evolve(type=hints[field.name]) for field in fields]
 

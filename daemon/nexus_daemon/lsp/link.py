@@ -1,13 +1,12 @@
 """The bytes of one connection: frames in, frames out, and every way in which it can end.
 
-1. A connection ends, once, when the client says `exit`, closes its side, sends a malformed frame, or when its
-   process is dead. What was asked and not answered is answered first; what was written is flushed, for a
-   short while.
-2. A client that does not read is not read either: once `unread_high` bytes wait for it, its messages wait
-   until `unread_low` are left. Nothing is lost, and what waits is bounded.
-3. While `in_flight` requests of a client are under way, what else it sends waits in its order, and when that
-   is much, it is not read. Only what may let a request end is handled at once.
-4. A client that has closed its side and takes nothing more has gone, though it may have left its pipe open.
+1. A connection ends once: when the client sends `exit`, closes its side or sends a malformed frame, or when
+   its process is dead. Open requests are answered first, and written bytes are flushed for a short while.
+2. The link stops reading from a client that does not read: once `unread_high` bytes wait for the client, its
+   messages wait until at most `unread_low` are left. Nothing is lost, and the backlog is bounded.
+3. While `in_flight` requests of a client are under way, its other messages wait in order, and the link stops
+   reading when many wait. Only messages that may let a request end are handled at once.
+4. A client that has closed its side and reads nothing more has left, even if its pipe is still open.
 """
 
 import asyncio
@@ -26,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much of one client is taken at once. Sizes in bytes, times in seconds."""
+    """How much the daemon takes from one client at once. Sizes in bytes, times in seconds."""
 
     body: int = framing.BODY_LIMIT
-    unread_high: int = 4 * 1024 * 1024  # that wait for the client, before the frame that is written
+    unread_high: int = 4 * 1024 * 1024  # that wait for the client, without the frame being written
     unread_low: int = 1024 * 1024
     in_flight: int = 64  # requests whose handlers run
     poll_seconds: float = 3.0
@@ -37,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Link(Protocol):
-    """What a protocol needs of the bytes' side of its connection."""
+    """What a protocol needs from the link of its connection."""
 
     @property
     def stalled(self) -> bool: ...
@@ -54,7 +53,7 @@ class Link(Protocol):
 
 
 class Receiver(Protocol):
-    """What a link needs of the protocol above it."""
+    """What a link needs from the protocol above it."""
 
     @property
     def state(self) -> str: ...
@@ -72,7 +71,7 @@ class Receiver(Protocol):
 
 
 class Reader(Protocol):
-    """What a link needs of the transport that it reads from."""
+    """What a link needs from the transport that it reads from."""
 
     def pause_reading(self) -> None: ...
 
@@ -84,7 +83,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """What a link needs of the transport that it writes to."""
+    """What a link needs from the transport that it writes to."""
 
     def write(self, *parts: framing.Part) -> None: ...
 
@@ -111,13 +110,13 @@ class StreamLink:
         self._code: int | None = None
         self._writable = asyncio.Event()  # not set while the client has too much unread
         self._writable.set()
-        self._progress = (0, 0)  # unread bytes and requests under way, when it was last looked
+        self._progress = (0, 0)  # unread bytes and requests under way at the last poll
         self._process_id: int | None = None
         self._tick = self._loop.call_later(limits.poll_seconds, self._poll)
         self.done: asyncio.Future[int] = self._loop.create_future()
 
     def use_protocol(self, protocol: Receiver) -> None:
-        """Give messages to this protocol from now on."""
+        """Pass messages to this protocol from now on."""
         self._protocol = protocol
 
     def use_writer(self, writer: Writer) -> None:
@@ -129,7 +128,7 @@ class StreamLink:
     # ------------------------------------------------------------ reading
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
-        """Where the reader shall read into; see `asyncio.BufferedProtocol`."""
+        """The buffer that the reader fills next; see `asyncio.BufferedProtocol`."""
         return self._frames.room()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -138,7 +137,7 @@ class StreamLink:
             self._arrived()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes that could not be read into a buffer of ours."""
+        """Take bytes that the transport could not read into our buffer."""
         if self._code is None:
             self._frames.feed(data)
             self._arrived()
@@ -155,13 +154,13 @@ class StreamLink:
             self._pump()
 
     def wake(self) -> None:
-        """What waited may be handled now: look, in the next turn of the loop."""
+        """Handle waiting messages, in the next turn of the loop."""
         if (self._paused or self._parked or self._frames.pending or self._eof) and not self._continuing:
             self._continuing = True
             self._loop.call_soon(self._continue)
 
     def _pump(self) -> None:
-        """Handle the messages that are complete; after one that started a task let its first step run."""
+        """Handle the complete messages; after one that started a task, let the task's first step run."""
         while self._code is None and not self.stalled:
             try:
                 body = self._next()
@@ -185,7 +184,7 @@ class StreamLink:
             self._finish_input()
 
     def _next(self) -> framing.Body | None:
-        """The next message that may be handled now; None until more has come, or a request has ended."""
+        """The next message to handle now; None until more arrives or a request ends."""
         may_begin = self._protocol.in_flight < self._limits.in_flight
         if may_begin and self._parked:
             body = self._parked.popleft()
@@ -216,20 +215,20 @@ class StreamLink:
 
     @property
     def stalled(self) -> bool:
-        """Whether the client has more unread than it may have."""
+        """Whether the client has more unread bytes than `unread_high` allows."""
         return not self._writable.is_set()
 
     async def writable(self) -> None:
-        """Wait until the client has read, or the connection ends."""
+        """Wait until the client has read enough or the connection ends."""
         await self._writable.wait()
 
     def send(self, *parts: framing.Part) -> None:
-        """Write one frame, whose body is the parts one after the other. They must not change any more."""
+        """Write one frame whose body is the concatenated parts, which must not change afterwards."""
         if self._writer is None:
             return
         size = sum(map(len, parts))
         header = framing.header(size)
-        # one frame may be as long as it is: what counts is what the client left unread before
+        # a single frame may have any length: only what the client left unread before counts
         unread = self._writer.get_write_buffer_size()
         if size > framing.LONG:
             self._writer.write(header, *parts)
@@ -239,7 +238,7 @@ class StreamLink:
             self._writable.clear()
 
     def wrote(self) -> None:
-        """The client has taken some of what waited for it."""
+        """Note that the client has read some of what waited for it."""
         writer = self._writer
         if self.stalled and writer is not None and writer.get_write_buffer_size() <= self._limits.unread_low:
             self._writable.set()
@@ -247,7 +246,7 @@ class StreamLink:
             self.wake()
 
     def writer_lost(self) -> None:
-        """The client's side is closed, or everything is flushed after `end`."""
+        """Note that the client's side is closed, or that everything is flushed after `end`."""
         self._writer = None
         self._leave("the client closed its side")
         self._resolve()
@@ -255,18 +254,18 @@ class StreamLink:
     # ------------------------------------------------------------ the end
 
     def watch(self, process_id: int) -> None:
-        """End when this process is dead; one that cannot be seen from here (a container) is not watched."""
+        """End when this process dies; one that is not visible from here (a container) is not watched."""
         if process_alive(process_id):
             self._process_id = process_id
         else:
-            logger.info("process %d of the client cannot be seen from here: not watched", process_id)
+            logger.info("process %d of the client is not visible from here: not watched", process_id)
 
     def end(self, code: int, why: str) -> None:
         """End the connection; only the first call counts."""
         if self._code is not None:
             return
         logger.info("the connection ends: %s", why)
-        # open requests are answered before the protocol is closed, and nothing is read any more
+        # nothing more is read, and open requests are answered before the protocol closes
         self._code = code
         self._tick.cancel()
         waiting, self._parked = self._parked, deque()
@@ -281,7 +280,7 @@ class StreamLink:
         self._tick = self._loop.call_later(self._limits.flush_seconds, self._abandon)
 
     def _leave(self, why: str) -> None:
-        """End the connection as the client did: politely, if it has said `shutdown`."""
+        """End the connection because the client left: with code 0 if it sent `shutdown` before."""
         self.end(0 if self._protocol.state == "shutdown" else 1, why)
 
     def _abandon(self) -> None:
@@ -304,12 +303,12 @@ class StreamLink:
         progress = (unread, self._protocol.in_flight)
         hung_up = self._paused and self._reader is not None and self._reader.hung_up()
         if (self._eof or hung_up) and progress == self._progress:
-            self._leave("the client closed its side, and does not read")
+            self._leave("the client closed its side and does not read")
         self._progress = progress
 
 
 def process_alive(process_id: int) -> bool:
-    """Return whether a process exists; always True on Windows, where the pipe's end tells."""
+    """Return whether a process exists; always True on Windows, where the end of the pipe shows it."""
     if os.name == "nt" or process_id <= 0:
         return True
     try:

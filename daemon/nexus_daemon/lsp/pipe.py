@@ -1,7 +1,7 @@
-"""Reading and writing pipes and sockets without blocking the loop and without copying.
+"""Read and write pipes and sockets without blocking the loop and without copying.
 
-asyncio's own pipe transports hand out what they read in new pieces, to be joined again, and copy what the
-pipe does not take at once: for a message of two megabytes either costs as long as the pipe itself.
+asyncio's own pipe transports return what they read in new pieces, which must be joined again, and copy what
+the pipe does not take at once: for a message of two megabytes, either costs as much time as the pipe itself.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import Protocol
 
 from nexus_daemon.lsp import framing
 
-_STEP = 256 * 1024  # bytes in one system call: the other side wakes up, and reads beside us, when a call ends
+_STEP = 256 * 1024  # bytes in one system call: when a call ends, the other side wakes and reads in parallel
 _IOV_MAX = 1024  # pieces in one system call; Linux, macOS and the BSDs agree
-_SHORT = 128 * 1024  # bytes; a side with room for more is in the middle of a long message
-_READS = 16  # in one turn of the loop: a client that writes without end must not stop everything else
+_SHORT = 128 * 1024  # bytes; a side with a larger buffer is in the middle of a long message
+_READS = 16  # in one turn of the loop: a client that never stops writing must not block everything else
 
 
 class ReadSide(Protocol):
-    """Who takes what is read."""
+    """The receiver of what is read."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -30,7 +30,7 @@ class ReadSide(Protocol):
 
 
 class PipeReader:
-    """Reads a file descriptor that can be polled into the buffers of its side. Lives on the event loop."""
+    """Reads a pollable file descriptor into the buffers of its side. Lives on the event loop."""
 
     def __init__(self, descriptor: int, side: ReadSide, loop: asyncio.AbstractEventLoop) -> None:
         os.set_blocking(descriptor, False)
@@ -51,7 +51,7 @@ class PipeReader:
             self._loop.add_reader(self._descriptor, self._read)
 
     def hung_up(self) -> bool:
-        """Whether the other side has closed its end, read or not; False where nobody can tell."""
+        """Whether the other side has closed its end, even with bytes unread; False if that is unknown."""
         if not (self._open and hasattr(select, "poll")):
             return False
         poll = select.poll()
@@ -65,7 +65,7 @@ class PipeReader:
             os.close(self._descriptor)
 
     def _read(self) -> None:
-        """Read all there is for now: a turn of the loop for each piece would cost as long as the piece."""
+        """Read all that is available: a turn of the loop per piece would cost as much as reading it."""
         for _ in range(_READS):
             if not self._reading:
                 return
@@ -87,7 +87,7 @@ class PipeReader:
 
 
 class WriteSide(Protocol):
-    """Who is told that the other side took some of what waited, or that nothing can be written any more."""
+    """The listener for progress: the other side read something, or nothing can be written any more."""
 
     def wrote(self) -> None: ...
 
@@ -95,7 +95,7 @@ class WriteSide(Protocol):
 
 
 class PipeWriter:
-    """Writes to a file descriptor that can be polled; frames stay in order. Lives on the event loop."""
+    """Writes to a pollable file descriptor; frames stay in order. Lives on the event loop."""
 
     def __init__(self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
         os.set_blocking(descriptor, False)
@@ -105,11 +105,11 @@ class PipeWriter:
         self._parts: deque[framing.Part] = deque()
         self._waiting = 0
         self._closing = self._closed = False
-        # a pipe without a reader is reported as readable: so its end is noticed while nothing is written
+        # the system reports a pipe without a reader as readable: that shows its end while nothing is written
         loop.add_reader(descriptor, self._lost)
 
     def write(self, *parts: framing.Part) -> None:
-        """Write the parts of a frame, which must not change any more, one after the other."""
+        """Write the parts of a frame in order; they must not change afterwards."""
         if self._closing:
             return
         idle = not self._parts
@@ -121,11 +121,11 @@ class PipeWriter:
                 self._loop.add_writer(self._descriptor, self._write_more)
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that the other side has not taken yet."""
+        """Bytes that the other side has not read yet."""
         return self._waiting
 
     def close(self) -> None:
-        """Close when everything is written."""
+        """Close once everything is written."""
         self._closing = True
         if not self._parts:
             self._lost()
@@ -169,7 +169,7 @@ class PipeWriter:
         return some, size
 
     def _drop(self, written: int) -> None:
-        """Forget what is written."""
+        """Drop what is written."""
         parts = self._parts
         while parts and written >= len(parts[0]):
             written -= len(parts.popleft())

@@ -1,4 +1,4 @@
-"""Serving one client on standard input and output."""
+"""Serve one client on standard input and output."""
 
 import asyncio
 import contextlib
@@ -89,7 +89,7 @@ def _take_stdio() -> tuple[int, int]:
 
 async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
     loop = asyncio.get_running_loop()
-    # one socket for both directions: asyncio's pipe writer would take our input for its end
+    # with one socket for both directions, PipeWriter would mistake our input for the end of the connection
     pollable = os.name != "nt" and not os.path.sameopenfile(stdin, stdout)
     if pollable and _is_stream(stdout):
         _enlarge(stdout)
@@ -104,7 +104,7 @@ async def _connect(link: StreamLink, stdin: int, stdout: int) -> None:
 
 
 def _is_stream(descriptor: int) -> bool:
-    """Pipes and sockets can be waited for; a terminal is shared with others and must stay blocking."""
+    """Whether a descriptor is a pipe or socket, hence pollable; a shared terminal must stay blocking."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
@@ -118,9 +118,9 @@ def _enlarge(descriptor: int) -> None:
 
 
 class _ThreadReader:
-    """Reads in a thread from what cannot be polled: a file, a terminal, a Windows pipe.
+    """Reads in a thread from what is not pollable: a file, a terminal, a Windows pipe.
 
-    Each read waits until the previous one was handled and reading is not paused.
+    Each read waits until the data of the previous one is handled and reading is not paused.
     """
 
     def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
@@ -144,7 +144,7 @@ class _ThreadReader:
         return False
 
     def close(self) -> None:
-        """Leave the thread to its read, which nothing can interrupt; it is a daemon thread."""
+        """Leave the daemon thread in its read, which nothing can interrupt."""
 
     def _run(self) -> None:
         data = b"-"
@@ -168,7 +168,7 @@ class _ThreadReader:
 
 
 class _ThreadWriter:
-    """Writes in a thread to what cannot be polled; frames stay in order."""
+    """Writes in a thread to what is not pollable; frames stay in order."""
 
     def __init__(self, descriptor: int, link: StreamLink, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptor = descriptor
@@ -247,7 +247,7 @@ class _ClientLog(logging.Handler):
         try:
             kind = next(number for level, number in _MESSAGE_TYPES if record.levelno >= level)
             self.server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
-        except Exception:  # noqa: BLE001 - a log line must not be able to break what it reports
+        except Exception:  # noqa: BLE001 - a log line must not break what it reports
             self.handleError(record)
         finally:
             self._busy.now = False

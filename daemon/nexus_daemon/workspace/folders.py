@@ -1,4 +1,4 @@
-"""The folder table: folder URI → folder and its snapshot; the innermost folder of a URI."""
+"""The folder table: folder URI → folder and snapshot; finds the innermost folder of a URI."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,19 +29,19 @@ from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.reload import Job, OnSwap, Prepare, Reload
 
 KEYSTROKE_CHARACTERS = 200_000
-"""Texts up to this length are checked again on the loop, which takes at most a few milliseconds."""
+"""Texts up to this length are checked again on the loop, in at most a few milliseconds."""
 MOST_PREVIEWS = 64
-"""Documents of one folder that are checked for agents that are not running."""
+"""The most documents of one folder that are checked for agents that are not running."""
 
 
 class Folder:
     """One workspace folder.
 
-    `owners` are the clients that brought it: true where they listed it, false where it is the folder of a
-    lone file. `overlays` are the unsaved texts that the snapshot, or the one under way, was made with, and
-    `changed` the only paths that can have changed for it; None: any. `watched` are the paths that matter to
-    the folder, `watched_by_agents` those that matter to its agents, running or previewed, `read_by_agents`
-    those that matter to running ones. `choice` is the picked model that the snapshot is made for.
+    `owners` are the clients that added it: true if they listed it, false if it is the folder of a lone file.
+    `overlays` are the unsaved texts of the current or pending snapshot, and `changed` the only paths that can
+    have changed for it; None: any. `watched` are the paths that matter to the folder, `watched_by_agents`
+    those that matter to its running or previewed agents, `read_by_agents` those that matter to running ones.
+    `choice` is the picked model of the snapshot.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
@@ -61,21 +61,21 @@ class Folder:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot, with the problems of the files of the knowledge base."""
+        """The snapshot, including the problems of the knowledge base."""
         snapshot, problems = self.reload.snapshot, self.knowledge.problems
         if snapshot is None or not problems:
             return snapshot
         return msgspec.structs.replace(snapshot, problems=(*snapshot.problems, *problems))
 
     async def current(self) -> Snapshot:
-        """The snapshot with every change that was noticed so far."""
+        """Wait for the snapshot that contains every change noticed so far."""
         await self.reload.settled()
         snapshot = self.snapshot
         if snapshot is None and self.reload.stopped is not None:
             stopped = self.reload.stopped
             raise RequestError(
-                f"The folder {self.uri} could not be loaded within {stopped.seconds:g} s: it came as far as "
-                f"{stopped.path}. Make its files fewer or smaller: it is loaded again when one changes.",
+                f"The folder {self.uri} could not be loaded within {stopped.seconds:g} s: loading stopped at "
+                f"{stopped.path}. Make its files fewer or smaller; it loads again when one changes.",
                 code="folder-unreadable",
             )
         if snapshot is None:
@@ -86,7 +86,7 @@ class Folder:
         return snapshot
 
     def agent_document(self, path: str) -> AgentDocument | None:
-        """The document at a path, if only an agent of this folder would read it."""
+        """The document at a path if only an agent of this folder would read it."""
         document = named_document(path)
         snapshot = self.reload.snapshot
         if document is None:
@@ -111,9 +111,9 @@ class Folder:
         )
 
     def may_read(self, path: str) -> bool:
-        """Whether the folder or a running agent reads a configuration file, or its name says an agent does.
+        """Whether the folder or a running agent reads a configuration file, or an agent does by its name.
 
-        Before the first snapshot it counts where the file lies.
+        Before the first snapshot, the location of the file decides.
         """
         document = self.agent_document(path)
         if document is not None and document.kind:
@@ -127,12 +127,12 @@ F = TypeVar("F", bound=Folder)
 
 
 class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
-    """What a folder table calls when something happens to a folder.
+    """The callbacks of a folder table.
 
-    `swapped` is called with the old and the new snapshot and the reasons, `knowledge_moved` when a knowledge
-    base has other directories or problems than before, `overdue` when a folder could not be loaded in time:
-    it then has its last snapshot, or none. `agent_files_changed` is called with paths that matter to agents
-    only; after a swap agents are loaded again anyway.
+    `swapped` gets the old and the new snapshot and the reasons. `knowledge_moved` reports other directories
+    or problems of a knowledge base. `overdue` reports that a folder could not be loaded in time: it
+    keeps its last snapshot, if any. `agent_files_changed` gets paths that matter only to agents; a swap
+    reloads agents anyway.
     """
 
     swapped: Callable[[F, Snapshot | None, Snapshot, frozenset[str]], None]
@@ -144,9 +144,9 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
 class FolderTable(Generic[F]):
     """Every folder of this daemon, each a `folder_type`. Lives on the event loop.
 
-    Folders and unsaved texts belong to whoever brought them, and go with the last one who did. `overlays`
-    has one text a path: of several owners' texts the one that was set last. `load_inputs` are read once, when
-    the daemon starts.
+    Folders and unsaved texts belong to the clients that added them, and leave with the last of these owners.
+    `overlays` has one text per path: the latest that any owner set. `load_inputs` are read once, when the
+    daemon starts.
     """
 
     def __init__(
@@ -161,9 +161,7 @@ class FolderTable(Generic[F]):
         self.load_inputs = msgspec.structs.replace(load_inputs, load_vocabulary=False)
         self.overlays: dict[str, str] = {}
         self._folder_type = folder_type
-        self._named_documents: dict[
-            str, None
-        ] = {}  # of the open ones those that are an agent's by their name
+        self._named_documents: dict[str, None] = {}  # open documents that belong to an agent by name
         self._texts: dict[str, dict[object, str]] = {}
         self._executor = executor
         self._turns = turns
@@ -177,7 +175,7 @@ class FolderTable(Generic[F]):
         return len(self._folders)
 
     def add(self, uri: str, *, name: str = "", listed: bool = True, owner: object = None) -> F | None:
-        """Add a folder and start reading it; None when the URI is not a file URI. An existing one stays."""
+        """Add a folder, or return the existing one, and load it; None if the URI is not a file URI."""
         key = _key(uri)
         folder = self._folders.get(key)
         if folder is None:
@@ -204,7 +202,7 @@ class FolderTable(Generic[F]):
         return folder
 
     def remove(self, uri: str, *, owner: object = None) -> F | None:
-        """Remove an owner of a folder. Returns the folder if the last owner left: it is removed then."""
+        """Remove an owner of a folder. Removes and returns the folder if this was the last owner."""
         folder = self._folders.get(_key(uri))
         if folder is None or owner not in folder.owners:
             return None
@@ -239,7 +237,7 @@ class FolderTable(Generic[F]):
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
 
     def reading(self, path: str) -> Iterator[F]:
-        """The folders that depend on a path, the innermost that contain it first."""
+        """The folders that depend on a path, those that contain it first, from the inside out."""
         folders = [folder for folder in self._folders.values() if folder.depends_on(path)]
         yield from sorted(
             folders, key=lambda folder: len(folder.path) * _contains(folder.path, path), reverse=True
@@ -267,13 +265,13 @@ class FolderTable(Generic[F]):
                 self._events.agent_files_changed(folder, frozenset((path,)))
 
     def is_open(self, path: str, owner: object) -> bool:
-        """Whether an owner has set a text of a file: it is open there."""
+        """Whether an owner has a file open, which means that it has set its text."""
         return owner in self._texts.get(path, ())
 
     def previewer(self, path: str) -> F | None:
-        """The folder that checks an open document that only an agent would read; None: no folder does.
+        """The folder that checks an open document that only an agent would read, if any.
 
-        Of several the one that it lies in, the innermost that a client listed; else one that names the agent.
+        Prefers the innermost listed folder that contains the document, then one that names the agent.
         """
 
         def nearness(pair: tuple[F, AgentDocument]) -> tuple[bool, bool, bool, int]:
@@ -291,7 +289,7 @@ class FolderTable(Generic[F]):
         return max(pairs, key=nearness)[0] if pairs else None
 
     def documents_to_preview(self, folder: Folder) -> dict[str, AgentDocument]:
-        """The open documents that a folder checks as if an agent ran; at most MOST_PREVIEWS."""
+        """The open documents that a folder checks as if their agents ran; at most MOST_PREVIEWS."""
         paths = self.overlays if folder.agent_directories.agents else self._named_documents
         documents = ((path, folder.agent_document(path)) for path in paths)
         previewed = {
@@ -307,21 +305,21 @@ class FolderTable(Generic[F]):
             self.set_overlay(path, None, "disk", owner=owner)
 
     def changed(self, paths: Collection[str] | None) -> None:
-        """Files changed on disk, None: any may have. Rebuild what depends on them."""
+        """Rebuild what depends on files that changed on disk; None means that any may have."""
         for folder in self._folders.values():
             if paths is None or folder.reload.snapshot is None:
                 folder.reload.request("disk")
             elif any(_watches(folder.watched, path) for path in paths):
-                folder.reload.request("disk")  # after which agents are loaded again, too
+                folder.reload.request("disk")  # which reloads agents, too
             else:
                 self._agent_files_changed(folder, paths)
 
     def reread(self, paths: Collection[str]) -> None:
-        """The texts of files that folders have begun to read may have changed since."""
+        """Rebuild what depends on files whose text may have changed since folders began to read them."""
         for folder in self._folders.values():
             for path in paths:
                 if _watches(folder.watched, path):
-                    folder.reload.request("disk", path)  # after which agents are loaded again, too
+                    folder.reload.request("disk", path)  # which reloads agents, too
             others = [path for path in paths if not _watches(folder.watched, path)]
             self._agent_files_changed(folder, others)
 
@@ -336,7 +334,7 @@ class FolderTable(Generic[F]):
             if previous is not None and changed is not None and len(changed) == 1:
                 (path,) = changed
                 text = folder.overlays.get(path)
-                # a thread and back costs as much as the work itself
+                # a round trip to a thread costs as much as the work itself
                 if text is not None and len(text) <= KEYSTROKE_CHARACTERS:
                     snapshot = snapshots.keystroke(previous, path, text, home=self.load_inputs.home)
                     if snapshot is not None:
@@ -348,7 +346,7 @@ class FolderTable(Generic[F]):
         return prepare
 
     def _overdue(self, folder: F, stopped: LoadStopped) -> None:
-        """Mark the last snapshot, which stays, as stale: it has a revision that no later one has."""
+        """Keep the last snapshot, marked as stale by a revision that no later snapshot has."""
         if folder.reload.snapshot is not None:
             folder.reload.snapshot = snapshots.overdue(folder.reload.snapshot, stopped)
         self._events.overdue(folder)
@@ -365,13 +363,13 @@ class FolderTable(Generic[F]):
 
 
 def _key(uri: str) -> str:
-    """One spelling for the URIs of one folder: clients differ in escapes and in a last slash."""
+    """Normalize the URI of a folder: clients differ in escapes and trailing slashes."""
     path = convert.uri_to_path(uri)
     return uri.rstrip("/") if path is None else path
 
 
 def _watches(watched: Collection[str], path: str) -> bool:
-    """Whether a path is watched, lies in a directory that is watched as a whole, or is a skill there."""
+    """Whether a path is watched, or lies or is a skill in a directory that is watched as a whole."""
     if path in watched:
         return True
     directory = os.path.dirname(path)

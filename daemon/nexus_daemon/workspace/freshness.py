@@ -1,4 +1,4 @@
-"""How changes of files on disk are noticed: what a watcher knows of its paths at one moment."""
+"""How changes of files on disk are noticed: a watcher's view of its paths at one moment."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -7,13 +7,13 @@ import msgspec
 
 State = Literal["watched", "polled", "unknown"]
 
-_STATES: tuple[State, ...] = ("watched", "polled", "unknown")  # ever less certain
+_STATES: tuple[State, ...] = ("watched", "polled", "unknown")  # from most to least certain
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How changes of some files are noticed; of several files the least certain one counts.
+    """How changes of a set of files are noticed; the least certain file counts.
 
-    `watched`: the system reports them. `polled`: Nexus looks every `every` seconds. `unknown`: what changed
+    `watched`: the system reports changes. `polled`: Nexus checks every `every` seconds. `unknown`: changes
     after `since` (`time.time()`) may be unnoticed. `reasons` are clauses that say why files are not watched.
     """
 
@@ -24,7 +24,7 @@ class Freshness(msgspec.Struct, frozen=True):
 
 
 def least_certain(several: Iterable[Freshness]) -> Freshness:
-    """The freshness of several sets of files as one."""
+    """Combine the freshness of several sets of files into one."""
     ordered = sorted(several, key=lambda one: _STATES.index(one.state), reverse=True)
     if not ordered:
         return Freshness("watched")

@@ -1,13 +1,14 @@
-"""The knowledge base of one folder: indexed on first need, kept fresh by the watcher, asked with a message.
+"""The knowledge base of one folder: indexed on first use, kept fresh by the watcher, queried with a message.
 
-1. Nothing is opened, read or watched before the first query; a folder without paths never is.
-2. An index that is being made or brought up to date is waited for until PATIENCE_S after that began; then a
-   query is answered from what there is.
-3. One look at the disk at a time. What changes meanwhile leads to one more; QUIET_S are waited for the rest
-   of a burst.
-4. The directories with files are watched, MOST_WATCHED of them. Where that is not all, or not known to work,
-   a query after RESCAN_S has everything looked at, else one after RECHECK_S: news can be lost.
-5. Files are indexed as they are on the disk: unsaved text of an editor is not.
+1. Nothing is opened, read or watched before the first query, or ever in a folder without paths.
+2. While the index is built or updated, a query waits until PATIENCE_S after that began; then the existing
+   index answers it.
+3. One scan of the disk runs at a time. Changes during a scan lead to one more, after QUIET_S for the rest of
+   a burst.
+4. Up to MOST_WATCHED of the directories with files are watched. Reports can be lost, so a query rescans
+   everything if the last full scan is older than RECHECK_S, or than RESCAN_S if not all directories are
+   watched or a watch is unconfirmed.
+5. Files are indexed as they are on disk, without the unsaved text of editors.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ RECHECK_S = 600.0
 
 
 class _Look(NamedTuple):
-    """What a look at the disk found; None where it did not look for it."""
+    """The result of a scan of the disk; None for what the scan did not cover."""
 
     problems: tuple[Problem, ...] | None = None
     directories: tuple[str, ...] | None = None
@@ -54,7 +55,7 @@ class _Look(NamedTuple):
 class Knowledge:
     """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
 
-    `moved` is called on the loop when `watched()` or `problems` are others than before.
+    It calls `on_move` on the loop when `watched()` or `problems` change.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Knowledge:
         on_move: Callable[[], None] = lambda: None,
     ) -> None:
         self.problems: tuple[Problem, ...] = ()
-        """What is wrong with the settings' paths; those of a look at the disk once there was one."""
+        """The problems of the settings' paths, and after a scan of the disk also those of the files."""
         self._folder = folder
         self._executor = executor
         self._user_home = user_home
@@ -83,13 +84,13 @@ class Knowledge:
         self._since = 0.0  # when the queue became busy (monotonic seconds)
         self._directories: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
-        self._standing: frozenset[str] = frozenset()  # of these names, those whose watch is known to stand
-        self._looked = 0.0  # when all was looked at last (monotonic seconds)
+        self._standing: frozenset[str] = frozenset()  # the names whose watch is confirmed
+        self._looked = 0.0  # when the last full scan began (monotonic seconds)
 
     def configure(self, layers: Layers) -> None:
-        """Take the settings of a new snapshot; files are looked at anew if others are meant.
+        """Apply the settings of a new snapshot, and rescan if their paths changed.
 
-        Costs next to nothing where the paths are the same: problems move with the text around them.
+        Unchanged paths cost next to nothing: their problems only move with the text around them.
         """
         self._layers = layers
         before, self._paths = self._paths, _paths(layers)
@@ -98,14 +99,14 @@ class Knowledge:
             self._request(None)
 
     def watched(self) -> Iterator[str]:
-        """The paths whose directories are to be watched; none before the first query.
+        """The paths whose directories to watch; none before the first query.
 
-        Each ends with a separator: it stands for what is in that directory (`watcher.covering`).
+        Each ends with a separator, which stands for every entry of the directory (`watcher.covering`).
         """
         return (os.path.join(directory, "") for directory in self._directories[:MOST_WATCHED])
 
     def changed(self, paths: set[str] | None) -> None:
-        """What the watcher tells: these paths may have changed, or, None, anything. The watch stands then."""
+        """Handle a watcher report, which confirms the watch: these paths may have changed; None: any."""
         if not self._begun:
             return
         if paths is None:
@@ -129,9 +130,9 @@ class Knowledge:
         top_k: int | None = None,
         max_tokens: int | None = None,
     ) -> "list[Passage]":
-        """The passages that belong to a text, best first; the limits are those of the settings.
+        """The passages that match a text, best first; the limits default to the settings.
 
-        Never raises for anything that the files or the index may be.
+        Never raises, whatever state the files and the index are in.
         """
         layers = self._layers
         if layers is None or not self._paths or not text.strip() or self._stop.is_set():
@@ -139,23 +140,23 @@ class Knowledge:
         self._begin()
         if self._queue.is_busy:
             patience_s = self._since + PATIENCE_S - time.monotonic()
-            with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # which says that it is closed
+            with contextlib.suppress(TimeoutError, asyncio.InvalidStateError):  # the latter if it is closed
                 async with asyncio.timeout(max(patience_s, 0.0)):
                     await self._queue.settled()
         ask = partial(self._ask, layers, text, counter, top_k=top_k, max_tokens=max_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     async def close(self) -> None:
-        """End what is under way, after the file that is being looked at, and let go of the index."""
+        """Stop the work under way after its current file, and close the index."""
         self._stop.set()
         await self._queue.close()
         index, self._index = self._index, None
         if index is not None:
-            with contextlib.suppress(RuntimeError):  # the threads are ended already: so is the process soon
+            with contextlib.suppress(RuntimeError):  # the threads have ended, and the process is about to
                 await asyncio.get_running_loop().run_in_executor(self._executor, index.close)
 
     def _begin(self) -> None:
-        """Have everything looked at, for the first time or because it was long ago."""
+        """Request a full scan if there was none yet, or the last one is too old."""
         whole = self._standing == self._names and len(self._directories) <= MOST_WATCHED
         late = time.monotonic() - self._looked > (RECHECK_S if whole else RESCAN_S)
         if not self._begun or (late and not self._queue.is_busy):
@@ -167,11 +168,11 @@ class Knowledge:
             return
         if not self._queue.is_busy:
             self._since = time.monotonic()
-        is_awaited = self._begun and not self._looked  # a query waits for the first look
+        is_awaited = self._begun and not self._looked  # a query waits for the first scan
         self._queue.request(None if paths is None else frozenset(paths), at_once=is_awaited)
 
     async def _update(self, paths: frozenset[str] | None) -> None:
-        """Look at these paths, None: at all, and take in what changed."""
+        """Scan these paths, or all if None, and apply the result."""
         if self._begun and paths is None:
             self._looked = time.monotonic()
         layers = self._layers
@@ -180,13 +181,13 @@ class Knowledge:
             look = await asyncio.get_running_loop().run_in_executor(self._executor, work)
             if look is not None and layers is not None:
                 self._take(look, _paths(layers))
-        except Exception:  # a bug, or the threads are ended: the next query tries again
+        except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
                 self._looked = 0.0
-                logger.exception("bringing the knowledge base up to date failed")
+                logger.exception("updating the knowledge base failed")
 
     def _take(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
-        """Take in a look that was made with these paths in the settings."""
+        """Apply the result of a scan that ran with these paths in the settings."""
         before = self.problems, self._directories[:MOST_WATCHED]
         if look.directories is not None:
             self._standing &= look.names
@@ -197,7 +198,7 @@ class Knowledge:
             self._on_move()
 
     def _look(self, layers: Layers | None, pending: frozenset[str] | None, *, begun: bool) -> "_Look | None":
-        """Look at the settings' paths and, once there was a query, at the files; in a worker thread."""
+        """Check the settings' paths and, after the first query, scan the files; in a worker thread."""
         if layers is None:
             return None
         settings, problems = lazy.knowledge.settings_of(layers, self._user_home)
@@ -251,7 +252,7 @@ class Knowledge:
 
 
 _Name = tuple[str, str, int]
-"""Of a path in the settings: its layer, its text, and how often that layer named it before."""
+"""Identifies a path in the settings: its layer, its text, and how often that layer named it before."""
 
 
 def _paths(layers: Layers) -> dict[_Name, Provenance]:
@@ -271,7 +272,7 @@ def _paths(layers: Layers) -> dict[_Name, Provenance]:
 def _moved(
     problems: tuple[Problem, ...], before: Mapping[_Name, Provenance], now: Mapping[_Name, Provenance]
 ) -> tuple[Problem, ...]:
-    """The problems of these paths where the paths stand now; without those of paths that are gone."""
+    """Move the problems to where their paths are now, and drop those of removed paths."""
     if not problems or all(now.get(name) is entry for name, entry in before.items()):
         return problems
     places = {(entry.path, entry.span): now.get(name) for name, entry in before.items()}
@@ -284,5 +285,5 @@ def _moved(
 
 
 def _both(earlier: frozenset[str] | None, later: frozenset[str] | None) -> frozenset[str] | None:
-    """The paths of two requests; None: all there are."""
+    """The paths of two requests; None means all."""
     return None if earlier is None or later is None else earlier | later

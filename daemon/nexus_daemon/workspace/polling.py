@@ -1,11 +1,11 @@
-"""Which of some paths changed on disk, by looking again and again: for directories that cannot be watched.
+"""Polls paths for changes on disk, where directories cannot be watched.
 
-1. A look compares a stamp of each path with the one before: type, device, inode, size and times. A path that
-   ends with a separator stands for whatever is in that directory.
-2. Within a step of the file system's clock a second change leaves the same stamp. So a path that had changed
-   less than `SETTLED_NS` before a look is reported once more when it has settled.
-3. The cost is bounded: after a look the poller rests a multiple of the time that the look took, so that more
-   paths, or a slower disk, are looked at less often. It rests a minute at most: what changed is noticed.
+1. A poll compares a stamp of each path with the previous one: type, device, inode, size and times. A path
+   that ends with a separator stands for every entry of that directory.
+2. A second change within one tick of the file system's clock leaves the stamp unchanged. So a path that
+   changed less than `SETTLED_NS` before a poll is reported once more when it has settled.
+3. The cost is bounded: the poller rests a multiple of the time that a poll took, so more paths or a slower
+   disk mean fewer polls. It rests at most a minute, so every change is noticed.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from nexus_context.files import SETTLED_NS
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 1.0  # at least, between two looks
-REST = 50  # times as long as a look took; 2 % of one thread
-MOST_S = 60.0  # between two looks, however long one took
-LATE_S = 10.0  # a look that takes longer than this hangs, as on a network file system whose server has gone
+POLL_S = 1.0  # least pause between two polls
+REST = 50  # rest, as a multiple of the time a poll took; 2 % of one thread
+MOST_S = 60.0  # longest pause between two polls, however long they take
+LATE_S = 10.0  # a poll that takes longer hangs, as on a network file system whose server is gone
 
 Stamp = tuple[object, ...]
-Names = dict[str, Stamp]  # what is in a directory
+Names = dict[str, Stamp]  # the entries of a directory
 
 
 class Poller:
-    """Looks at paths again and again. Lives on the event loop; the disk is looked at in `executor`.
+    """Polls paths. Lives on the event loop; reads the disk in `executor`.
 
-    `changed` is called on the loop with the paths that are others than at the look before. Between two looks
-    are `least_s` seconds or more, and `rest` times as long as a look takes.
+    The poller calls `changed` on the loop with the paths that differ from the previous poll. Between two
+    polls it pauses for at least `least_s` seconds and for `rest` times the duration of a poll.
     """
 
     def __init__(
@@ -50,23 +50,23 @@ class Poller:
         self._executor = executor
         self._stamps: dict[str, Stamp | Names] = {}
         self._task: asyncio.Task[None] | None = None
-        self._looking: float | None = None  # since when (time.time())
+        self._looking: float | None = None  # when the poll under way began (time.time())
         self.pause_s = self._least_s
-        """How long the poller rests between two looks, in seconds."""
+        """Seconds between two polls."""
 
     @property
     def paths(self) -> Collection[str]:
-        """The paths that are looked at."""
+        """The polled paths."""
         return self._stamps.keys()
 
     @property
     def hanging_since(self) -> float | None:
-        """When the look that hangs began, by `time.time()`; None while looks come back."""
+        """When the poll that hangs began, by `time.time()`; None if no poll hangs."""
         late = self._looking is not None and time.time() - self._looking > LATE_S
         return self._looking if late else None
 
     async def take(self, paths: Collection[str]) -> None:
-        """Look at these paths from now on; any change after this returns is noticed."""
+        """Poll these paths from now on; every change after the return is noticed."""
         added = [path for path in paths if path not in self._stamps]
         stamps = {path: stamp for path, stamp in self._stamps.items() if path in paths}
         self._stamps = stamps
@@ -77,7 +77,7 @@ class Poller:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """End looking; a look that hangs is not waited for."""
+        """Stop polling, without waiting for a poll that hangs."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -89,8 +89,8 @@ class Poller:
                 await asyncio.sleep(self.pause_s)
                 try:
                     await self.look()
-                except Exception:  # a bug must not end the looks
-                    logger.exception("looking at files failed; it is tried again")
+                except Exception:  # a bug must not end the polling
+                    logger.exception("polling files failed; trying again")
         finally:
             self._task = None
 
@@ -106,14 +106,14 @@ class Poller:
         self.pause_s = max(self._least_s, min(self._rest * (time.monotonic() - started), MOST_S))
         changed: set[str] = set()
         for path, stamp in now.items():
-            if self._stamps.get(path) is before[path]:  # else it was let go of meanwhile
+            if self._stamps.get(path) is before[path]:  # else `take` dropped or replaced it meanwhile
                 self._stamps[path] = stamp
                 changed |= _changes(path, before[path], stamp)
         if changed:
             try:
                 self._changed(changed)
-            except Exception:  # a bug of a listener must not end the looks
-                logger.exception("what follows from a change on disk failed")
+            except Exception:  # a bug of a listener must not end the polling
+                logger.exception("handling a change on disk failed")
 
 
 def _changes(path: str, before: Stamp | Names, now: Stamp | Names) -> set[str]:
@@ -126,7 +126,7 @@ def _changes(path: str, before: Stamp | Names, now: Stamp | Names) -> set[str]:
 
 
 def read_stamps(paths: Iterable[str]) -> dict[str, Stamp | Names]:
-    """What the paths are like now; nothing that they may be raises."""
+    """The current stamps of the paths; never raises, whatever the paths are."""
     return {path: _names(path) if path.endswith(os.sep) else read_stamp(path) for path in paths}
 
 

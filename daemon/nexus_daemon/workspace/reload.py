@@ -1,14 +1,13 @@
 """Rebuilds of one folder's snapshot: what changed → one rebuild off the loop → swap.
 
-1. Rebuilds are the runs of a `CoalescingQueue`: one at a time, and one more for everything that was requested
-   meanwhile. `settled()` waits for the rebuild that contains the last request, so that a request that follows
-   an edit sees it.
-2. A rebuild that raises is a bug: it is logged, the old snapshot stays, and the queue goes on.
+1. A `CoalescingQueue` runs the rebuilds: one at a time, and one more for everything requested meanwhile.
+   `settled()` waits for the rebuild that contains the last request, so a request after an edit sees it.
+2. A rebuild that raises is a bug: it is logged, the old snapshot stays, and the queue continues.
 3. A rebuild has a deadline, and a newer request supersedes it (`nexus_context.deadline`, which also says when
-   a long one lets others work). The rebuild after a superseded one cannot be superseded, so that somebody who
-   types all the time sees the folder now and then. One that ran out of time is not repeated before the next
-   request: the old snapshot stays, and `on_overdue` is called.
-4. After `cancel()` nothing is swapped in. Whoever waits gets an error that says that the folder was removed.
+   a long rebuild lets others work). The rebuild after a superseded one cannot be superseded, so constant
+   typing still produces a snapshot now and then. A rebuild that ran out of time is not repeated before the
+   next request: the old snapshot stays, and the queue calls `on_overdue`.
+4. After `cancel()` nothing is swapped in. Waiting callers get an error that says that the folder was removed.
 """
 
 import contextlib
@@ -47,10 +46,10 @@ class _Change(msgspec.Struct, frozen=True):
 class Reload:
     """The rebuilds of one folder.
 
-    `prepare` is called on the loop with the old snapshot and the only paths that changed since, None where
-    any may have. It copies what it needs of the daemon's state and returns a job for `executor`, or the new
-    snapshot where that is at hand. `on_swap` is called on the loop with the old and the new snapshot,
-    `on_overdue` where a rebuild ran out of time; `stopped` then says why, until a rebuild succeeds.
+    All callbacks run on the loop. `prepare` gets the old snapshot and the only paths that changed since, or
+    None if any may have. It copies what it needs of the daemon's state and returns a job for `executor`, or
+    the new snapshot if that is at hand. `on_swap` gets the old and the new snapshot. `on_overdue` reports a
+    rebuild that ran out of time; `stopped` then says why, until a rebuild succeeds.
     """
 
     def __init__(
@@ -80,13 +79,13 @@ class Reload:
 
     @property
     def under_way(self) -> bool:
-        """Whether another snapshot is on its way."""
+        """Whether a rebuild is running or requested."""
         return self._queue.is_busy
 
     def request(self, reason: str, path: str | None = None) -> None:
-        """Request a rebuild; returns at once. Requests before the loop's next turn are one rebuild.
+        """Request a rebuild and return at once. Requests before the loop's next turn share one rebuild.
 
-        `path` is the only one that changed, as far as this request knows.
+        `path` is the only path that changed, as far as this request knows.
         """
         paths = None if path is None else frozenset((path,))
         self._queue.request(_Change(frozenset((reason,)), paths))
@@ -99,13 +98,13 @@ class Reload:
         Raises
         ------
         RequestError
-            When the folder is removed, before or meanwhile.
+            If the folder was removed before or is removed meanwhile.
 
         """
         await self._queue.settled()
 
     def cancel(self) -> None:
-        """Forget what was requested; a rebuild under way is not swapped in."""
+        """Drop all requests; a rebuild under way is not swapped in."""
         if self._deadline is not None:
             self._deadline.supersede()
         self._queue.cancel(_removed)
@@ -123,13 +122,12 @@ class Reload:
                 return
             deadline = self._deadline = Deadline(LOAD_S, self._turns)
             job = self._executor.submit(_run, prepared, deadline)
-        except Exception as error:  # noqa: BLE001 - a bug is logged where the job's own are
+        except Exception as error:  # noqa: BLE001 - `_finish_build` logs it like the job's own bugs
             job.set_exception(error)
         loop = get_running_loop()
 
-        def finish_in_loop(
-            _: Future[Snapshot],
-        ) -> None:  # in the worker's thread: a turn of the loop less than asyncio
+        # runs in the worker's thread, which saves a turn of the loop compared to asyncio
+        def finish_in_loop(_: Future[Snapshot]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._finish_build, old, change, job)
 
@@ -149,11 +147,11 @@ class Reload:
                 self._may_supersede = False
                 self._queue.repeat(change)
                 return
-            self.stopped = stopped.with_traceback(None)  # its frames hold everything that was read
+            self.stopped = stopped.with_traceback(None)  # its frames would retain everything that was read
             self._on_overdue(stopped)
         except Exception:  # a bug in one rebuild must not end the folder
             self._is_incomplete = True
-            logger.exception("rebuilding a folder failed; its last state stays")
+            logger.exception("rebuilding a folder failed; its last snapshot stays")
         self._queue.finish()
 
 

@@ -18,9 +18,9 @@ _NETWORK = re.compile(
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why directories are not watched: a clause, and a sentence that says what to do, or nothing.
+    """Why directories are not watched: `reason` is a clause, `advice` a sentence on what to do, or empty.
 
-    `limit` is the name of the system's limit that is reached, where it is that.
+    `limit` names the system limit that is reached, if that is the reason.
     """
 
     reason: str
@@ -29,7 +29,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def explain(error: BaseException) -> Failure:
-    """Explain why a watch failed: by name the limit that is reached, where it is one."""
+    """Explain why a watch failed; if a limit is reached, name it."""
     number = getattr(error, "errno", None)
     if number is None and (match := _OS_ERROR.search(str(error))):
         number = int(match[1])
@@ -47,10 +47,10 @@ def explain(error: BaseException) -> Failure:
 
 
 def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
-    """Those of the directories that this user may not list: the system does not watch them."""
+    """The directories that this user may not list, and which the system therefore does not watch."""
     return {
         directory: Failure(
-            f"the directory {directory} may not be listed", f"Allow it: `chmod u+r {shlex.quote(directory)}`."
+            f"you may not list the directory {directory}", f"Allow it: `chmod u+r {shlex.quote(directory)}`."
         )
         for directory in directories
         if not os.access(directory, os.R_OK)
@@ -60,7 +60,7 @@ def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
 def network_devices() -> dict[int, Failure]:
     """The devices (`st_dev`) of file systems on which the system does not report every change.
 
-    There, another machine or program can change files. Linux only; elsewhere there are none.
+    On these, another machine or program can change files. Linux only; empty elsewhere.
     """
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -70,20 +70,20 @@ def network_devices() -> dict[int, Failure]:
 
 
 def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
-    """As `network_devices`, from lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`."""
+    """Like `network_devices`, from lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`."""
     devices: dict[int, Failure] = {}
     for line in mounts:
         before, separator, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ", 1)[0]
         if separator and len(fields) > 4 and _NETWORK.fullmatch(kind):
             major, _, minor = fields[2].partition(":")
-            reason = f"a file system of the type {kind} does not report what other machines change"
+            reason = f"file systems of type {kind} do not report changes by other machines"
             devices[os.makedev(int(major), int(minor))] = Failure(reason)
     return devices
 
 
 def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:
-    """A limit of the system's; in a container the limit of its namespace may be the smaller one."""
+    """Describe a system limit; in a container the limit of its namespace may be the smaller one."""
     values = {name: value for name in (setting, namespaced) if (value := _sysctl(name)) is not None}
     if not values:
         return Failure(what)

@@ -1,20 +1,21 @@
-"""One file watcher for all folders: what changed on disk → which paths to look at again.
+"""One file watcher for all folders: changes on disk → paths to check again.
 
-1. Directories are watched, not files: an atomic save replaces the file that a watch would hold.
-2. Only directories where configuration can live, each for itself and not what is below it. One that does
-   not exist yet is covered by the nearest directory above it that does.
-3. A directory that is deleted and made again is another one to the kernel, often with the old inode: when
-   a watched one comes or goes, or the set of them differs by device and inode, all are watched anew.
-4. The new watch stands before the old one ends, and the old one is given the turns to say what it has seen,
-   however long other threads make it wait. So not everything is looked at again: only what is covered by
-   another directory than before, and texts that changed shortly before somebody wanted them.
-5. One watcher for all folders: the kernel's instances are few (128 on a usual Linux).
-6. What cannot be watched is polled (`polling`), and watching it is tried again, less and less often; only the
-   first failure is a warning. A watch has all its directories or fails: where the system's limit is reached,
-   what was watched before stays so, and the rest is polled. Network file systems are watched and polled.
-7. A system can lose reports, and not every file system that reports too little is known. So what is watched
-   is looked at, too, but seldom: what was not reported is noticed within a minute or so.
-8. How certain it is that changes are noticed can be asked at any time: `Watcher.freshness`.
+1. It watches directories, not files: an atomic save replaces the file that a watch would hold.
+2. It watches only directories that can hold configuration, and does not recurse. The nearest existing
+   ancestor covers a directory that does not exist yet.
+3. To the kernel, a directory that is deleted and created again is a new one, often with the old inode. When a
+   watched directory appears or disappears, or the set of device and inode pairs changes, everything is
+   watched anew.
+4. The new watch starts before the old one ends, and the old one gets enough turns to report what it has seen,
+   however long other threads delay it. So only two kinds of paths are checked again: those that another
+   directory covers now, and texts that changed shortly before somebody needed them.
+5. All folders share one watcher because the kernel has few instances (128 on a typical Linux).
+6. What cannot be watched is polled (`polling`). Watching is retried at growing intervals; only the first
+   failure is a warning. A watch gets all its directories or fails: at the system's limit, the previous watch
+   stays and the rest is polled. Network file systems are both watched and polled.
+7. A system can lose reports, and some file systems that report too little are not on our list. So watched
+   paths are also checked now and then: an unreported change is noticed within about a minute.
+8. `Watcher.freshness` says at any time how reliably changes are noticed.
 """
 
 import asyncio
@@ -38,12 +39,12 @@ logger = logging.getLogger(__name__)
 STEP_MS = 20
 DEBOUNCE_MS = 80
 CHECK_MS = 5_000
-RECENT_S = 10.0  # longer than from reading a file to wanting it
-LAST_STEPS = 9  # of a watch that is about to end: longer than what has been seen waits to be told
-WATCHES_AT_MOST = 4  # at a time: one and those that are about to end
+RECENT_S = 10.0  # longer than the time between reading a file and adding it to the paths
+LAST_STEPS = 9  # steps of a watch that is about to end: enough to report what it has seen
+WATCHES_AT_MOST = 4  # at a time: the current one and those that are about to end
 END_S = 1.0
-VERIFY_S = 30.0  # between two looks at what is watched
-VERIFY_REST = 500  # times as long as such a look took; 0.2 % of one thread
+VERIFY_S = 30.0  # between two checks of watched paths
+VERIFY_REST = 500  # rest, as a multiple of the time a check took; 0.2 % of one thread
 RETRY_S = 1.0  # doubled after each failure
 RETRY_AT_MOST_S = 60.0
 
@@ -53,12 +54,12 @@ Covering = Mapping[str, Identity]
 
 
 class Watcher:
-    """Watches directories for all folders. Lives on the event loop; the disk is looked at in `executor`.
+    """Watches directories for all folders. Lives on the event loop; reads the disk in `executor`.
 
-    `list_paths` gives every path, existing or not, that matters now; `changed` is called on the loop with the
-    paths that may have changed, or with None when anything may have. `reread` is called with paths that were
-    not wanted when they changed, in directories that were watched: of these only the text can be another.
-    `report` is called when there is a `failure`, and when there is none any more.
+    `list_paths` returns every path, existing or not, that matters now. The watcher calls `changed` on the
+    loop with the paths that may have changed, or with None if any path may have. It calls `reread` with paths
+    in watched directories that changed before `list_paths` had them: only their text can differ. It calls
+    `report` when `failure` is set or cleared.
     """
 
     def __init__(
@@ -80,18 +81,18 @@ class Watcher:
         self._poller = Poller(self._poll_changed, executor)
         self._verifier = Poller(self._poll_changed, executor, least_s=VERIFY_S, rest=VERIFY_REST)
         self.failure: Failure | None = None
-        """Why the last watch failed, until one has worked for a while."""
+        """Why the last watch failed, until a watch has worked for a while."""
         self._failures = 0
         self._retry_at = 0.0  # by the loop's clock
-        self._recent: dict[str, float] = {}  # when paths changed lately, and something in directories
-        self._moved: dict[str, float] = {}  # watched directories that came or went, and when (`time.time()`)
-        self._look = _Look({}, {}, frozenset())  # what is watched or polled by now
+        self._recent: dict[str, float] = {}  # recently changed paths and directories, and when they changed
+        self._moved: dict[str, float] = {}  # watched directories that appeared or disappeared: `time.time()`
+        self._look = _Look({}, {}, frozenset())  # what is watched or polled now
         self._logged: set[Failure] = set()
-        self._listed_at = time.time()  # when the wanted paths were asked for last
-        self._waiting: dict[str, float] = {}  # wanted paths that are not covered yet, and since when
+        self._listed_at = time.time()  # when `list_paths` was last called
+        self._waiting: dict[str, float] = {}  # paths that no directory covers yet, and since when
         self._watch: _Watch | None = None
-        self._unproven: _Watch | None = None  # the watch that began last, until it has worked for a while
-        self._watches: dict[asyncio.Task[None], _Watch] = {}  # the oldest first
+        self._unproven: _Watch | None = None  # the newest watch, until it has worked for a while
+        self._watches: dict[asyncio.Task[None], _Watch] = {}  # oldest first
 
     def start(self) -> None:
         """Begin watching; later calls do nothing."""
@@ -100,11 +101,11 @@ class Watcher:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def refresh(self) -> None:
-        """The wanted paths may have changed: look at those that are new, and watch their directories."""
+        """List the paths again, check the new ones, and watch their directories."""
         self._asked.set()
 
     def freshness(self, paths: Iterable[str]) -> Freshness:
-        """How changes of wanted paths are noticed now."""
+        """How changes of these paths are noticed now."""
         since: list[float] = []
         reasons: dict[str, None] = {}
         polled, hanging_since = self._poller.paths, self._poller.hanging_since
@@ -124,7 +125,7 @@ class Watcher:
                 since += [at for gone, at in self._moved.items() if _is_in(directory[0], gone)]
         if polls and hanging_since is not None:
             since.append(hanging_since)
-            reasons["looking at the files hangs, as on a network file system whose server is gone"] = None
+            reasons["reading the files hangs, as on a network file system whose server is gone"] = None
         if since:
             return Freshness("unknown", since=min(since), reasons=tuple(reasons))
         if polls:
@@ -137,7 +138,7 @@ class Watcher:
         return tuple(frozenset(path for path, *_ in each.directories) for each in self._watches.values())
 
     async def close(self) -> None:
-        """End watching and wait for it."""
+        """Stop watching and wait until it has ended."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -164,7 +165,7 @@ class Watcher:
                 self._failed(error)
 
     async def _renew(self) -> None:
-        """Watch or poll what is wanted now, and tell of what was not watched or polled as it is now."""
+        """Watch or poll the current paths, and report those that were covered differently before."""
         moved, before = dict(self._moved), self._look
         paths, self._listed_at = tuple(self._list_paths()), time.time()
         new = (path for path in paths if path not in before.covering)
@@ -203,7 +204,7 @@ class Watcher:
             self._tell(self._reread, late)
 
     async def _begin(self, directories: frozenset[Identity]) -> bool:
-        """Watch these directories; False where that fails, or failed just now: the watch before goes on."""
+        """Watch these directories. False if that fails or just failed; the previous watch continues then."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._retry_at:
             return False
@@ -216,7 +217,7 @@ class Watcher:
             task = loop.create_task(self._follow(watch))
             self._watches[task] = watch
             task.add_done_callback(self._watches.pop)
-            await asyncio.sleep(0)  # it stands as soon as its generator has begun
+            await asyncio.sleep(0)  # the watch is in place as soon as its generator has started
             if task.done():
                 self._watch = before
                 return False
@@ -225,7 +226,7 @@ class Watcher:
         return True
 
     async def _follow(self, watch: "_Watch") -> None:
-        """Tell what a watch sees, until it ends."""
+        """Report what a watch sees until it ends."""
         names = {path for path, _, _ in watch.directories}
         try:
             async for changes in watch.events:
@@ -234,14 +235,14 @@ class Watcher:
                 if changes:
                     self._note(path for _, path in changes)
                     self._tell(self._changed, {path for _, path in changes})
-                # perhaps another directory under the old name, with the old inode
+                # perhaps a new directory with the old name and the old inode
                 moved = (path for kind, path in changes if kind != MODIFIED and path in names)
                 self._moved |= dict.fromkeys(moved, time.time())
                 self.refresh()
         except Exception as error:  # noqa: BLE001 - as above
             if watch is self._watch:
                 self._watch = None
-            else:  # what it has seen last is not known
+            else:  # its last events are lost
                 self._tell(self._changed, None)
             self._failed(error)
             self.refresh()
@@ -250,7 +251,7 @@ class Watcher:
         now = asyncio.get_running_loop().time()
         for path in paths:
             for one in (path, os.path.join(os.path.dirname(path), "")):
-                self._recent.pop(one, None)  # the oldest stand first
+                self._recent.pop(one, None)  # keeps the oldest first
                 self._recent[one] = now
         while self._recent and now - next(iter(self._recent.values())) > RECENT_S:
             del self._recent[next(iter(self._recent))]
@@ -260,14 +261,14 @@ class Watcher:
         self.refresh()
 
     def _failed(self, error: Exception) -> None:
-        """Watching failed: poll until the next try, after a pause that is doubled each time."""
+        """Poll after a failed watch, and schedule the next try after a pause that doubles each time."""
         failure = explain(error)
-        vanished = isinstance(error, FileNotFoundError)  # a directory went before its watch stood
+        vanished = isinstance(error, FileNotFoundError)  # a directory disappeared before its watch started
         level = logging.DEBUG if self._failures or vanished else logging.WARNING
         wait = min(RETRY_S * 2**self._failures, RETRY_AT_MOST_S)
         self._failures = min(self._failures + 1, 30)
         self._unproven, self._retry_at = None, asyncio.get_running_loop().time() + wait
-        text = f"watching files failed, they are polled until it works: {failure.reason}. {failure.advice}"
+        text = f"watching files failed, polling them until it works: {failure.reason}. {failure.advice}"
         logger.log(level, text.rstrip())
         first = self.failure is None
         if not vanished:
@@ -276,7 +277,7 @@ class Watcher:
                 self._report()
 
     def _proved(self) -> None:
-        """A watch has worked for a while: earlier failures are over."""
+        """Clear earlier failures once a watch has worked for a while."""
         self._unproven, self._failures = None, 0
         if self.failure is not None:
             self.failure = None
@@ -287,21 +288,21 @@ class Watcher:
         try:
             listener(paths)
         except Exception:  # a bug of a listener must not end the watch
-            logger.exception("what follows from a change on disk failed")
+            logger.exception("handling a change on disk failed")
 
 
 class _Stop:
-    """The end of a watch, for which its thread asks once a step."""
+    """The end of a watch; its thread checks `is_set` once per step."""
 
     def __init__(self) -> None:
         self._left: int | None = None
 
     def set(self) -> None:
-        """End it now; what it has not told is lost."""
+        """End the watch now; events that it has not reported are lost."""
         self._left = 0
 
     def soon(self) -> None:
-        """End it when it has told what it has seen."""
+        """End the watch once it has reported what it has seen."""
         self._left = LAST_STEPS if self._left is None else self._left
 
     def is_set(self) -> bool:
@@ -326,27 +327,27 @@ class _Watch:
             yield_on_timeout=True,
             stop_event=self.stop,
             recursive=False,
-            ignore_permission_denied=False,  # it would ignore that the system's limit is reached, too
+            ignore_permission_denied=False,  # True would also hide that the system's limit is reached
         )
 
     def forget(self, moved: Collection[str]) -> None:
-        """Directories that came or went, and those below them, are not watched any more."""
+        """Drop directories that appeared or disappeared, and those below them."""
         self.directories = frozenset(
             one for one in self.directories if not any(_is_in(one[0], gone) for gone in moved)
         )
 
 
 def _import_awatch() -> Any:
-    """Import it in a thread: the loop must not wait for it."""
+    """Import `awatch` in a worker thread: the import is too slow for the loop."""
     return lazy.watchfiles.awatch
 
 
 class _Look(NamedTuple):
-    """The directories of the wanted paths, as they are now."""
+    """The directories of the paths as they are now."""
 
     covering: Covering
-    unwatchable: Mapping[Identity, Failure]  # at all, or in full
-    unlisted: frozenset[Identity]  # of these those that cannot be watched at all
+    unwatchable: Mapping[Identity, Failure]  # directories that cannot be watched at all or not reliably
+    unlisted: frozenset[Identity]  # the ones that cannot be watched at all
 
     def is_polled(self, path: str, watched: Collection[Identity]) -> bool:
         directory = self.covering.get(path)
@@ -370,9 +371,9 @@ def _is_in(path: str, directory: str) -> bool:
 
 
 def covering(paths: Iterable[str]) -> dict[str, Identity]:
-    """The directory to watch for each path: its own, else the nearest above it that exists.
+    """The directory to watch for each path: its own, else the nearest existing ancestor.
 
-    A path that ends with a separator stands for whatever is in that directory.
+    A path that ends with a separator stands for every entry of that directory.
     """
     identities: dict[str, Identity | None] = {}
     covered: dict[str, Identity] = {}

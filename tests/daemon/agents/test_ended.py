@@ -10,11 +10,11 @@ from support.asking import Asking, again, check, ended, write
 from support.desk import Desk
 from support.talk import call
 
-REMEDY = "Leave out `agent` for the folder's own turn, or start it again."
+REMEDY = "Leave out `agent` to use the folder's own agent, or start that agent again."
 HAS_ENDED = ("unknown-agent", f"Agent 'api' has ended. {REMEDY}")
 CONVERSATION = (
-    "Agent 'api' has ended. With `agent` as `main` its conversation goes on as the folder's own. Or start it "
-    "again."
+    "Agent 'api' has ended. Set `agent` to `main` to continue its conversation as the folder's own, or start "
+    "the agent again."
 )
 BY_AGENT = ("context/assemble", "context/usage", "context/preview", "context/layers", "config/effective")
 SAID = [{"role": "user", "content": "Never log a secret."}]
@@ -159,7 +159,7 @@ def test_who_has_ended_writes_to_nobody(tmp_path: Path) -> None:
         message = {"source": "api", "target": "main", "content": "Done."}
         assert await ask.refused("agent/message", **message) == (
             "unknown-agent",
-            "Agent 'api' has ended. Start it again, or write in another name.",
+            "Agent 'api' has ended. Start it again, or send the message under another name.",
         )
         assert (await ask("agent/messages", agent="main"))["messages"] == []
 
@@ -178,7 +178,7 @@ def test_one_that_cannot_be_brought_back_is_not_the_folders_own(
         assert folder.ledger is not None
         ledger.start_agent(folder.ledger.workspace, NewAgent("api", None, {"no": "agent"}))
         code, said = await ask.refused("context/assemble", agent="api", message="x")
-        assert (code, said.startswith("Agent 'api' cannot be brought back")) == ("unknown-agent", True)
+        assert (code, said.startswith("Agent 'api' cannot be restored")) == ("unknown-agent", True)
         assert "is not restored" in caplog.text
         assert await ask("agent/dispose", agentId="api") == {"disposed": ["api"]}
         assert await refused(ask, "api") == {HAS_ENDED}

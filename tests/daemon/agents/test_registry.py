@@ -131,7 +131,7 @@ def test_who_is_looked_at_is_not_started(tmp_path: Path) -> None:
         code, said = await ask.refused("context/preview", agent="agent", viewAs={"cwd": "api"})
         assert (code, said) == (
             "bad-option",
-            "Both `agent` and `viewAs` are set. Set one: a live agent, or one as it would be started.",
+            "Both `agent` and `viewAs` are set. Set only one: `viewAs` is for an agent that is not started.",
         )
         assert (await ask.refused("context/preview", viewAs={"cwd": "nowhere"}))[0] == "agent-cwd"
 

@@ -249,7 +249,7 @@ def test_what_is_shown_before_a_turn_is_what_is_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("about", "error"),
     [
-        ({"model": " "}, "`model` is empty: name one, or leave it out."),
+        ({"model": " "}, "`model` is empty: name a model, or leave it out."),
         ({"model": "a", "maxContextTokens": 0}, "`maxContextTokens` is 0: it must be at least 1."),
     ],
 )
@@ -270,8 +270,8 @@ def test_settings_that_name_another_provider_leave_nothing_to_pick(tmp_path: Pat
         error = (await desk.reply(talk, 2))["error"]
         assert error["data"]["code"] == "model-of-settings"
         assert error["message"] == (
-            "The settings name the provider openai: its model is that of the setting provider.model. "
-            "Change that, or set provider.name to editor."
+            "The settings name the provider openai, so the setting provider.model decides the model. "
+            "Change that setting, or set provider.name to editor."
         )
         await turn(desk, talk, 3, PICKED)
         assert await usage(desk, talk, 5) == ("o3", 200_000)
@@ -316,7 +316,7 @@ def test_a_ledger_that_is_in_use_holds_up_nobody_and_has_it_later(
         holder.execute("BEGIN IMMEDIATE")
         picked = await pick(desk, talk, 4, **PICKED)
         assert (picked["persists"], picked["usage"]["model"]) == (False, "house-model")
-        assert picked["problem"] == "The ledger is in use by another program, and is not written yet."
+        assert picked["problem"] == "Another program is using the ledger; the choice is not written yet."
         await settled(desk, talk, 1_000, HOUSE)
         holder.execute("ROLLBACK")
         holder.close()

@@ -127,8 +127,8 @@ def test_a_folder_that_was_never_loaded_says_why(tmp_path: Path, monkeypatch: py
         talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/lone")}))
         error = (await desk.reply(talk, 1))["error"]
         assert error["data"]["code"] == "folder-unreadable"
-        assert "could not be loaded within 0.05 s: it came as far as" in error["message"]
+        assert "could not be loaded within 0.05 s: loading stopped at" in error["message"]
         shown = [one for one in talk.writer.messages() if one.get("method") == "window/showMessage"]
-        assert "nothing is known of it" in json.dumps(shown)
+        assert "it has no context yet" in json.dumps(shown)
 
     check(tmp_path, story)

@@ -228,7 +228,7 @@ def test_a_bug_is_logged_and_the_next_query_tries_again(
         await folder.until("red", "red")
 
     check(tmp_path, story)
-    assert [record.message for record in caplog.records] == ["bringing the knowledge base up to date failed"]
+    assert [record.message for record in caplog.records] == ["updating the knowledge base failed"]
 
 
 def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:

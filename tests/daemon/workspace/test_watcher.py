@@ -617,7 +617,7 @@ def test_a_directory_that_may_not_be_listed_is_polled_and_the_others_are_watched
         await watched.until_state(shut, "polled")
         assert watched.watcher.freshness([str(open_)]).state == "watched"
         assert watched.watcher.freshness([str(shut)]).reasons == (
-            f"the directory {shut.parent} may not be listed",
+            f"you may not list the directory {shut.parent}",
         )
         assert watched.watcher.failure is None
         shut.write_text("1")
@@ -627,14 +627,14 @@ def test_a_directory_that_may_not_be_listed_is_polled_and_the_others_are_watched
 
     watch({str(shut), str(open_)}, story)
     assert [each.message for each in caplog.records].count(
-        f"the directory {shut.parent} may not be listed; files there are polled"
+        f"you may not list the directory {shut.parent}; files there are polled"
     ) == 1
 
 
 def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What this machine changes is noticed at once, what another one does by looking."""
     Limit(monkeypatch).reached = False
-    failure = Failure("a file system of the type nfs4 does not report what other machines change")
+    failure = Failure("file systems of type nfs4 do not report changes by other machines")
     monkeypatch.setattr(watcher, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
     file = tmp_path / "file"
 
