@@ -167,7 +167,8 @@ def test_planted_modules_would_be_noticed(planted: Path) -> None:
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (66, b"PLANTED yaml\n")
+    # which module comes first depends on what this Python imports for `-c`
+    assert (done.returncode, done.stderr.split()[0]) == (66, b"PLANTED")
 
 
 @pytest.mark.parametrize(

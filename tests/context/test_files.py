@@ -4,6 +4,7 @@ import errno
 import functools
 import os
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -292,7 +293,7 @@ def test_real_paths_of_odd_paths(path: str) -> None:
 
 
 def test_real_paths_of_impossible_paths() -> None:
-    with pytest.raises(ValueError, match="null byte"):
+    with pytest.raises(ValueError, match=r"null (byte|character)"):
         RealPaths()["/a\0b"]
 
 
@@ -442,7 +443,9 @@ def test_real_paths_are_there_whatever_fails(tmp_path: Path, monkeypatch: pytest
         return system(path)
 
     monkeypatch.setattr(os, "readlink", readlink)
-    assert real_path(str(tmp_path / "link")) == str(tmp_path / "a")
+    # from Python 3.13 on `realpath` does not raise: it takes the link for what it is not
+    target = "link" if sys.version_info >= (3, 13) else "a"
+    assert real_path(str(tmp_path / "link")) == str(tmp_path / target)
     failing = iter([errno.EINVAL] * 99)
     assert real_path(str(tmp_path / "x/../link")) == str(tmp_path / "link")
 
