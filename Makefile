@@ -45,7 +45,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 
-# the library by its own tests alone, then both packages by those of the daemon and of real processes
+# the library by its own tests alone, then both packages by all other tests; processes of their own are not counted
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/context --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
