@@ -25,7 +25,7 @@ from nexus_context.layers.read_layers import LayerInputs, finish_layers, open_la
 from nexus_context.layers.recheck import recheck
 from nexus_context.layers.text_reader import Reading
 from nexus_context.layers.unread import unread_files
-from nexus_context.prompt.blocks import AgentGrant, blocks_of, paths_of
+from nexus_context.prompt.blocks import UNIFIED, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
@@ -60,6 +60,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     def effective(self) -> Effective:
         """The merged settings."""
         return self.layers.effective
+
+    @property
+    def role(self) -> str:
+        """The role of the agent: manager, worker or unified, which the folder's own agent is."""
+        grant = self.contents.grant
+        return UNIFIED if grant is None else grant.role
 
 
 class LoadInputs(LayerInputs, frozen=True, kw_only=True):
@@ -253,11 +259,13 @@ class PromptOptions(TypedDict, total=False):
 
     `tools` are the request's, names with descriptions. `skip_skills` leaves out all skills; `skill_filter`
     leaves out all but those that these names or patterns match. The prompt contains the texts of `skills`.
+    `timezone` is that of the date, in place of the settings'.
     """
 
     model: str | None
     additional: str | None
     now: datetime | None
+    timezone: str | None
     skip_skills: bool
     skill_filter: Sequence[str] | None
     skills: Sequence[str]
@@ -279,6 +287,7 @@ def prompt_for(snapshot: Snapshot, **options: Unpack[PromptOptions]) -> Prompt:
         window=_window(snapshot.effective, options.get("model")),
         additional=options.get("additional"),
         now=options.get("now"),
+        timezone=options.get("timezone"),
         skip_skills=options.get("skip_skills", False),
         skill_filter=None if skill_filter is None else tuple(skill_filter),
         skills=tuple(options.get("skills", ())),

@@ -83,7 +83,6 @@ def assembled(
     `positions` are those of the conversation's messages.
     """
     event = (params.event or {}).get("id")
-    grant = snapshot.contents.grant
     return protocol.AssembledContext(
         revision=snapshot.revision,
         workspace_folder=folder,
@@ -100,7 +99,7 @@ def assembled(
         token_budget=msgspec.convert(context.budget, protocol.TokenBudget, from_attributes=True),
         permissions=context.permissions,
         toolset="narrowed" if "toolsLeftOut" in metadata else "all",
-        role="unified" if grant is None else grant.role,
+        role=snapshot.role,
         workspace_path=context.workspace_path,
         metadata=metadata,
         problems=problems(locate, snapshot.problems),

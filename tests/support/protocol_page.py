@@ -70,6 +70,7 @@ CODES = {
     "agent-role": "there is no such role, or a worker tries to start an agent that is not a worker",
     "agent-tools": "an agent would get a tool that its parent does not have",
     "bad-argument": "an argument of a memory tool is not valid; the message names it",
+    "bad-event": "a field of `event` has a wrong type or an unknown time zone; the message names it",
     "bad-message": "a message to an agent is incomplete or out of range; the message says where",
     "bad-option": "an option of the request is out of range, unknown, or excluded by another; the message "
     "names it",

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from nexus_context import tools as tool_sets
+from nexus_context.assembly.event_facts import event_zone
 from nexus_context.assembly.last_message import current_message, git_text, head, takes_memory
 from nexus_context.assembly.request import Options, Request
 from nexus_context.budget import TokenUsage, UsagePart, UsageRow, history_rows, usage
@@ -57,6 +58,7 @@ def fixed_part(
         model=options.model,
         additional=options.additional_system_prompt,
         now=now,
+        timezone=event_zone(request.event),
         skip_skills=options.skip_skills,
         skill_filter=options.skill_filter,
         skills=options.skills,

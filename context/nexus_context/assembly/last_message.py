@@ -1,11 +1,10 @@
 """The last user message: present facts, memory, then the user's text. Never cached."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
+from nexus_context.assembly.event_facts import event_text, event_zone
 from nexus_context.assembly.git.state import lines
 from nexus_context.assembly.request import Request
 from nexus_context.conversation.message import Message, content_of
@@ -49,12 +48,10 @@ def takes_memory(request: Request) -> bool:
 
 def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
     """Present facts: the time, the event's facts (platform, actions, hook data), then the state of git."""
-    lines_of_head = [
-        *_time_lines(snapshot, now),
-        *_event_lines(request.event or {}),
-        git_text(snapshot, request),
-    ]
-    return "\n".join(line for line in lines_of_head if line)
+    event = request.event or {}
+    time = _time_text(snapshot, event_zone(event), now)
+    parts = [time, event_text(event, role=snapshot.role, clock=bool(time)), git_text(snapshot, request)]
+    return "\n".join(part for part in parts if part)
 
 
 def git_text(snapshot: Snapshot, request: Request) -> str:
@@ -65,16 +62,8 @@ def git_text(snapshot: Snapshot, request: Request) -> str:
     return "\n".join(lines(state))
 
 
-def _time_lines(snapshot: Snapshot, now: datetime) -> list[str]:
+def _time_text(snapshot: Snapshot, zone: str | None, now: datetime) -> str:
     settings = snapshot.effective.get("/context/datetime") or {}
     if settings.get("placement", "event") != "event":
-        return []
-    return [texts.text("event_time").format(**texts.moment(now, settings))]
-
-
-def _event_lines(event: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, value in event.items():
-        rendered = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        lines.append(f"{key}: {rendered}")
-    return lines
+        return ""
+    return texts.text("event_time").format(**texts.moment(now, settings, zone=zone))

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nexus_context.assembly.event_facts import check_event
 from nexus_context.assembly.git.state import GitState
 from nexus_context.budget import TokenBudget, TokenUsage
 from nexus_context.conversation.message import Message
@@ -99,6 +100,8 @@ class AssembledContext(msgspec.Struct, frozen=True):
 
 def check(request: Request, model: ModelLimits) -> None:
     """Raise RequestError if no context can be assembled from the request."""
+    if request.event is not None:
+        check_event(request.event)
     if request.format not in FORMATS:
         raise RequestError(
             f"Unknown format {request.format!r}. Known formats: {', '.join(FORMATS)}.", code="unknown-format"

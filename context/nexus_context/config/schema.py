@@ -92,7 +92,11 @@ class DatetimeSection(SettingsSection):
         description="`event` puts the time into the last user message, `system` into the system prompt.",
     )
     format: Text | None = Field(
-        default=None, description="A pattern such as `YYYY-MM-DD HH:mm`; unset, exactly that one."
+        default=None,
+        description=(
+            "A pattern such as `YYYY-MM-DD HH:mm`; unset, exactly that one, or in the system prompt the date "
+            "alone."
+        ),
     )
     timezone: Text | None = Field(
         default=None,

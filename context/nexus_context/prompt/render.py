@@ -90,7 +90,7 @@ def render(
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.join_groups(surroundings, "\n\n")),
         (ROLE, agent_sections.role(contents.grant)),
-        (DATE, sections.date(effective, facts.now)),
+        (DATE, sections.date(effective, facts.now, facts.timezone)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]
     weighted.sort(key=lambda section: -section[0])

@@ -28,13 +28,15 @@ class PromptFacts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
     `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
-    match. `skills` names the active ones. `tools` are the request's, by name and description.
+    match. `timezone` replaces that of the settings. `skills` names the active ones. `tools` are those of
+    the request, by name and description.
     """
 
     model: str | None = None
     window: int | None = None
     additional: str | None = None
     now: datetime | None = None
+    timezone: str | None = None
     skip_skills: bool = False
     skill_filter: tuple[str, ...] | None = None
     skills: tuple[str, ...] = ()
@@ -138,13 +140,16 @@ def mcp_servers(servers: Sequence[McpServer]) -> list[Part]:
     return [Part("mcp", None, "MCP Servers", texts.fill("mcp_servers", {"rows": rows}))]
 
 
-def date(effective: Effective, now: datetime | None) -> list[Part]:
-    """The date, only with `datetime.placement = system`: it changes the prompt once a day."""
+def date(effective: Effective, now: datetime | None, zone: str | None = None) -> list[Part]:
+    """The date, only with `datetime.placement = system`: it changes the prompt once a day.
+
+    With a `datetime.format`, the time in that format. `zone` replaces the time zone of the settings.
+    """
     settings = effective.get("/context/datetime") or {}
     if now is None or settings.get("placement") != "system":
         return []
-    day = texts.moment(now, settings)["date"]
-    return [Part("date", None, "Date", texts.fill("date", {"date": _plain(day)}))]
+    moment = {name: _plain(text) for name, text in texts.moment(now, settings, zone=zone).items()}
+    return [Part("date", None, "Date", texts.fill("date_time" if settings.get("format") else "date", moment))]
 
 
 def custom(section: PromptSection) -> list[Part]:

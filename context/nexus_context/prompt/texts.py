@@ -11,10 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.errors import Span
 from nexus_context.files import PROMPT_LIMIT, read_text
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 DIRECTORY = Path(__file__).parent / "texts"
 DEFAULT_TIME_FORMAT = "YYYY-MM-DD HH:mm"
@@ -110,29 +113,37 @@ def trimmed(content: str, span: Span) -> Span:
     return Span(start, end) if start < end else Span(span.start, span.start)
 
 
-def moment(now: datetime, settings: Mapping[str, Any]) -> dict[str, str]:
+def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = None) -> dict[str, str]:
     """Texts of a time by the settings `context.datetime`: `moment` (date and time), `date` and `zone`.
 
-    `now` has a zone. With an unknown `timezone`, `now` stays in its zone.
+    `now` has a zone. `zone` replaces the one of the settings. With an unknown one, `now` stays in its zone.
     """
-    local = _in_zone(now, settings.get("timezone"))
+    zone = zone or settings.get("timezone") or "local"
+    local = _in_zone(now, zone)
     pattern = settings.get("format") or DEFAULT_TIME_FORMAT
     offset = local.strftime("%z")
-    zone = settings.get("timezone") or "local"
     zone = f"UTC{offset[:3]}:{offset[3:5]}" if zone == "local" and offset else zone
     formatted = _TIME_PART.sub(lambda part: local.strftime(_DIRECTIVES[part[0]]), pattern)
     return {"moment": formatted, "date": f"{local:%Y-%m-%d}", "zone": zone}
 
 
-def _in_zone(now: datetime, name: str | None) -> datetime:
-    if name in (None, "local"):
-        return now
+def is_zone(name: str) -> bool:
+    """Whether this is `local` or the IANA name of a time zone."""
+    return name == "local" or _zone(name) is not None
+
+
+def _in_zone(now: datetime, name: str) -> datetime:
+    zone = None if name == "local" else _zone(name)
+    return now if zone is None else now.astimezone(zone)
+
+
+def _zone(name: str) -> "ZoneInfo | None":
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # rarely needed
 
     try:
-        return now.astimezone(ZoneInfo(str(name)))
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return now
+        return None
 
 
 def _fill_line(loaded: _Text, line: _Line, values: Values) -> list[Piece]:

@@ -99,7 +99,7 @@ class AssembleParams(ConversationParams, frozen=True):
 
     # the user's message: text, a list of parts or a whole message
     message: str | list[Any] | Message | None = None
-    event: dict[str, Any] | None = None  # facts about this turn, sent line by line before the message
+    event: dict[str, Any] | None = None  # facts about this turn, sent before the message (docs/prompt.md)
     # `neutral`, or with a body to send: `openai`, `anthropic`
     format: Annotated[str, OneOf("neutral", "openai", "anthropic")] = "neutral"
     options: AssembleOptions | None = None  # changes for this request

@@ -384,7 +384,7 @@ def test_memory_stands_before_what_the_user_says(tmp_path: Path) -> None:
         tmp_path, ITEMS, Request(Message("user", "Why?"), event={"platform": "vim", "git": "main"})
     )
     assert made.current_message == Message(
-        "user", f"Current time: 2026-11-20 12:00 (UTC+00:00)\nplatform: vim\ngit: main\n\n{FRAMED}\n\nWhy?"
+        "user", f"Current time: 2026-11-20 12:00 (UTC+00:00)\nPlatform: vim\ngit: main\n\n{FRAMED}\n\nWhy?"
     )
     assert [(row.category, row.label, row.path, row.span) for row in made.usage.rows[-5:]] == [
         ("memory", "message from boss", None, None),

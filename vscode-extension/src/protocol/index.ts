@@ -362,7 +362,7 @@ export interface AssembleOptions {
 export interface AssembleParams extends ConversationParams {
   /** the user's message: text, a list of parts or a whole message */
   message?: string | Json[] | Message | null;
-  /** facts about this turn, sent line by line before the message */
+  /** facts about this turn, sent before the message (docs/prompt.md) */
   event?: Record<string, Json> | null;
   /** `neutral`, or with a body to send: `openai`, `anthropic` */
   format?: "neutral" | "openai" | "anthropic";
