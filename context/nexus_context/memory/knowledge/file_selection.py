@@ -9,8 +9,8 @@
    `.env` into the conversation.
 4. A link in a directory that the global file names may lead only to files of that directory.
 5. The walk of the disk returns files in the order of the settings, then by name, so that a limit always
-   cuts at the same file: at most MOST_FILES files of MOST_DIRECTORIES directories. A limit, a missing path and
-   an entry without a single file are reported.
+   cuts at the same file: at most MOST_FILES files of MOST_DIRECTORIES directories. A limit, a missing path
+   and an entry without a single file are reported.
 """
 
 import os
