@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly.git.state import lines
+from nexus_context.assembly.git import lines
 from nexus_context.assembly.request import Request
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.prompt import texts
