@@ -29,8 +29,7 @@ from nexus_context.prompt.blocks import UNIFIED, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
 from nexus_context.prompt.render import Prompt, render, tiled
-from nexus_context.prompt.sections import PromptFacts
-from nexus_context.prompt.skill_sections import activated_skills, bodies
+from nexus_context.prompt.sections import PromptFacts, activated_skills, skill_bodies
 from nexus_context.tokens.models import resolve
 
 OVERDUE = "layer.overdue"
@@ -304,7 +303,7 @@ def activate(
     Raises RequestError for a name that no skill of the folder has, or that `skill_filter` leaves out.
     """
     active = active_skills(snapshot, names, skill_filter=skill_filter)
-    return tiled(bodies(snapshot.layers, active))
+    return tiled(skill_bodies(snapshot.layers, active))
 
 
 def active_skills(

@@ -24,7 +24,8 @@ import msgspec
 from nexus_context.budget import UsageRow
 from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError
-from nexus_context.tokens import TokenCounter, memo
+from nexus_context.tokens import TokenCounter
+from nexus_context.tokens.counter import measure_cached
 
 Tool = dict[str, Any]
 
@@ -119,7 +120,7 @@ def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
 
 def _tokens(tool: Tool, counter: TokenCounter) -> int:
     text = msgspec.json.encode({key: value for key, value in tool.items() if key not in NOT_SENT}).decode()
-    return memo.recall(f"tools in {counter.name}", text, counter.count)
+    return measure_cached(f"tools in {counter.name}", text, counter.count)
 
 
 def _reason(

@@ -158,7 +158,7 @@ FILES = [
     ("files.RealFiles.read", SKILL, "one", SKILL),
     ("layers.text_reader.read_skill", SKILL, "one", SKILL),
     ("layers.skills._file", SKILL, "one", SKILL),
-    ("layers.skills.skill_directory.look", SKILLS, "one two", SKILLS),
+    ("layers.skills.list_skill_directory", SKILLS, "one two", SKILLS),
     ("prompt.gather.hidden_text", NEXUS, "", NEXUS),
     ("prompt.gather.hidden_text", SKILL, "", SKILL),
     ("prompt.gather._secret_problems", MORE, "", MORE),

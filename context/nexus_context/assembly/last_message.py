@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from nexus_context.assembly.event_facts import event_text, event_zone
-from nexus_context.assembly.git.state import lines
+from nexus_context.assembly.git import lines
 from nexus_context.assembly.request import Request
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.prompt import texts

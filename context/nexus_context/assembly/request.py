@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.assembly.event_facts import check_event
-from nexus_context.assembly.git.state import GitState
+from nexus_context.assembly.git import GitState
 from nexus_context.budget import TokenBudget, TokenUsage
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.truncation import STRATEGIES

@@ -20,7 +20,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.parts import is_blank
-from nexus_context.conversation.repair.values import is_clean, is_clean_call
+from nexus_context.conversation.repair import is_clean, is_clean_call
 
 LATE = 64
 """Most messages between a call and its result."""

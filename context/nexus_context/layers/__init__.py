@@ -1,6 +1,6 @@
 """The layers of a folder: defaults, global, ancestors, local.
 
-Reading order: model, walk, text_reader, unknown_model, instructions, bootstrap, servers, skills,
+Reading order: model, walk, text_reader, instructions, bootstrap, servers, skills,
 agent_definitions, read_layers, unread.
 """
 

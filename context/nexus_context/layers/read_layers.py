@@ -14,7 +14,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal
@@ -22,11 +22,12 @@ from typing import Literal
 import msgspec
 
 from nexus_context import files
+from nexus_context.config import fixes
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import ConfigLayer, Effective, merge
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.deadline import Deadline
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Severity
 from nexus_context.files import JSON_LIMIT
 from nexus_context.layers.agent_definitions import agent_problems
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
@@ -44,8 +45,9 @@ from nexus_context.layers.model import (
 from nexus_context.layers.servers import find_servers
 from nexus_context.layers.skills import find_skills
 from nexus_context.layers.text_reader import JsonFile, Reading, check_settings
-from nexus_context.layers.unknown_model import unknown_model
 from nexus_context.layers.walk import CONFIG_DIRECTORY, GIT, LayerPlace, Walk
+from nexus_context.redact import redact
+from nexus_context.tokens.models import UNKNOWN_WINDOW, model_names, resolve
 
 DEFAULTS_DIRECTORY = str(Path(__file__).parents[1] / "defaults")
 DEFAULT_INSTRUCTIONS = "NEXUS.md"
@@ -371,3 +373,40 @@ def _watch_directories(reading: Reading, place: LayerPlace) -> None:
         reading.watch.update(os.path.join(place.directory, name) for name in TOOL_DIRECTORIES.values())
     if place.name == LOCAL:
         reading.watch.add(os.path.join(place.directory, ".vscode"))
+
+
+LISTED = ("anthropic", "openai", "google")
+"""Providers whose models should be in the registry."""
+
+
+def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
+    """A hint for a configured model that is not in the registry: its window is a guess.
+
+    1. The problem is about the `provider.model` in force, at its value. There is none if `models` or
+       `context.max_tokens` set a size.
+    2. Services that can run any model (`openai-compatible`, the editor's own) get a hint, others a note.
+    3. A stale file gets no problem: its value may be gone from its text.
+    """
+    name = effective.get("/provider/model")
+    if not isinstance(name, str) or effective.get("/context/max_tokens") is not None:
+        return
+    if resolve(name, effective.get("/models") or {}).known:
+        return
+    origin = next((entry for entry in effective.provenance["/provider/model"] if entry.wins), None)
+    if origin is None or origin.document is None or not reading.is_present(origin):
+        return
+    near = _near(name)
+    meant = f"did you mean {fixes.quoted(near)}? Otherwise set" if near else "set"
+    message = (
+        f"{redact(fixes.quoted(name))} is not in the list of known models, so its window is taken as "
+        f"{UNKNOWN_WINDOW:,} tokens: {meant} models.<name>.context_window."
+    )
+    severity = Severity.INFORMATION if effective.get("/provider/name") in LISTED else Severity.HINT
+    fix = fixes.replace(origin.document, origin.pointer, fixes.quoted(near)) if near else None
+    yield Problem(origin.path, origin.span, "config.unknown-model", severity, message=message, fix=fix)
+
+
+@functools.lru_cache(maxsize=16)
+def _near(name: str) -> str | None:
+    """Cached, since every change of any file of the folder requests it."""
+    return fixes.meant(name.rpartition("/")[2], model_names())

@@ -6,32 +6,36 @@
 2. If skills share a name, the nearest layer's counts, and within a layer the first by rule 1. An unusable
    skill counts, too, and is reported. The others are listed as shadowed, with a hint.
 3. `skills.include` and `skills.exclude` select by name; excluded skills are listed without a problem.
-4. In a skill directory, each subdirectory's SKILL.md is read. Names that begin with a dot are ignored. A
-   directory that has a SKILL.md is never listed.
+4. In a skill directory, the SKILL.md of each subdirectory is read, of the first MAX_SKILLS by name. Names
+   that begin with a dot are ignored. A directory that has a SKILL.md is never listed. The choice must not
+   depend on chance: a directory with more than MAX_ENTRIES names, too many to list, has no skills.
 5. A real directory is searched once, for the nearest layer that has it.
-6. A misplaced skill is reported where it lies (`skill_directory`), unless it is read from elsewhere. A
-   missing configured directory is reported, and so is a pattern in the folder's own settings that matches no
-   skill; patterns of other layers may be meant for other folders.
+6. A misplaced SKILL.md is reported where it lies, unless it is read from elsewhere: misspelt, directly in the
+   skill directory, or one level too deep. So is a Markdown file directly in it that begins like a skill, with
+   a name and a description. Uncertain cases are not reported: a directory without SKILL.md is examined if it
+   is among the first MAX_EXAMINED of them and has at most MAX_INSIDE names; symbolic links are not followed.
+7. A missing configured directory is reported, and so is a pattern in the folder's own settings that matches
+   no skill; patterns of other layers may be meant for other folders.
 """
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import cast
+from typing import Literal, NamedTuple, cast
 
 from nexus_context.config import fixes
 from nexus_context.config.merge import Effective, Provenance
 from nexus_context.config.patterns import Patterns
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.layers import skill_directory
-from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Skipped
-from nexus_context.layers.skill_directory import MisplacedSkills, SkillDirectory
+from nexus_context.files import Entry, RealFiles, exists, is_dir
+from nexus_context.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Listing, Skipped
 from nexus_context.layers.text_reader import Reading
-from nexus_context.layers.walk import LayerPlace, within
+from nexus_context.layers.walk import LayerPlace, RealPath, within
 from nexus_context.skills import SKILL_FILE, ReadSkill, Skill
+from nexus_context.skills.front_matter import front_matter
 
 DIRECTORY = "skills"
 SWITCHES = ("tools.disabled", "permissions.deny")
@@ -42,7 +46,39 @@ TOOLS = (".agents", ".claude")
 Configured = Mapping[str, Sequence[tuple[str, Provenance]]]
 """Skill directories, each with the setting that names it, by layer."""
 
+
+MAX_SKILLS = 500
+MAX_ENTRIES = 20_000  # listed and sorted in 40 ms
+MAX_EXAMINED = 50
+MAX_INSIDE = 200
+
+MAX_FLAT = 20
+"""The number of Markdown files directly in a skill directory that are examined."""
+FLAT_LIMIT = 65_536  # bytes
+
 _NOTHING: Configured = {}
+
+
+class SkillDirectory(Listing, frozen=True):
+    """A skill directory; `names` are the ones that are read.
+
+    `total` counts all subdirectories. `links` are the names that are symbolic links. `flat` are files
+    directly in it that look like skills.
+    """
+
+    total: int = 0
+    links: frozenset[str] = frozenset()
+    flat: tuple[str, ...] = ()
+    kind: Literal["directory", "unreadable", "other", "missing"] = "directory"
+
+
+class MisplacedSkills(NamedTuple):
+    """Files that look like skills and are not read. `reason` continues the sentence "it …"."""
+
+    paths: tuple[str, ...]
+    severity: Severity
+    reason: str
+    advice: str
 
 
 class _Search:
@@ -157,7 +193,7 @@ def _listing(reading: Reading, place: LayerPlace, directory: str) -> SkillDirect
         return not place.in_workspace or _is_inside(reading, place, directory)
 
     def look(path: str) -> SkillDirectory:
-        return skill_directory.look(path, reading.real_path, reading.real_files, may_read)
+        return list_skill_directory(path, reading.real_path, reading.real_files, may_read)
 
     return cast("SkillDirectory", reading.listing(directory, look))
 
@@ -192,7 +228,7 @@ def _directory(
     if listing.more:
         search.all_seen = False
         reading.problems.append(_too_many(directory, listing))
-    search.astray.extend(skill_directory.astray_in(directory, listing.flat))
+    search.astray.extend(astray_in(directory, listing.flat))
     files, examined = [], 0
     for name in names:
         path = os.path.join(directory, name, SKILL_FILE)
@@ -202,9 +238,7 @@ def _directory(
         if file is not None:
             files.append(file)
         elif (
-            examined < skill_directory.MAX_EXAMINED
-            and name not in listing.links
-            and reading.reads[path].status == "missing"
+            examined < MAX_EXAMINED and name not in listing.links and reading.reads[path].status == "missing"
         ):
             examined += 1
             search.astray.extend(_astray_below(reading, place, directory, name))
@@ -217,11 +251,11 @@ def _astray_below(
     path = os.path.join(directory, name)
     # this key never equals that of a skill directory
     names = reading.listing(
-        path + os.sep, lambda at: skill_directory.inside(at, reading.real_path(path), reading.real_files)
+        path + os.sep, lambda at: examine_inside(at, reading.real_path(path), reading.real_files)
     ).names
     if names:
         setting = os.path.relpath(path, place.directory) if place.in_workspace else path
-        yield skill_directory.astray_below(directory, name, names, setting)
+        yield astray_below(directory, name, names, setting)
 
 
 def _say_what_is_astray(search: _Search) -> None:
@@ -294,8 +328,8 @@ def _too_many(directory: str, listing: SkillDirectory) -> Problem:
         )
     else:
         message = (
-            f"No skill in here is read: there are more than {skill_directory.MAX_ENTRIES:,} names, too many "
-            f"to find the first {skill_directory.MAX_SKILLS} by name. Move some elsewhere."
+            f"No skill in here is read: there are more than {MAX_ENTRIES:,} names, too many "
+            f"to find the first {MAX_SKILLS} by name. Move some elsewhere."
         )
     return Problem(directory, Span(0, 0), "skill.too-many", Severity.WARNING, message=message)
 
@@ -353,3 +387,90 @@ def _shadowed(path: str, parsed: ReadSkill, other: str, span: Span) -> Problem:
     return Problem(
         path, parsed.name_span, "skill.shadowed", Severity.HINT, message=message, fix=None, related=related
     )
+
+
+def list_skill_directory(
+    directory: str, real_path: RealPath, files: RealFiles, may_read: Callable[[], bool]
+) -> SkillDirectory:
+    """The contents of a skill directory; files in it are opened only if they may be read."""
+    if not is_dir(directory):
+        return SkillDirectory(kind="other" if exists(directory) else "missing")
+    real = real_path(directory)
+    entries = files.list_directory(real, MAX_ENTRIES + 1)
+    if entries is None:
+        return SkillDirectory(kind="unreadable")
+    if len(entries) > MAX_ENTRIES:
+        return SkillDirectory(more=True)
+    subdirectories = [each for each in entries if _counts(*each, ("directory", "link"))]
+    markdown = [name for name, kind in entries if kind == "file" and name.lower().endswith(".md")]
+    flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(files, real, name)]
+    return SkillDirectory(
+        names=tuple(name for name, _ in subdirectories[:MAX_SKILLS]),
+        more=len(subdirectories) > MAX_SKILLS,
+        total=len(subdirectories),
+        links=frozenset(name for name, kind in subdirectories if kind == "link"),
+        flat=tuple(flat),
+    )
+
+
+def examine_inside(directory: str, real: str, files: RealFiles) -> Listing:
+    """What looks like a skill in a directory without SKILL.md, as paths relative to it.
+
+    `real` is its path with links resolved.
+    """
+    entries = files.list_directory(real, MAX_INSIDE + 1) or ()
+    if len(entries) > MAX_INSIDE:
+        return Listing()
+    misspelt = [name for name, kind in entries if kind == "file" and _is_skill_file(name)]
+    if misspelt:
+        return Listing(tuple(misspelt[:1]))
+    deeper = (os.path.join(name, SKILL_FILE) for name, kind in entries if _counts(name, kind, ("directory",)))
+    return Listing(tuple(each for each in deeper if exists(os.path.join(directory, each))))
+
+
+def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
+    """The files directly in a skill directory that look like skills."""
+    misplaced = []
+    for name in flat:
+        stem = "<name>" if _is_skill_file(name) else os.path.splitext(name)[0]
+        advice = f"Move it to {os.path.join(directory, stem, SKILL_FILE)}"
+        severity = Severity.HINT
+        if _is_skill_file(name):
+            severity = Severity.WARNING
+            advice += ", or, if the directory is the skill's, name the one above in `skills.paths`"
+        path = os.path.join(directory, name)
+        misplaced.append(
+            MisplacedSkills((path,), severity, f"has no directory of its own in {directory}", advice)
+        )
+    return misplaced
+
+
+def astray_below(directory: str, name: str, names: Sequence[str], setting: str) -> MisplacedSkills:
+    """Misplaced files in the directory `name`, which has no SKILL.md; `skills.paths` would call it
+    `setting`.
+    """
+    paths = tuple(os.path.join(directory, name, each) for each in names)
+    if os.path.dirname(names[0]):
+        reason = f"is one level too deep in {directory}"
+        advice = f"Move its directory there, or name {setting} in `skills.paths`"
+        return MisplacedSkills(paths, Severity.HINT, reason, advice)
+    return MisplacedSkills(
+        paths, Severity.WARNING, f"is not named {SKILL_FILE}", f"Rename it to {SKILL_FILE}"
+    )
+
+
+def _counts(name: str, kind: Entry, kinds: Sequence[Entry]) -> bool:
+    return kind in kinds and not name.startswith(".")
+
+
+def _is_skill_file(name: str) -> bool:
+    return name.lower() == SKILL_FILE.lower()
+
+
+def _begins_a_skill(files: RealFiles, directory: str, name: str) -> bool:
+    if _is_skill_file(name):
+        return True
+    path = os.path.join(directory, name)
+    text = files.read(path, path, limit=FLAT_LIMIT).text
+    fields = front_matter(path, text).fields if text else None
+    return fields is not None and {"name", "description"} <= fields.keys()

@@ -10,9 +10,8 @@ import apsw
 
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import LiveAgent, NewAgent
-from nexus_context.ledger.rows import optional_json, optional_value
+from nexus_context.ledger.rows import optional_json, optional_value, value
 from nexus_context.ledger.sessions import now
-from nexus_context.ledger.sql import value
 
 _LISTED = """
 SELECT agent.number, agent.name, above.name, agent.started, agent.wanted

@@ -28,9 +28,8 @@ from nexus_context.ledger.lineage import (
 )
 from nexus_context.ledger.read_history import whole
 from nexus_context.ledger.records import Excerpt, ExcerptTurn, Ranges, StoredMessage
-from nexus_context.ledger.rows import SELECTED, optional_value, read_messages, value_of
+from nexus_context.ledger.rows import SELECTED, optional_value, read_messages, row, value, value_of
 from nexus_context.ledger.sessions import SessionPosition
-from nexus_context.ledger.sql import row, value
 
 CHARACTERS = 1_000_000
 """Characters of a page after which it takes no further message."""

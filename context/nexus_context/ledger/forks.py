@@ -12,7 +12,7 @@ import apsw
 from nexus_context.ledger import sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, segments, split_name, turn_ranges
-from nexus_context.ledger.sql import row, value
+from nexus_context.ledger.rows import row, value
 
 _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 

@@ -31,10 +31,11 @@ from nexus_context.ledger.rows import (
     message_of,
     optional_value,
     read_messages,
+    row,
+    value,
     value_of,
 )
 from nexus_context.ledger.sessions import SessionPosition
-from nexus_context.ledger.sql import row, value
 from nexus_context.ledger.turn_writer import state
 
 BATCH = 200

@@ -6,9 +6,8 @@ from nexus_context.ledger import read_history, sessions
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import turn_ranges
 from nexus_context.ledger.records import StoredReceipt
-from nexus_context.ledger.rows import value_of
+from nexus_context.ledger.rows import row, value_of
 from nexus_context.ledger.sessions import SessionPosition
-from nexus_context.ledger.sql import row
 from nexus_context.ledger.turn_writer import state
 
 _LATEST = "SELECT turn, receipt FROM compaction WHERE turn >= ? AND turn < ? ORDER BY turn DESC LIMIT 1"

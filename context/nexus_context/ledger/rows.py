@@ -1,4 +1,4 @@
-"""Messages and other values as columns of a row, and back.
+"""Messages and other values as columns of a row, and back; the first row of a result.
 
 1. The text of a message is stored once: if its content is text, it is the beginning of the column `said`, and
    `data` is the JSON of the rest, if any.
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import apsw
 import msgspec
 
 from nexus_context.conversation.message import Message, text_of
@@ -206,3 +207,14 @@ def _encodable(text: str) -> bool:
 
 def _clean(text: str) -> str:
     return text if _encodable(text) else text.encode(errors="replace").decode()
+
+
+def row(connection: apsw.Connection, statement: str, *values: Any) -> Any:
+    """The first row as a tuple, or None."""
+    return connection.execute(statement, values).fetchone()
+
+
+def value(connection: apsw.Connection, statement: str, *values: Any) -> Any:
+    """The first value of the first row; None without a row."""
+    first = connection.execute(statement, values).fetchone()
+    return None if first is None else first[0]

@@ -5,7 +5,7 @@
    is in every message would take time proportional to their number.
 3. The newest message is the last of its session; of several sessions, that of the one created last.
 4. A shared message is listed once: in the requested session, else in the one that wrote it.
-5. Messages in scripts without spaces between words are matched by parts (`unspaced_text`), in a separate
+5. Messages in scripts without spaces between words are matched by parts (`part_index`), in a separate
    index. The matches of both indexes are merged by rank: their scores are not comparable.
 6. A search that exceeds DEADLINE is stopped: a short prefix may match every word.
 """
@@ -23,7 +23,7 @@ from nexus_context.ledger import search_query as queries
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import SHIFT, Range, message_ranges, segments, turn_name
 from nexus_context.ledger.records import Hit
-from nexus_context.ledger.sql import value
+from nexus_context.ledger.rows import value
 
 BEFORE, AFTER = "«", "»"
 """Marks around a match in a snippet."""

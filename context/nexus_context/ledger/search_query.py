@@ -16,7 +16,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from nexus_context.ledger import unspaced_text
+from nexus_context.ledger.part_index import phrase
 
 LONGEST = 4096
 """Most code points of a query."""
@@ -47,7 +47,7 @@ def expression(query: str) -> str | None:
 
 
 def part_expression(query: str) -> str | None:
-    """As `expression`, for the index of parts (`unspaced_text`)."""
+    """As `expression`, for the index of parts (`part_index`)."""
     return _expression([_part(term) for term in terms(query)])
 
 
@@ -86,7 +86,7 @@ def _term(match: re.Match[str]) -> Term:
 
 
 def _part(term: Term) -> Term:
-    text, goes_on = unspaced_text.phrase(term.text)
+    text, goes_on = phrase(term.text)
     return term._replace(text=text, prefix=term.prefix or goes_on)
 
 

@@ -1,9 +1,12 @@
-"""Sessions: find, list, create, rename, fork, clear, delete.
+"""Sessions: find, list, create, rename, fork, clear, delete; their options.
 
 1. A session has one current thread; it keeps its threads from before it was cleared.
 2. A fork is a new thread that continues from a turn of another: nothing is copied.
 3. Turns that a deleted session shares with others stay and then belong to one of them.
 4. The name of a session is checked only here, when it is set.
+5. A session has options: the picked model, and what is sent besides the conversation. A workspace has those
+   that one of its sessions used last: they apply to sessions without options, including new ones. A fork
+   inherits the options of its session. A session that is cleared or renamed keeps its own.
 """
 
 import re
@@ -13,6 +16,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.ledger import direct_messages
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
@@ -24,9 +28,8 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.records import Head, Session
-from nexus_context.ledger.rows import value_of
-from nexus_context.ledger.sql import row, value
+from nexus_context.ledger.records import Head, Session, SessionOptions
+from nexus_context.ledger.rows import optional_json, optional_value, row, value, value_of
 
 PURGED = 200
 """Pages of the index written per step: other writers wait no longer than that."""
@@ -61,6 +64,12 @@ _COMPACTION = "SELECT turn.before, kept FROM turn JOIN compaction ON turn = id W
 _TOKENS = "SELECT ifnull(sum(tokens), 0) FROM message WHERE id >= ? AND id < ?"
 _THERE = "SELECT 1 FROM session NOT INDEXED WHERE workspace = ? AND name = ?"
 _NAMED = " WHERE session.workspace = ? AND session.name = ?"
+
+_OF_SESSIONS = """
+SELECT session.name, model, max_tokens, besides FROM session_options
+JOIN session ON session.id = session_options.session WHERE session.workspace = ?
+"""
+_OF_WORKSPACE = "SELECT NULL, model, max_tokens, besides FROM workspace_options WHERE workspace = ?"
 
 
 class SessionPosition(NamedTuple):
@@ -338,3 +347,34 @@ def _sent_tokens(connection: apsw.Connection, thread: int, tokens: int, in_force
     since: int = tokens - before - count_summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
     kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in places)
     return since + kept_tokens
+
+
+def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
+    """The options of the sessions of a workspace by name; under None those of the workspace."""
+    rows = [row for sql in (_OF_WORKSPACE, _OF_SESSIONS) for row in connection.execute(sql, (workspace,))]
+    return {name: _options(*columns) for name, *columns in rows}
+
+
+def keep_options(connection: apsw.Connection, workspace: str, session: str, options: SessionOptions) -> None:
+    """Store the options of a session, if it exists, and of its workspace."""
+    place = find(connection, workspace, session)
+    if place is not None:
+        keep_session_options(connection, place.session, options)
+    connection.execute(
+        "INSERT OR REPLACE INTO workspace_options VALUES (?, ?, ?, ?)", (workspace, *_columns(options))
+    )
+
+
+def keep_session_options(connection: apsw.Connection, session: int, options: SessionOptions) -> None:
+    """Store the options of the session with this number."""
+    connection.execute(
+        "INSERT OR REPLACE INTO session_options VALUES (?, ?, ?, ?)", (session, *_columns(options))
+    )
+
+
+def _columns(options: SessionOptions) -> tuple[Any, ...]:
+    return options.choice.model, options.choice.max_tokens, optional_json(options.besides)
+
+
+def _options(model: str | None, max_tokens: int | None, besides: str | None) -> SessionOptions:
+    return SessionOptions(ModelChoice(model, max_tokens), optional_value(besides))

@@ -1,6 +1,6 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
-The work of a method is a function of a connection, in `sessions`, `options`, `turn_writer`, `read_history`,
+The work of a method is a function of a connection, in `sessions`, `turn_writer`, `read_history`,
 `excerpt`, `receipts`, `search`, `direct_messages` or `agents`.
 """
 
@@ -19,7 +19,6 @@ from nexus_context.ledger import (
     sessions,
     turn_writer,
 )
-from nexus_context.ledger import options as session_options
 from nexus_context.ledger.connections import Connections
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import Segment, segments
@@ -119,11 +118,11 @@ class SqliteLedger:
 
     def options(self, workspace: str) -> dict[str | None, SessionOptions]:
         with self._connections.reading() as connection:
-            return session_options.list_options(connection, workspace)
+            return sessions.list_options(connection, workspace)
 
     def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
         with self._connections.writing() as connection:
-            session_options.keep(connection, workspace, session, options)
+            sessions.keep_options(connection, workspace, session, options)
 
     # ------------------------------------------------------------ turns
 

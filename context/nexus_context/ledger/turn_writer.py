@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from nexus_context.ledger import forks, options, sessions
+from nexus_context.ledger import forks, sessions
 from nexus_context.ledger.chain import MessageColumns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
+from nexus_context.ledger.part_index import split_runs
 from nexus_context.ledger.records import (
     Appended,
     Counted,
@@ -30,10 +31,8 @@ from nexus_context.ledger.records import (
     Turn,
     TurnType,
 )
-from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row_of
+from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row, row_of, value
 from nexus_context.ledger.sessions import SessionPosition
-from nexus_context.ledger.sql import row, value
-from nexus_context.ledger.unspaced_text import split_runs
 
 _TURN = """
 INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, undoes, created,
@@ -87,7 +86,7 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     if key is not None:
         remember(connection, addressed, key, after, forked=forked)
     if turn.options is not None:
-        options.keep_of(connection, position.session, turn.options)
+        sessions.keep_session_options(connection, position.session, turn.options)
     return _appended(position, after, forked=forked)
 
 

@@ -20,7 +20,7 @@ from zlib import crc32
 
 import apsw
 
-from nexus_context.ledger.sql import row, value
+from nexus_context.ledger.rows import row, value
 
 END = ".witness"
 """The witness has the path of the ledger with this suffix."""

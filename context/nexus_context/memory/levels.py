@@ -14,9 +14,11 @@
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from nexus_context.conversation.compaction.extractive import summary as extractive_summary
 from nexus_context.conversation.message import Message, text_of
@@ -48,6 +50,22 @@ _SPARE = 8  # extra turns, since compactions and undos have no messages here
 _TRIES = 3
 
 _T = TypeVar("_T")
+
+
+class MemorySettings(msgspec.Struct, frozen=True):
+    """Limits of the levels; 0 switches one off."""
+
+    l1_messages: int = 6  # newest messages of the session, which are always included
+    l2_limit: int = 20  # important turns that the working memory keeps
+    l3_limit: int = 10  # summaries that are kept
+
+
+def settings_of(section: Mapping[str, Any]) -> MemorySettings:
+    """The settings of a checked section of config.json, completed by the defaults."""
+    values = {
+        name: section[name] for name in MemorySettings.__struct_fields__ if section.get(name) is not None
+    }
+    return msgspec.convert(values, MemorySettings)
 
 
 class Levels:

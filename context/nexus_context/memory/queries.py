@@ -13,8 +13,7 @@ import msgspec
 
 from nexus_context.errors import RequestError
 from nexus_context.memory.item import table
-from nexus_context.memory.levels import Levels, session_names
-from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.levels import Levels, MemorySettings, session_names
 from nexus_context.memory.working import Entry
 
 NAMES = ("query_l2_memory", "query_l3_memory", "query_l4_memory")

@@ -19,8 +19,7 @@ from nexus_context.ledger.store import Ledger
 from nexus_context.memory import node_messages
 from nexus_context.memory.events import EventBus, memory_messages, message_of
 from nexus_context.memory.item import BASE, ORDER, MemoryItem, brief, line
-from nexus_context.memory.levels import Levels
-from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.levels import Levels, MemorySettings
 from nexus_context.memory.working import Entry
 
 Level = Literal["L1", "L2", "L3", "L4"]

@@ -48,8 +48,7 @@ from nexus_context.prompt.blocks import (
     blocks_of,
     paths_of,
 )
-from nexus_context.prompt.hidden_markup import hidden_markup
-from nexus_context.prompt.hidden_text import hidden_text
+from nexus_context.prompt.hidden_text import hidden_markup, hidden_text
 from nexus_context.prompt.imports import (
     Import,
     ImportRefusal,

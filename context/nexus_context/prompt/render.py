@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.errors import Span
 from nexus_context.layers.model import Layers
-from nexus_context.prompt import agent_sections, capabilities, sections, skill_sections
+from nexus_context.prompt import sections
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents
 from nexus_context.prompt.sections import NO_FACTS, Part, PromptFacts
@@ -77,19 +77,19 @@ def render(
         sections.active(effective, facts),
         sections.mcp_servers(layers.servers),
     ]
-    base = agent_sections.folder_files(contents)
+    base = sections.folder_files(contents)
     weighted = [
-        *((OWN, group) for group in agent_sections.configurations(contents)),
+        *((OWN, group) for group in sections.agent_configurations(contents)),
         (AGENT, sections.bootstrap(base, "agent")),
         (PERSONA, sections.bootstrap(base, "soul", "identity", "user-identity")),
         (CONTEXT, sections.bootstrap(base, "context")),
         (LAYERED, sections.layered(base)),
-        (CAPABILITIES, capabilities.section(layers, contents.credentials, facts)),
-        (SKILLS, skill_sections.section(layers, facts)),
-        (TOOLS, capabilities.tool_summary(facts.tools) if effective.get("/tools/summary") else []),
+        (CAPABILITIES, sections.capabilities(layers, contents.credentials, facts)),
+        (SKILLS, sections.skills(layers, facts)),
+        (TOOLS, sections.tool_summary(facts.tools) if effective.get("/tools/summary") else []),
         (ADDITIONAL, sections.additional(facts.additional)),
         (ENVIRONMENT, sections.join_groups(surroundings, "\n\n")),
-        (ROLE, agent_sections.role(contents.grant)),
+        (ROLE, sections.agent_role(contents.grant)),
         (DATE, sections.date(effective, facts.now, facts.timezone)),
         *((section.priority, sections.custom(section)) for section in contents.sections),
     ]

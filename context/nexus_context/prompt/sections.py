@@ -1,27 +1,57 @@
-"""The sections of the prompt, each as parts: runs of pieces under one title."""
+"""The sections of the prompt, each as parts: runs of pieces under one title.
+
+Skills (`skills`):
+
+1. The index has name, description and path of each skill that the request does not leave out, in the order of
+   `Layers.skills`. The model reads a skill's file, or the request activates the skill.
+2. Active skills are those that the request names, in the order of the index. A name outside the index is an
+   error. A request without names activates none.
+3. The text of an active skill is sent as it is: its imports are not followed. Its tools and examples come
+   after it.
+
+Capabilities (`capabilities`, `tool_summary`): skills, tools, MCP servers and credentials by name.
+
+4. At most MOST_LISTED names of each kind are listed. An empty section is left out.
+5. Tools are those that the request offers, sorted by name. The sections change only when the tools do, and
+   tools precede the prompt in what providers cache anyway. A prompt without a request with tools (a preview)
+   mentions none.
+6. With `tools.summary`, the tools follow with the first sentence of their descriptions. That text belongs to
+   the request: it is traced to no file.
+
+An agent below others has its own files before those of its parents, and its role (`agent_configurations`).
+"""
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
 
+from nexus_context.config import fixes
 from nexus_context.config.mcp import McpServer
 from nexus_context.config.merge import Effective
-from nexus_context.errors import Span
-from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer
+from nexus_context.config.patterns import Patterns
+from nexus_context.errors import RequestError, Span
+from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, Kind, Layer, Layers, LayerSkill
 from nexus_context.prompt import texts
-from nexus_context.prompt.blocks import Block, Generation, PromptSection
+from nexus_context.prompt.blocks import MANAGER, WORKER, AgentGrant, Block, Generation, PromptSection
 from nexus_context.prompt.environment import Environment, one_line
-from nexus_context.prompt.gather import PromptContents
+from nexus_context.prompt.gather import Credential, PromptContents
 from nexus_context.prompt.texts import Piece
 
 SHIPPED = "(shipped)"
 """Replaces the path of a file that ships with Nexus: its location means nothing to a model."""
+SECTION = "skills"
+MOST_NAMED = 20  # of the offered skills in an error
+MOST_LISTED = 20
+MAX_SENTENCE = 200  # characters of a tool's description
+_END = re.compile(r"[.!?](?=\s+[^\Wa-z\d_]|\s*$)|。|\n\s*\n")  # "e.g. v1.2" ends no sentence
 
 
 class PromptFacts(msgspec.Struct, frozen=True):
@@ -234,3 +264,200 @@ def _one_line(value: str) -> str:
 
 def _cell(value: str) -> str:
     return one_line(value).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def folder_files(contents: PromptContents) -> PromptContents | Generation:
+    """The files in their places in the workspace folder's own prompt."""
+    grant = contents.grant
+    if grant is None or (not grant.above and grant.text is None):
+        return contents
+    return next((one for one in contents.above if one.agent is None), Generation())
+
+
+def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
+    """The agent's own files, then those of the agents between it and the folder, nearest first."""
+    grant = contents.grant
+    if grant is None:
+        return
+    if grant.text is not None:
+        yield _system_prompt(grant.text)
+    elif grant.above:
+        generation_of_agent = Generation(grant.agent, contents.bootstrap, contents.blocks)
+        yield _configuration(generation_of_agent, "subagent", f"Subagent Configuration ({grant.agent})", {})
+    for generation in contents.above:
+        if generation.text is not None:
+            yield _system_prompt(generation.text)
+        elif generation.agent is not None:
+            name = [Piece(generation.agent)]
+            title = f"Parent Agent Configuration ({generation.agent})"
+            yield _configuration(generation, "subagent_parent", title, {"name": name})
+
+
+def agent_role(grant: AgentGrant | None) -> list[Part]:
+    """What an agent of its role does, and its task."""
+    if grant is None:
+        return []
+    task = texts.unix_lines(grant.task or "").strip()
+    values = {
+        "task": [Piece(task)] if task else None,
+        "manager": [Piece(grant.reports_to or MAIN)],
+        "agent": [Piece(grant.agent)],
+    }
+    groups = []
+    if task:
+        groups.append([Part("role", None, "Task", texts.fill("role_task", values))])
+    if grant.role in (MANAGER, WORKER):
+        title = f"Role: {grant.role}"
+        groups.append([Part("role", None, title, texts.fill(f"role_{grant.role}", values))])
+    return join_groups(groups, "\n\n")
+
+
+def _configuration(
+    generation: Generation, name: str, title: str, values: dict[str, list[Piece]]
+) -> list[Part]:
+    """The files of one agent under one heading, each after a line with its path.
+
+    Each file has its own title below the heading's, since costs are listed by title.
+    """
+    heading = texts.fill(name, values)
+    groups = [_instructions(block, title) for block in generation.blocks]
+    groups += [bootstrap_file(block) for block in generation.bootstrap]
+    if not groups:
+        return []
+    end = "\n" if generation.blocks else "\n\n"
+    first = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
+    return [first, *join_groups(groups, "\n\n")]
+
+
+def _instructions(block: Block, title: str) -> list[Part]:
+    named = f"{title}: {os.path.basename(block.path)}"
+    return by_file("subagent", block.layer.name, named, block.path, pieces=sourced(block))
+
+
+def _system_prompt(text: str) -> list[Part]:
+    """A system prompt that replaces files; traced to no file."""
+    content = texts.unix_lines(text).strip()
+    return [Part("subagent", None, "Given System Prompt", [Piece(content)])] if content else []
+
+
+def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
+    """The skills that the request does not leave out."""
+    if facts.skip_skills:
+        return ()
+    if facts.skill_filter is None:
+        return layers.skills
+    patterns = Patterns(facts.skill_filter)
+    return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
+
+
+def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
+    """The active skills of a request; RequestError for a name that is not among the offered ones."""
+    if facts.skip_skills:
+        return ()
+    skills = offered_skills(layers, facts)
+    names = [one.skill.name for one in skills]
+    for name in facts.skills:
+        if name not in names:
+            raise RequestError(_unknown_skill(name, names), code="unknown-skill")
+    return tuple(one for one in skills if one.skill.name in facts.skills)
+
+
+def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
+    """The index and the texts of the active skills; empty if no skill is offered."""
+    skills = offered_skills(layers, facts)
+    active = skill_bodies(layers, activated_skills(layers, facts))
+    return join_groups([_skill_index(skills), active], "\n\n") if skills else []
+
+
+def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
+    """The texts of skills, each under its heading."""
+    return join_groups((_skill_body(layers, one) for one in skills), "\n\n")
+
+
+def _skill_index(skills: Sequence[LayerSkill]) -> list[Part]:
+    """The list, a part for each skill."""
+    heading = Part(SECTION, None, "Skills", texts.fill("skills", {}))
+    return join_groups([[heading], join_groups(([_skill_row(one)] for one in skills), "\n")], "\n\n")
+
+
+def _skill_row(one: LayerSkill) -> Part:
+    skill = one.skill
+    row = texts.text("skill_row").format(
+        name=skill.name, description=skill.description, path=_one_line(skill.path)
+    )
+    return Part(SECTION, one.layer, skill.name, [Piece(row, skill.path, skill.description_span)])
+
+
+def _skill_body(layers: Layers, one: LayerSkill) -> list[Part]:
+    skill = one.skill
+    content = layers.texts.get(skill.path, "")
+    span = texts.trimmed(content, skill.body)
+    if span.start == span.end:
+        return []
+    name = [Piece(skill.name, skill.path, skill.name_span)]
+    heading = texts.retraced(texts.fill("skill_active", {"name": name}), "skill_active", skill.path)
+    path = [Piece(_one_line(skill.path), skill.path)]
+    body = texts.fill("source", {"path": path, "content": [texts.cut(skill.path, content, span)]})
+    pieces = [*heading, Piece("\n", skill.path), *texts.retraced(body, "source", skill.path)]
+    if skill.allowed_tools:
+        sentence = texts.text("skill_tools").format(tools=", ".join(skill.allowed_tools))
+        pieces.append(Piece(f"\n\n{sentence}", skill.path, skill.tools_span))
+    if skill.examples:
+        rows = "\n".join(f"- {example}" for example in skill.examples)
+        sentence = texts.text("skill_examples").format(rows=rows)
+        pieces.append(Piece(f"\n\n{sentence}", skill.path, skill.examples_span))
+    return [Part(SECTION, one.layer, skill.name, pieces)]
+
+
+def _unknown_skill(name: str, names: Sequence[str]) -> str:
+    near = fixes.meant(name, names)
+    if near is not None:
+        return f"There is no skill {fixes.quoted(name)}; did you mean {near}?"
+    listed = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return f"There is no skill {fixes.quoted(name)}. Skills that this request may use: {listed or 'none'}."
+
+
+def capabilities(layers: Layers, credentials: Sequence[Credential], facts: PromptFacts) -> list[Part]:
+    """What the model can work with; empty if there is nothing to list."""
+    servers = [server for server in layers.servers if server.shadowed_by is None]
+    skills = [one.skill.name for one in offered_skills(layers, facts)]
+    values = {
+        "count": [Piece(str(len(skills)))] if skills else None,
+        "skills": _listed(skills),
+        "tool_count": [Piece(str(len(facts.tools)))] if facts.tools else None,
+        "tools": _listed([name for name, _ in facts.tools]),
+        "configured_servers": _listed([server.name for server in servers if server.enabled]),
+        "disabled": _listed([server.name for server in servers if not server.enabled]),
+        "configured": _listed([one.variable for one in credentials if one.configured]),
+        "broken": _listed([one.variable for one in credentials if not one.configured]),
+    }
+    if all(value is None for value in values.values()):
+        return []
+    return [Part("capabilities", None, "Capabilities", texts.fill("capabilities", values))]
+
+
+def _listed(names: Sequence[str]) -> list[Piece] | None:
+    if not names:
+        return None
+    lines = [one_line(name) for name in names[:MOST_LISTED]]
+    return [Piece(", ".join(lines) + (", …" if len(names) > MOST_LISTED else ""))]
+
+
+def tool_summary(tools: Sequence[tuple[str, str]]) -> list[Part]:
+    """The section of tools, each a name and a description; empty without tools."""
+    if not tools:
+        return []
+    rows = "\n".join(_tool_row(one_line(name), _sentence(description)) for name, description in tools)
+    filled = texts.fill("tools", {"rows": [Piece(rows)]})
+    return [Part("tools", None, "Tools", [Piece(piece.text) for piece in filled])]
+
+
+def _tool_row(name: str, sentence: str) -> str:
+    row = texts.text("tool_row").format(name=name, description=sentence)
+    return row if sentence else row.rstrip(" :")
+
+
+def _sentence(description: str) -> str:
+    end = _END.search(description.strip())
+    first = one_line(description.strip()[: end.end()] if end is not None else description)
+    return first if len(first) <= MAX_SENTENCE else f"{first[: MAX_SENTENCE - 1]}…"

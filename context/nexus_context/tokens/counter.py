@@ -8,10 +8,15 @@
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from nexus_context.tokens import estimates, memo, segments, vocabulary
+from nexus_context.tokens import estimates, segments, vocabulary
+
+MEMO_BYTES = 8 * 1024 * 1024  # of segment text, for each encoding
+_ENTRY_BYTES = 100  # a dict slot and an int
 
 
 class CountedToolCall(Protocol):
@@ -152,7 +157,7 @@ class TiktokenCounter(AdditiveCounter):
 
     def segment_units(self, segment: str) -> int:
         """Tokens of `segment`, cached."""
-        return memo.recall(self.name, segment, self._encode_length)
+        return measure_cached(self.name, segment, self._encode_length)
 
     def tokens(self, units: int) -> int:
         """`units`, which are tokens."""
@@ -225,3 +230,43 @@ def _count_part(counter: TokenCounter, part: object) -> int:
     if part.get("type") in ("text", "input_text", "output_text") and isinstance(text, str):
         return counter.count(text)
     return counter.count(estimates.json_text(part))
+
+
+def measure_cached(name: str, part: str, measure: Callable[[str], int]) -> int:
+    """`measure(part)`, from the cache of `name` if it was measured recently."""
+    cache = _caches.get(name)
+    if cache is None:
+        cache = _caches.setdefault(name, _MeasureCache())
+    return cache.get(part, measure)
+
+
+class _MeasureCache:
+    """Units of texts, at most MEMO_BYTES.
+
+    Two generations approximate an LRU: a hit in the old one moves to the young one, and when the young one
+    reaches half the bound it becomes the old one.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, part: str, measure: Callable[[str], int]) -> int:
+        units = self._young.get(part)
+        if units is not None:
+            return units
+        units = self._old.get(part)
+        if units is None:
+            units = measure(part)  # outside the lock: tiktoken releases the GIL
+        with self._lock:
+            if part not in self._young:
+                self._young[part] = units
+                self._bytes += sys.getsizeof(part) + _ENTRY_BYTES
+                if self._bytes > MEMO_BYTES // 2:
+                    self._old, self._young, self._bytes = self._young, {}, 0
+        return units
+
+
+_caches: dict[str, _MeasureCache] = {}

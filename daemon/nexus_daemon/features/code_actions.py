@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Fix, Problem, Span
-from nexus_context.layers.unread_fixes import edits_of, title_of
+from nexus_context.layers.unread import edits_of, title_of
 from nexus_daemon.lsp.convert import Locator, diagnostic
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from nexus_context.errors import RequestError
 from nexus_context.files import read_text
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.memory.item import MemoryItem
-from nexus_context.memory.settings import MemorySettings, settings_of
+from nexus_context.memory.levels import MemorySettings, settings_of
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger

@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_context.assembly import AssembledContext, Request, assemble
-from nexus_context.assembly.git import Changes, GitState, find, look, read
-from nexus_context.assembly.git.state import MAX_NAME, MOST_FILES, MOST_LINES, lines
+from nexus_context.assembly.git import (
+    MAX_NAME,
+    MOST_FILES,
+    MOST_LINES,
+    Changes,
+    GitState,
+    find,
+    lines,
+    look,
+    read,
+)
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.manager import ContextManager
 from nexus_context.memory.item import MemoryItem

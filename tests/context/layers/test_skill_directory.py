@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nexus_context import files
-from nexus_context.layers import skill_directory
+from nexus_context.layers import skills
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
@@ -153,7 +153,7 @@ def test_a_keystroke_lists_and_opens_nothing(tmp_path: Path, monkeypatch: pytest
     text = f"//- {SKILLS}/y/skill.md\n{TEXT}//- {SKILLS}/y.md\n{TEXT}//- {SKILLS}/z/file.txt\n\n"
     fixture, first = check(tmp_path, text, "y.md hint misplaced", "y/skill.md warning misplaced")
     for name in ("exists", "is_dir"):
-        monkeypatch.delattr(skill_directory, name)
+        monkeypatch.delattr(skills, name)
     monkeypatch.delattr(files.RealFiles, "list_directory")
     edited = {f"{FOLDER}/NEXUS.md": "Typed."}
     changed = frozenset(map(fixture.path, edited))
@@ -162,9 +162,9 @@ def test_a_keystroke_lists_and_opens_nothing(tmp_path: Path, monkeypatch: pytest
 
 
 def test_in_a_crowd_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_directory, "MAX_EXAMINED", 2)
-    monkeypatch.setattr(skill_directory, "MAX_INSIDE", 3)
-    monkeypatch.setattr(skill_directory, "MAX_FLAT", 1)
+    monkeypatch.setattr(skills, "MAX_EXAMINED", 2)
+    monkeypatch.setattr(skills, "MAX_INSIDE", 3)
+    monkeypatch.setattr(skills, "MAX_FLAT", 1)
     names = ("a/skill.md", "b/1", "b/2", "b/3", "b/skill.md", "c/skill.md", "m.md", "n.md")
     text = "".join(f"//- {SKILLS}/{name}\n{TEXT}" for name in names)
     check(tmp_path, text, "a/skill.md warning misplaced", "m.md hint misplaced")
@@ -182,7 +182,7 @@ def test_thousands_of_names_stay_quick(tmp_path: Path) -> None:
         snapshot = load_folder(fixture, FOLDER)
         seconds.append(time.perf_counter() - began)
     codes = [one.code for one in snapshot.problems]
-    assert codes.count("skill.misplaced") == skill_directory.MAX_FLAT
+    assert codes.count("skill.misplaced") == skills.MAX_FLAT
     assert codes.count("skill.too-many") == 1
     assert min(seconds) < 1.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context import files
-from nexus_context.layers import skill_directory
+from nexus_context.layers import skills
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
@@ -245,8 +245,8 @@ def test_a_directory_that_cannot_be_listed_is_said(tmp_path: Path, monkeypatch: 
 
 
 def test_too_many_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_directory, "MAX_SKILLS", 2)
-    monkeypatch.setattr(skill_directory, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(skills, "MAX_SKILLS", 2)
+    monkeypatch.setattr(skills, "MAX_ENTRIES", 4)
     settings = '{"skills": {"include": ["[a-z]", "unknown"]}}'  # it may be among those that are not read
     fixture, snapshot = check(tmp_path / "1", "n:c n:b n:a g:z", "n:a n:b g:z", settings=settings)
     (problem,) = snapshot.problems

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.ledger import chain, integrity, open_ledger, opening, sql, witness
+from nexus_context.ledger import chain, integrity, open_ledger, opening, rows, witness
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
@@ -316,7 +316,7 @@ def test_what_others_write_while_a_suspect_ledger_is_compared_does_not_set_it_as
         def meanwhile(*given: Any) -> Any:
             while late:
                 late.pop()()
-            return sql.value(*given)
+            return rows.value(*given)
 
         monkeypatch.setattr("nexus_context.ledger.witness.value", meanwhile)
         assert integrity._lost(str(path)) is None

@@ -14,8 +14,7 @@ from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
 from nexus_context.ledger.records import Counted, NewTurn
 from nexus_context.memory import queries
-from nexus_context.memory.levels import Levels
-from nexus_context.memory.settings import MemorySettings, settings_of
+from nexus_context.memory.levels import Levels, MemorySettings, settings_of
 from nexus_context.tools import Filter, select
 from support.provider_rules import check_anthropic, check_openai
 

@@ -17,8 +17,7 @@ from nexus_context.ledger.store import Ledger
 from nexus_context.memory import events, node_messages
 from nexus_context.memory.events import Event, EventBus, events_of, memory_messages, message_of
 from nexus_context.memory.item import MemoryItem
-from nexus_context.memory.levels import Levels
-from nexus_context.memory.settings import MemorySettings
+from nexus_context.memory.levels import Levels, MemorySettings
 from nexus_context.memory.sources import (
     DirectSource,
     EventSource,

@@ -8,8 +8,8 @@ import pytest
 
 from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.manager import ContextManager
-from nexus_context.prompt.capabilities import MAX_SENTENCE
 from nexus_context.prompt.render import fragment_at
+from nexus_context.prompt.sections import MAX_SENTENCE
 from support.fixture import write_fixture
 from support.folders import load_folder
 

@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.conversation.compaction import sentence_patterns
 from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
-from nexus_context.conversation.identifiers.mentions import arguments_of
+from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import MARKER, is_summary, summary_of, without_pins
 from nexus_context.prompt import texts

@@ -22,7 +22,7 @@ from nexus_context.conversation.compaction.extract_facts import (
 )
 from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
-from nexus_context.conversation.identifiers.names_note import IdentifierIndex, list_of
+from nexus_context.conversation.identifiers import IdentifierIndex, list_of
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.shorten_result import shorten_text
 from nexus_context.conversation.summary import unwrapped, with_pins

@@ -44,8 +44,7 @@ from nexus_context.conversation.compaction.receipt import MOST_LISTED, Compactio
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, build_instruction
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
-from nexus_context.conversation.identifiers.mentions import arguments_of, leaves
-from nexus_context.conversation.identifiers.names_note import IdentifierIndex
+from nexus_context.conversation.identifiers import IdentifierIndex, arguments_of, leaves
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import (
     create_summary_message,

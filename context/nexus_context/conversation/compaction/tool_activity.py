@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexus_context.conversation.identifiers.mentions import PATH_KEYS, arguments_of, is_shell, leaves
+from nexus_context.conversation.identifiers import PATH_KEYS, arguments_of, is_shell, leaves
 from nexus_context.conversation.message import Message, ToolCall, text_of
 
 MOST_ERRORS = 3

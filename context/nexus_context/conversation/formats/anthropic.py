@@ -19,9 +19,7 @@ from nexus_context.conversation.formats.naming import Naming
 from nexus_context.conversation.formats.tool_definitions import ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.parameter_fields import takes_prefill
-from nexus_context.conversation.repair import Repair, traced
-from nexus_context.conversation.repair.repair_log import RepairLog
-from nexus_context.conversation.repair.values import clean, is_clean
+from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, traced
 from nexus_context.prompt import texts
 
 Body = dict[str, Any]

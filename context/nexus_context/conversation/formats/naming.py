@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2s
 
-from nexus_context.conversation.repair.repair_log import RepairLog, quote_name
+from nexus_context.conversation.repair import RepairLog, quote_name
 
 _FITTING = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)

@@ -11,8 +11,7 @@ import msgspec
 
 from nexus_context.conversation.message import ToolCall
 from nexus_context.conversation.parts import is_blank
-from nexus_context.conversation.repair.repair_log import RepairLog, quote_name
-from nexus_context.conversation.repair.values import clean, is_clean
+from nexus_context.conversation.repair import RepairLog, clean, is_clean, quote_name
 
 _encode = msgspec.json.Encoder().encode
 _CHOICES = ("oneOf", "anyOf", "allOf", "enum", "not")

@@ -17,8 +17,7 @@ from nexus_context.files import FileRead, RealFiles, is_dir
 from nexus_context.layers.model import Skipped
 from nexus_context.layers.walk import RealPaths, needs_examination
 from nexus_context.memory.knowledge.chunks import chunks
-from nexus_context.memory.knowledge.file_selection import KnowledgePath, Settings
-from nexus_context.memory.knowledge.file_walk import MOST_FILES, walk
+from nexus_context.memory.knowledge.file_selection import MOST_FILES, KnowledgePath, Settings, walk
 from nexus_context.memory.knowledge.passage_index import (
     Changed,
     Indexed,

@@ -246,7 +246,7 @@ def test_too_many_files(base: Callable[[str], Base], monkeypatch: pytest.MonkeyP
     made = base(f"//- {FOLDER}/.nexus3/config.json\n{config('docs')}\n//- {FOLDER}/docs/0.md\na\n")
     for number in range(1, 4):
         (made.root / FOLDER[1:] / f"docs/{number}.md").write_text("a")
-    monkeypatch.setattr("nexus_context.memory.knowledge.file_walk.MOST_FILES", 3)
+    monkeypatch.setattr("nexus_context.memory.knowledge.file_selection.MOST_FILES", 3)
     check(
         made,
         [f"{FOLDER}/docs/{number}.md" for number in range(3)],
@@ -328,7 +328,7 @@ def test_only_what_changed_is_looked_at(base: Callable[[str], Base], monkeypatch
     for name in ("a.md", "b.md", "c.py"):
         (docs / name).write_text("blue")
     with monkeypatch.context() as patched:
-        patched.setattr("nexus_context.memory.knowledge.file_walk.RealFiles", None)  # not called
+        patched.setattr("nexus_context.memory.knowledge.file_selection.RealFiles", None)  # not called
         assert made.refresh(f"{FOLDER}/docs/a.md") == ["1 changed, 0 removed"]
         assert made.refresh(f"{FOLDER}/docs/b.md", f"{FOLDER}/docs/c.py", "/no") == ["1 changed, 0 removed"]
         (docs / "b.md").unlink()

@@ -1,0 +1,532 @@
+"""Turns a broken history into one that providers accept, and reports every repair.
+
+1. Each tool call has one result, and results directly follow the message with their calls. A missing result
+   becomes a text that says so, a result without a call is left out, and a result elsewhere is moved. Of
+   several results of one call the last counts.
+2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
+   calls before them, in order; if there are too few, to the newest calls.
+3. A result without an id answers the newest message before it that has a call without a result: the call of
+   the same tool, else the first. A call without an id gets one.
+4. Only assistants call tools: calls of another role move to an assistant message. Anthropic's blocks
+   `tool_use` and `tool_result` inside a content become calls and results.
+5. An empty message is left out, unless it is a result: a tool may return nothing.
+6. Text must be encodable as UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than
+   MOST_DEPTH.
+7. A sound history is returned unchanged, after one fast pass (`sound_part`): nearly all are sound. A repair
+   changes nothing before its place.
+
+Reading order: `traced`, `sound_part`, `steps_of` (a single message), `Pairing` (calls and their results).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexus_context.conversation.message import Message, ToolCall, content_of
+from nexus_context.conversation.parts import is_blank
+from nexus_context.prompt import texts
+
+MOST_DEPTH = 200
+"""Levels of JSON in arguments and parts. Decoders and encoders give up at about a thousand."""
+UNNAMED = "call"
+"""Id of a call that has none; a number follows."""
+
+_LONGEST_QUOTE = 60  # code points of an id or a name in a sentence
+_SPEAKERS = frozenset(("user", "assistant", "system"))
+_encode = msgspec.json.Encoder().encode
+
+
+class Repair(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One thing that is sent differently from how it was stored.
+
+    `index` is that of the message. `given` and `sent` are a name or an id before and after, if it changed.
+    """
+
+    kind: str  # such as result-missing; the same words for the same repair
+    text: str  # one sentence for people
+    index: int | None = None
+    tool_call_id: str | None = None
+    given: str | None = None
+    sent: str | None = None
+
+
+class RepairLog:
+    """The repairs of one request body. A repeated repair is listed once, with its count and first index."""
+
+    def __init__(self, repairs: Iterable[Repair]) -> None:
+        self._repairs = list(repairs)
+        self._counts: dict[tuple[str, str], tuple[Repair, int]] = {}
+
+    def add(self, kind: str, text: str, index: int | None = None, **details: str | None) -> None:
+        """Add a repair; `details` are fields of `Repair`. The same text again only raises the count."""
+        first, count = self._counts.get((kind, text), (None, 0))
+        if first is None:
+            first = Repair(kind, text, index, **details)
+        self._counts[kind, text] = (first, count + 1)
+
+    def repairs(self) -> list[Repair]:
+        """All repairs in the order in which each first occurred."""
+        counted = (
+            first if count == 1 else msgspec.structs.replace(first, text=f"{first.text} ({count} times)")
+            for first, count in self._counts.values()
+        )
+        return [*self._repairs, *counted]
+
+
+class Traced(NamedTuple):
+    """Sound messages, the repairs, and for each message the index of the one that it comes from."""
+
+    messages: list[Message]
+    repairs: list[Repair]
+    origins: Sequence[int]
+
+
+def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Repair]]:
+    """The messages as providers accept them, and the repairs. A sound list is returned itself."""
+    result = traced(messages)
+    return result.messages, result.repairs
+
+
+def traced(messages: Iterable[Message]) -> Traced:
+    """As `repaired`, with the origin of each message."""
+    original = messages if isinstance(messages, list) else list(messages)
+    start, ids = sound_part(original)
+    if start == len(original):
+        return Traced(original, [], range(start))
+    repairs: list[Repair] = []
+    steps = [step for at in range(start, len(original)) for step in steps_of(at, original[at], repairs)]
+    if any(step.message.tool_call_id in ids for step in steps):  # a late result of an earlier call
+        steps = [*map(Step, range(start), original), *steps]
+        start, ids = 0, set()
+    steps_in_order = Pairing(steps, repairs, ids).ordered()
+    if not repairs:
+        return Traced(original, [], range(len(original)))
+    repairs.sort(key=lambda repair: -1 if repair.index is None else repair.index)
+    messages = [*original[:start], *(step.message for step in steps_in_order)]
+    return Traced(messages, repairs, [*range(start), *(step.origin for step in steps_in_order)])
+
+
+def place(index: int) -> str:
+    """The place of a message, in words."""
+    return f"message {index + 1}"
+
+
+def quote_name(name: str | None) -> str:
+    """An id or a name for a sentence."""
+    if not name:
+        return '""'
+    return name if len(name) <= _LONGEST_QUOTE else name[:_LONGEST_QUOTE] + "…"
+
+
+def sound_part(messages: Iterable[Message]) -> tuple[int, set[str]]:
+    """How many messages from the start need no repair, and the ids of their calls.
+
+    The remaining ones begin with a whole group; `Pairing` finds out whether they need one.
+    """
+    ids: set[str] = set()
+    group_ids: set[str] = set()  # the ids of the newest group
+    waiting: set[str | None] = set()  # ids whose results are still to come
+    start = index = -1
+    try:
+        for index, message in enumerate(messages):
+            content: Any = message.content
+            if content.__class__ is not str or not content.isascii():
+                content = _sample_text(content)
+            if message.role == "tool":
+                waiting.remove(message.tool_call_id)
+                if message.tool_calls:
+                    break
+                continue
+            if waiting:
+                break
+            start = index
+            if group_ids:
+                ids |= group_ids
+                group_ids = set()
+            if message.role not in _SPEAKERS:
+                break
+            if message.tool_calls:
+                group_ids = _ids(message, ids)
+                waiting = set(group_ids)
+            elif not content or content.isspace():
+                break
+        else:
+            if not waiting:
+                return index + 1, ids
+    except (UnicodeEncodeError, RecursionError, TypeError, AttributeError, ValueError, KeyError):
+        pass  # KeyError: a result without a call
+    return max(start, 0), ids
+
+
+def _sample_text(content: Any) -> str:
+    """Some text of a content, "" if it is blank. ValueError: it may need a repair."""
+    if content.__class__ is str:
+        content.encode()
+        return str(content)
+    if not content:
+        return ""
+    if content.__class__ is not list or not all(map(_is_plain, content)):
+        raise ValueError
+    return "" if all(map(is_blank, content)) else "parts"
+
+
+def _ids(message: Message, taken: set[str]) -> set[str]:
+    """The ids of a message's calls. ValueError: they may need a repair."""
+    if message.role != "assistant":
+        raise ValueError
+    ids: set[str] = set()
+    for call in message.tool_calls:
+        if not call.id or call.id in taken or call.id in ids or not is_clean_call(call):
+            raise ValueError
+        ids.add(call.id)
+    return ids
+
+
+def _is_plain(part: Any) -> bool:
+    """Whether a part is neither call nor result, and can be encoded."""
+    return (part.__class__ is not dict or part.get("type") not in ("tool_use", "tool_result")) and is_clean(
+        part
+    )
+
+
+class Step(NamedTuple):
+    """A message, and the index of the message that it comes from."""
+
+    origin: int
+    message: Message
+
+
+def steps_of(index: int, original: Message, repairs: list[Repair]) -> list[Step]:
+    """The repaired message; several if calls and results stood in the wrong place."""
+    message = _encodable(index, original, repairs)
+    if message.role not in ("system", "user", "assistant", "tool"):
+        text = f"The role {message.role} of {place(index)} is unknown; it is sent as a user message."
+        repairs.append(Repair("role-unknown", text, index))
+        message = msgspec.structs.replace(message, role="user")
+    content = message.content
+    messages = _lifted(index, message, content, repairs) if isinstance(content, list) else [message]
+    steps: list[Step] = []
+    for one in messages:
+        if one.tool_calls and one.role != "assistant":
+            text = (
+                f"Tool calls in {place(index)}, whose role is {one.role}, are sent in an assistant message."
+            )
+            repairs.append(Repair("call-misplaced", text, index, one.tool_calls[0].id))
+            steps.append(Step(index, msgspec.structs.replace(one, tool_calls=())))
+            one = Message("assistant", None, one.tool_calls)
+        steps.append(Step(index, one))
+    return steps
+
+
+def _encodable(index: int, message: Message, repairs: list[Repair]) -> Message:
+    """The message with text that UTF-8 can encode and JSON that is not too deep."""
+    changes: dict[str, Any] = {}
+    content: Any = message.content
+    if not (content is None or content is msgspec.UNSET or isinstance(content, str | list)):
+        changes["content"] = clean([content] if isinstance(content, dict) else str(content))
+    elif content and not is_clean(content, -1):
+        changes["content"] = clean(content, -1)
+    for field in ("tool_call_id", "name"):
+        value: str | None = getattr(message, field)
+        if value is not None and not is_clean(value):
+            changes[field] = clean(value)
+    calls = message.tool_calls
+    if calls and not all(map(is_clean_call, calls)):
+        changes["tool_calls"] = tuple(
+            ToolCall(clean(call.id), clean(call.name), clean(call.arguments)) for call in calls
+        )
+    if not changes:
+        return message
+    text = (
+        f"What cannot be sent as JSON in {place(index)} is replaced: half a surrogate pair by U+FFFD, "
+        f"values deeper than {MOST_DEPTH} levels by null, anything else by its text."
+    )
+    repairs.append(Repair("not-json", text, index))
+    return msgspec.structs.replace(message, **changes)
+
+
+def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repair]) -> list[Message]:
+    """The message without calls and results in its content; the results come before it."""
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in content]
+    if "tool_use" not in kinds and "tool_result" not in kinds:
+        return [message]
+    text = f"Calls and results inside the content of {place(index)} are sent separately."
+    repairs.append(Repair("block-lifted", text, index))
+    pairs = list(zip(content, kinds, strict=True))
+    messages = [_lifted_result(part) for part, kind in pairs if kind == "tool_result"]
+    calls = (*message.tool_calls, *(_lifted_call(part) for part, kind in pairs if kind == "tool_use"))
+    rest = [part for part, kind in pairs if kind not in ("tool_use", "tool_result")]
+    if rest or calls or message.role == "tool":
+        messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=calls))
+    return messages
+
+
+def _lifted_call(block: dict[str, Any]) -> ToolCall:
+    call_id, name = block.get("id"), block.get("name")
+    return ToolCall(
+        call_id if isinstance(call_id, str) else "",
+        name if isinstance(name, str) else "",
+        block.get("input", {}),
+    )
+
+
+def _lifted_result(block: dict[str, Any]) -> Message:
+    call_id, content = block.get("tool_use_id"), block.get("content")
+    if not isinstance(content, str | list):
+        content = None if content is None else [content]
+    meta = {"is_error": True} if block.get("is_error") is True else msgspec.UNSET
+    return Message("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None, meta=meta)
+
+
+class _Call(NamedTuple):
+    step: int
+    number: int  # among the calls of its message
+
+
+class Pairing:
+    """Pairs results with calls by the rules of this module.
+
+    `before` has the ids of the calls before these steps.
+    """
+
+    def __init__(self, steps: list[Step], repairs: list[Repair], before: set[str]) -> None:
+        self._steps = steps
+        self._repairs = repairs
+        self._calls: list[_Call] = []
+        self._answers: dict[_Call, list[int]] = {}  # steps of the results; the last counts
+        self._orphans: list[int] = []
+        by_id: dict[str, list[_Call]] = {}
+        results: dict[str, list[int]] = {}
+        unnamed: list[int] = []
+        self._speakers: list[int] = []  # for each step, the last one that is not a result
+        for at, (_, message) in enumerate(steps):
+            self._speakers.append(self._speakers[-1] if message.role == "tool" and at else at)
+            for number, call in enumerate(message.tool_calls):
+                self._calls.append(_Call(at, number))
+                by_id.setdefault(call.id, []).append(_Call(at, number))
+            if message.role == "tool":
+                if message.tool_call_id:
+                    results.setdefault(message.tool_call_id, []).append(at)
+                else:
+                    unnamed.append(at)
+        for name, answers in results.items():
+            self._match(by_id.get(name, []), answers)
+        self._ids = self._named(set(before), before | by_id.keys())
+        self._match_unnamed(unnamed)
+
+    def ordered(self) -> list[Step]:
+        """The messages in order, each call followed by its result."""
+        for at in self._orphans:
+            self._log_orphan(at)
+        steps: list[Step] = []
+        for at, step in enumerate(self._steps):
+            message = step.message
+            if message.tool_calls:
+                steps += self._group(at)
+            elif message.role == "tool":
+                continue
+            elif _is_silent(message):
+                text = f"The {message.role} {place(step.origin)} is empty; it is left out."
+                self._repairs.append(Repair("message-empty", text, step.origin))
+            else:
+                steps.append(step)
+        return steps
+
+    # ------------------------------------------------------------ matching
+
+    def _match(self, calls: list[_Call], results: list[int]) -> None:
+        """Assign the results of one id to its calls: results answer the calls before them."""
+        if not calls:
+            self._orphans += results
+            return
+        waiting: list[_Call] = []
+        start = 0
+        borders = [*(call.step for call in calls[1:]), len(self._steps)]
+        for call, border in zip(calls, borders, strict=True):
+            waiting.append(call)
+            end = bisect_left(results, border) if border > call.step else start
+            count = min(end - start, len(waiting))
+            if not count:
+                continue
+            newest = waiting[-count:]
+            del waiting[-count:]
+            for number, at in enumerate(results[start:end]):
+                self._answers.setdefault(newest[min(number, count - 1)], []).append(at)
+            start = end
+
+    def _match_unnamed(self, unnamed: list[int]) -> None:
+        """Assign results without an id to calls without a result."""
+        unanswered = iter([call for call in self._calls if call not in self._answers] if unnamed else ())
+        upcoming = next(unanswered, None)
+        waiting: list[_Call] = []
+        for at in unnamed:
+            while upcoming is not None and upcoming.step < at:
+                waiting.append(upcoming)
+                upcoming = next(unanswered, None)
+            if not waiting:
+                self._orphans.append(at)
+                continue
+            origin, message = self._steps[at]
+            first = len(waiting) - 1
+            while first and waiting[first - 1].step == waiting[-1].step:
+                first -= 1
+            named = (self._call(call).name == message.name for call in waiting[first:])
+            call = waiting.pop(first + next((number for number, same in enumerate(named) if same), 0))
+            self._answers[call] = [at]
+            name = self._ids[call]
+            text = f"The result in {place(origin)} names no call; it is sent for the call {quote_name(name)}."
+            self._repairs.append(Repair("result-unnamed", text, origin, name))
+
+    def _named(self, sent_ids: set[str], taken: set[str]) -> dict[_Call, str]:
+        """The id that each call is sent with: not in `sent_ids`; a new one is not in `taken` either."""
+        numbers: dict[str, int] = {}
+        ids: dict[_Call, str] = {}
+        for key in self._calls:
+            call, origin = self._call(key), self._steps[key.step].origin
+            name = call.id
+            if not name or name in sent_ids:
+                stem = name or UNNAMED
+                number = numbers.get(stem, 1 if name else 0) + 1
+                while f"{stem}-{number}" in taken:
+                    number += 1
+                numbers[stem] = number
+                name = f"{stem}-{number}"
+                text = f"An earlier call also has the id {quote_name(call.id)}; the one in {place(origin)}"
+                if not call.id:
+                    text = f"The call of {quote_name(call.name)} in {place(origin)} has no id; it"
+                self._repairs.append(
+                    Repair(
+                        "call-renamed",
+                        f"{text} is sent as {quote_name(name)}.",
+                        origin,
+                        tool_call_id=name,
+                        given=call.id,
+                        sent=name,
+                    )
+                )
+            sent_ids.add(name)
+            ids[key] = name
+        return ids
+
+    # ------------------------------------------------------------ in order
+
+    def _group(self, at: int) -> list[Step]:
+        """A message with calls and a result for each: in the order of arrival, missing ones last."""
+        origin, message = self._steps[at]
+        names = [self._ids[_Call(at, number)] for number in range(len(message.tool_calls))]
+        if names != [call.id for call in message.tool_calls]:
+            pairs = zip(names, message.tool_calls, strict=True)
+            renamed = tuple(ToolCall(name, call.name, call.arguments) for name, call in pairs)
+            message = msgspec.structs.replace(message, tool_calls=renamed)
+        results: list[tuple[int, str]] = []
+        missing: list[Step] = []
+        for number, call in enumerate(message.tool_calls):
+            answers = self._answers.get(_Call(at, number))
+            if answers:
+                results.append((answers[-1], call.id))
+                self._log_repeated(answers, call.id)
+            else:
+                missing.append(self._missing(origin, call))
+        answered = [
+            self._answer(result, name, self._speakers[result] == at) for result, name in sorted(results)
+        ]
+        return [Step(origin, message), *answered, *missing]
+
+    def _answer(self, at: int, name: str, in_place: bool) -> Step:
+        origin, message = self._steps[at]
+        if not in_place:
+            text = f"The result of the call {quote_name(name)} stood elsewhere; it now follows its call."
+            self._repairs.append(Repair("result-moved", text, origin, name))
+        if message.tool_call_id == name:
+            return Step(origin, message)
+        return Step(origin, msgspec.structs.replace(message, tool_call_id=name))
+
+    def _missing(self, origin: int, call: ToolCall) -> Step:
+        text = f"The call {quote_name(call.id)} of {quote_name(call.name)} has no result; a text says so."
+        self._repairs.append(Repair("result-missing", text, origin, call.id))
+        content = texts.text("result_missing")
+        meta = {"is_error": True}
+        return Step(origin, Message("tool", content, tool_call_id=call.id, name=call.name, meta=meta))
+
+    def _call(self, key: _Call) -> ToolCall:
+        return self._steps[key.step].message.tool_calls[key.number]
+
+    # ------------------------------------------------------------ left out
+
+    def _log_orphan(self, at: int) -> None:
+        origin, message = self._steps[at]
+        name = message.tool_call_id
+        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is left out."
+        if name:
+            text = (
+                f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is left out."
+            )
+        self._repairs.append(Repair("result-orphan", text, origin, name or None))
+
+    def _log_repeated(self, answers: list[int], name: str) -> None:
+        for at in answers[:-1]:
+            origin = self._steps[at].origin
+            text = (
+                f"The call {quote_name(name)} has several results; only the last is sent, "
+                f"the one in {place(origin)} is left out."
+            )
+            self._repairs.append(Repair("result-repeated", text, origin, name))
+
+
+def _is_silent(message: Message) -> bool:
+    content: Any = content_of(message)
+    return is_blank(content) or (isinstance(content, list) and all(map(is_blank, content)))
+
+
+def is_clean_call(call: ToolCall) -> bool:
+    """Whether a call can be sent as JSON unchanged."""
+    if not (call.id.isascii() and call.name.isascii()):
+        return is_clean(call.id) and is_clean(call.name) and is_clean(call.arguments)
+    try:
+        encoded = _encode(call.arguments)
+    except (UnicodeEncodeError, RecursionError, TypeError):
+        return False
+    levels = encoded.count(b"[") + encoded.count(b"{")
+    return levels <= MOST_DEPTH or is_clean(call.arguments)
+
+
+def is_clean(value: Any, depth: int = 0) -> bool:
+    """Whether a value can be sent as JSON unchanged. `depth` is the number of levels around it."""
+    kind = value.__class__
+    if kind is str:
+        return bool(value.isascii()) or _is_encodable(value)
+    if value is None or kind is int or kind is float or kind is bool:
+        return True
+    if depth >= MOST_DEPTH:
+        return False
+    if kind is dict:
+        return all(
+            key.__class__ is str and is_clean(key) and is_clean(item, depth + 1)
+            for key, item in value.items()
+        )
+    return kind is list and all(is_clean(item, depth + 1) for item in value)
+
+
+def clean(value: Any, depth: int = 0) -> Any:
+    """The nearest value that can be sent as JSON: null if nested too deeply, text if it is not JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, dict | list | tuple) and depth >= MOST_DEPTH:
+        return None
+    if isinstance(value, dict):
+        return {clean(str(key)): clean(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item, depth + 1) for item in value]
+    return clean(str(value))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
