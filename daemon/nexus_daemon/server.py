@@ -14,8 +14,7 @@ from nexus_daemon.connection import Connection, View
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.capabilities import Offer
-from nexus_daemon.protocol.version import describe_mismatch
-from nexus_daemon.version import __version__
+from nexus_daemon.version import __version__, describe_mismatch
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.server import NexusServer

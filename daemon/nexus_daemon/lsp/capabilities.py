@@ -10,7 +10,7 @@ import msgspec
 
 from nexus_daemon.lsp.convert import DEFAULT_ENCODING, ENCODINGS
 from nexus_daemon.lsp.lsp_types import InitializeParams
-from nexus_daemon.protocol.version import PROTOCOL
+from nexus_daemon.version import PROTOCOL
 
 _PROVIDERS = {
     "textDocument/codeAction": "codeActionProvider",

@@ -12,8 +12,8 @@ from pygls.lsp import get_method_options_type
 from nexus_daemon.lsp import standard
 from nexus_daemon.lsp.capabilities import choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
-from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.server import OFFER
+from nexus_daemon.version import PROTOCOL
 
 
 def check(client: dict[str, Any]) -> dict[str, Any]:
