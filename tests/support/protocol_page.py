@@ -17,7 +17,7 @@ from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
-from nexus_daemon.lsp.outbox import MOST
+from nexus_daemon.lsp.outgoing import MOST
 from nexus_daemon.server import METHODS
 from nexus_daemon.version import PROTOCOL
 from support import protocol_examples
