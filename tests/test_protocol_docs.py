@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from nexus_daemon import protocol, server
-from nexus_daemon.lsp.server import NexusServer
-from nexus_daemon.protocol.version import PROTOCOL
+from nexus_daemon.lsp.dispatch import NexusServer
+from nexus_daemon.version import PROTOCOL
 from support.protocol_examples import REPOSITORY, Examples, load, record
 from support.protocol_metadata import Metadata
 from support.protocol_page import CODES, MOST_LINES, PAGE, page

@@ -16,7 +16,7 @@ from nexus_daemon.workspace.publish import Publisher
 if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_context.prompt.render import Prompt
     from nexus_context.snapshot import Snapshot
-    from nexus_daemon.lsp.server import NexusServer
+    from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
     from nexus_daemon.workspace.folders import Folder
 

@@ -13,15 +13,12 @@ from nexus_daemon import api, features, protocol
 from nexus_daemon.connection import Connection, View
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp import convert, lsp_types
-from nexus_daemon.lsp.capabilities import Offer
-from nexus_daemon.protocol.version import describe_mismatch
-from nexus_daemon.version import __version__
+from nexus_daemon.lsp.initialize import Offer
+from nexus_daemon.version import __version__, describe_mismatch
 
 if TYPE_CHECKING:
-    from nexus_daemon.lsp.server import NexusServer
+    from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.state import Daemon
-
-_WARNING = 2  # of `MessageType`
 
 P = TypeVar("P", bound=protocol.Wire)
 R = TypeVar("R", bound=protocol.Wire)
@@ -156,7 +153,7 @@ def _lifecycle(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         editor = "this editor" if params.client_info is None else params.client_info.name
         message = describe_mismatch(params.capability("experimental.nexus.protocol"), editor)
         if message is not None:
-            connection.notify("window/showMessage", lsp_types.ShowMessageParams(_WARNING, message))
+            connection.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.WARNING, message))
 
     def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
         for folder in params.event.added:

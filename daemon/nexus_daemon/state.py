@@ -501,7 +501,7 @@ class Daemon:
             self._warned.add(self._limit.limit)
             self.show(_polled_warning(self._limit))
         elif self._limit is None and before is not None:
-            recovered = lsp_types.ShowMessageParams(type=3, message="Files are watched again.")
+            recovered = lsp_types.ShowMessageParams(lsp_types.INFORMATION, "Files are watched again.")
             for client in self.clients:
                 client.notify("window/logMessage", recovered)
 
@@ -537,7 +537,7 @@ def _watched_by(folder: Folder) -> Iterable[str]:
 
 
 def _warning(text: str) -> lsp_types.ShowMessageParams:
-    return lsp_types.ShowMessageParams(type=2, message=f"Nexus: {text}")
+    return lsp_types.ShowMessageParams(lsp_types.WARNING, f"Nexus: {text}")
 
 
 def _polled_warning(failure: Failure) -> lsp_types.ShowMessageParams:

@@ -1,3 +1,25 @@
-"""The version of Nexus: the one place that says it."""
+"""The version of Nexus, and the number of the protocol, which says whether a client and a daemon fit.
+
+1. What is only added (methods, fields, values of a list such as `reason`) does not change the number.
+2. A change that a client of the number before would get wrong raises it: a method or field that is removed,
+   renamed or means something else, or a parameter that becomes required.
+3. Equal numbers fit, all others do not. A client that names no number is not warned.
+"""
 
 __version__ = "0.1.0"
+PROTOCOL = 1
+
+
+def describe_mismatch(client_protocol: object, editor: str) -> str | None:
+    """Return what to update when a client's number differs; None when it fits or is not a number."""
+    if type(client_protocol) is not int or client_protocol == PROTOCOL:
+        return None
+    if client_protocol > PROTOCOL:
+        return (
+            f"Update Nexus: version {__version__} speaks protocol {PROTOCOL}, "
+            f"and the Nexus extension of {editor} speaks protocol {client_protocol}."
+        )
+    return (
+        f"Update the Nexus extension of {editor}: it speaks protocol {client_protocol}, "
+        f"and Nexus {__version__} speaks protocol {PROTOCOL}."
+    )

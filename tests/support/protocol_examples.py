@@ -16,8 +16,7 @@ from typing import Any
 
 import nexus_context
 from nexus_daemon.lsp.convert import path_to_uri
-from nexus_daemon.protocol.version import PROTOCOL
-from nexus_daemon.version import __version__
+from nexus_daemon.version import PROTOCOL, __version__
 from support.client import Client, ReplyError
 
 Json = Any

@@ -17,13 +17,13 @@ from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
 from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
-from nexus_daemon.lsp.outbox import MOST
-from nexus_daemon.protocol.version import PROTOCOL
+from nexus_daemon.lsp.outgoing import MOST
 from nexus_daemon.server import METHODS
+from nexus_daemon.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_examples import Examples, Json
 from support.protocol_metadata import Metadata
-from support.protocol_source import Field, StructType, fields, structs_in
+from support.protocol_source import Field, StructType, declared_structs, fields, structs_in
 from support.protocol_typescript import TYPES, typescript
 
 PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
@@ -160,7 +160,7 @@ def shared_shapes() -> list[StructType]:
     for told in (*protocol.NOTIFICATIONS.values(), *itertools.chain(*protocol.QUESTIONS.values())):
         for kind in structs_in(told)[1:]:
             uses[kind] = uses.get(kind, 0) + 1
-    order = [*structs_in(Message), *vars(protocol).values()]
+    order = [*structs_in(Message), *declared_structs()]
     return sorted((kind for kind, count in uses.items() if count > 1), key=order.index)
 
 

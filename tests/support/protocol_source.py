@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from nexus_context.conversation.message import Message
+from nexus_daemon import protocol
 from nexus_daemon.protocol.shapes import OneOf
 
 StructType = type[msgspec.Struct]
@@ -52,6 +54,12 @@ def structs_in(kind: Any) -> list[StructType]:
 
     visit(kind)
     return list(found)
+
+
+def declared_structs() -> list[StructType]:
+    """The structs of `protocol`, by module and name."""
+    structs = (one for one in vars(protocol).values() if is_struct(one) and one is not Message)
+    return sorted(structs, key=lambda one: (one.__module__, one.__name__))
 
 
 def is_struct(kind: Any) -> bool:

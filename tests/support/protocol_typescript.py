@@ -20,11 +20,11 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
-from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.server import METHODS
+from nexus_daemon.version import PROTOCOL
 from support import protocol_examples
 from support.protocol_metadata import Metadata
-from support.protocol_source import StructType, is_struct, meaning, structs_in, values_of
+from support.protocol_source import StructType, declared_structs, is_struct, meaning, structs_in, values_of
 
 TYPES = protocol_examples.REPOSITORY / "vscode-extension" / "src" / "protocol" / "index.ts"
 WIDTH = 120
@@ -90,8 +90,7 @@ def _structs() -> list[StructType]:
         for kind in (one, *_bases(one))
         if msgspec.structs.fields(kind)
     }
-    declared = [one for one in vars(protocol).values() if is_struct(one)]
-    order = [*structs_in(Message), *declared, *structs_in(Metadata)]
+    order = [*structs_in(Message), *declared_structs(), *structs_in(Metadata)]
     return sorted(spoken, key=order.index)
 
 

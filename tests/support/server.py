@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from nexus_context.errors import Problem, RequestError, Severity, Span
+from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.link import Limits
-from nexus_daemon.lsp.server import NexusServer
 from nexus_daemon.lsp.stdio import serve_stdio
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from nexus_daemon.lsp import framing
+from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.link import Limits, StreamLink
-from nexus_daemon.lsp.server import NexusServer
 from support.client import frame
 from support.server import build
 

@@ -10,9 +10,8 @@ from nexus_context.cache import Statistics
 from nexus_context.errors import Severity
 from nexus_context.tokens import loaded_encodings
 from nexus_daemon import protocol, results
-from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.state import Daemon, LiveFolder
-from nexus_daemon.version import __version__
+from nexus_daemon.version import PROTOCOL, __version__
 
 if TYPE_CHECKING:
     from nexus_daemon.connection import Connection

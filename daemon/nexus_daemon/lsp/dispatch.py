@@ -9,8 +9,8 @@
    id is answered with -32601. Neither reaches a handler.
 5. `nexus/*` parameters are decoded from the raw bytes, with all their keys and numbers as sent.
 6. Only the event loop's thread writes frames.
-7. While the client does not read, replies to its earlier requests are written, notifications wait (`outbox`),
-   and no requests are sent to it.
+7. While the client does not read, replies to its earlier requests are written, notifications wait
+   (`outgoing`), and no requests are sent to it.
 """
 
 import asyncio
@@ -19,22 +19,36 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import msgspec
-from pygls.feature_manager import is_thread_function
+from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
-from nexus_daemon.lsp import failures, framing, lsp_types, standard
-from nexus_daemon.lsp.capabilities import Offer, choose_encoding, initialize_result
-from nexus_daemon.lsp.envelope import Error, Params, Result, is_urgent, params_of, read_envelope
-from nexus_daemon.lsp.failures import DisconnectedError, RpcError
-from nexus_daemon.lsp.outbox import Outbox
-from nexus_daemon.lsp.outgoing_requests import OutgoingRequests
+from nexus_context.errors import Problem
+from nexus_daemon.lsp import failures, framing, lsp_types
+from nexus_daemon.lsp.convert import DEFAULT_ENCODING
+from nexus_daemon.lsp.documents import OpenDocuments
+from nexus_daemon.lsp.envelope import (
+    Error,
+    Params,
+    Result,
+    is_notification,
+    is_urgent,
+    params_of,
+    params_type,
+    read_envelope,
+    unstructure,
+)
+from nexus_daemon.lsp.failures import DisconnectedError, RpcError, describe_problem
+from nexus_daemon.lsp.initialize import Offer, choose_encoding, initialize_result
+from nexus_daemon.lsp.lsp_types import InitializeParams
+from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.link import Link
-    from nexus_daemon.lsp.server import NexusServer
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
 
@@ -154,13 +168,13 @@ class NexusProtocol(LanguageServerProtocol):
         builtin = self._requests.get(method)
         if builtin is not None:
             return builtin(raw)
-        if method in self._notifications or standard.is_notification(method):
+        if method in self._notifications or is_notification(method):
             message = f"There is no request {method}: it is a notification, which has no id."
             raise RpcError(failures.METHOD_NOT_FOUND, message)
         handler = self.fm.features.get(method)
         if handler is None:
             raise RpcError(failures.METHOD_NOT_FOUND, f"There is no method {method}.")
-        return _invoke(handler, decoded or params_of(raw, self._params_type(method)))
+        return handler(decoded or params_of(raw, self._params_type(method)))
 
     def _on_notification(self, method: str, raw: Params) -> bool:
         if method == "exit":
@@ -181,7 +195,7 @@ class NexusProtocol(LanguageServerProtocol):
             params = params_of(raw, self._params_type(method))
             if builtin is not None:
                 builtin(params)
-            outcome = None if handler is None else _invoke(handler, params)
+            outcome = None if handler is None else handler(params)
             if method == "textDocument/didClose":
                 # after the handler, which may need the last text
                 self._server.documents.close(params.text_document.uri)
@@ -201,11 +215,11 @@ class NexusProtocol(LanguageServerProtocol):
     def _is_request(self, method: str) -> bool:
         """Whether a method that is handled here must have an id."""
         handled = method in self._requests or method in self.fm.features
-        return handled and not standard.is_notification(method)
+        return handled and not is_notification(method)
 
     def _params_type(self, method: str) -> Any:
         kind = self.custom_types.get(method)
-        return standard.params_type(method) if kind is None else kind
+        return params_type(method) if kind is None else kind
 
     # ------------------------------------------------------------ replies
 
@@ -231,7 +245,7 @@ class NexusProtocol(LanguageServerProtocol):
     def _reply(self, call: _Call, result: Any) -> None:
         try:
             if call.method not in self.custom_types:
-                result = standard.unstructure(result)
+                result = unstructure(result)
             parts = framing.encode_in_parts(result, lambda result: Result("2.0", call.id, result))
         except Exception as error:
             logger.exception("the result of %s is not JSON", call.method)
@@ -293,7 +307,7 @@ class NexusProtocol(LanguageServerProtocol):
         elif params is None:
             self._send({"jsonrpc": "2.0", "method": method})
         else:
-            self._send({"jsonrpc": "2.0", "method": method, "params": standard.unstructure(params)})
+            self._send({"jsonrpc": "2.0", "method": method, "params": unstructure(params)})
 
     async def request(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
         """Send a request and wait for the reply; see `NexusServer.request`."""
@@ -378,7 +392,7 @@ class NexusProtocol(LanguageServerProtocol):
             return handler(*(params_of(argument, Any) for argument in params.arguments))
         if len(params.arguments) > 1:
             raise RpcError(failures.INVALID_PARAMS, f"{params.command} takes one argument, an object.")
-        return _invoke(handler, params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
+        return handler(params_of(params.arguments[0] if params.arguments else msgspec.UNSET, kind))
 
     def _cancel(self, params: lsp_types.CancelParams) -> None:
         for task, call in tuple(self._running.items()):
@@ -399,11 +413,75 @@ class NexusProtocol(LanguageServerProtocol):
         self._server.documents.change(document.uri, document.version, params.content_changes)
 
 
-def _invoke(handler: Callable[[Any], Any], params: Any) -> Any:
-    if is_thread_function(handler):  # type: ignore[no-untyped-call]
-        return asyncio.to_thread(handler, params)
-    return handler(params)
-
-
 async def _then_null(outcome: Any) -> None:
     await outcome
+
+
+class NexusServer(LanguageServer):
+    """One client's server: features are registered on it, and handlers send through it.
+
+    `client` is None until `initialize`; `describe_problem` makes the JSON of each problem in the data of a
+    failed request; `ended` is called once, when the connection is over.
+    """
+
+    protocol: NexusProtocol  # pyright: ignore[reportIncompatibleVariableOverride] - nobody sets it
+
+    def __init__(self, name: str = "nexus", version: str = "") -> None:
+        super().__init__(
+            name, version, protocol_cls=NexusProtocol, converter_factory=cast("Any", _OptionsCheck)
+        )
+        self.client: InitializeParams | None = None
+        self.position_encoding: str = DEFAULT_ENCODING
+        self.documents = OpenDocuments()
+        self.describe_problem: Callable[[Problem], Any] = describe_problem
+        self.ended: Callable[[], None] = lambda: None
+
+    def custom(self, method: str, params_type: Any) -> Callable[[Handler], Handler]:
+        """Register a handler for a `nexus/*` request, and for the command of its name with `/` → `.`.
+
+        The handler gets the parameters as one `params_type`, decoded from the raw bytes, and returns
+        anything that msgspec encodes. It may be async.
+        """
+
+        def register(handler: Handler) -> Handler:
+            command = method.replace("/", ".")
+            if method in self.protocol.fm.features:
+                raise ValueError(f"{method} is already registered")
+            self.protocol.fm.features[method] = handler
+            self.protocol.fm.commands[command] = handler
+            self.protocol.custom_types[method] = self.protocol.custom_types[command] = params_type
+            return handler
+
+        return register
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification: params are a struct, JSON values or an lsprotocol object. From any thread."""
+        self.protocol.notify(method, params)
+
+    async def request(
+        self, method: str, params: Any = None, result_type: Any = Any, *, timeout_s: float | None = None
+    ) -> Any:
+        """Send a request to the client and return its result as a `result_type`.
+
+        After a cancellation or a timeout, the request is cancelled at the client, too.
+
+        Raises
+        ------
+        ClientError
+            The client answered with an error, or with something that is not a `result_type`.
+        DisconnectedError
+            The client left first.
+        TimeoutError
+            After `timeout_s` seconds.
+
+        """
+        return await self.protocol.request(method, params, result_type, timeout_s)
+
+
+class _OptionsCheck:
+    """The converter of pygls's feature table, which uses it only to check the class of options."""
+
+    def unstructure(self, options: Any, expected: Any = None) -> Any:
+        if isinstance(options, (dict, bool, *(get_args(expected) or (expected,)))):
+            return options
+        raise TypeError(f"{type(options).__name__} are not options of this feature")

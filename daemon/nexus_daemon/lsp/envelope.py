@@ -1,7 +1,8 @@
 """A body → a JSON-RPC message, its parameters → the type that a handler takes.
 
 A long body whose method is recognizable at its start is decoded in one pass, including its parameters: a
-second pass over two megabytes takes half as long again.
+second pass over two megabytes takes half as long again. Standard LSP values are lsprotocol objects: its own
+converter, built when the first message needs it, decodes and encodes them.
 """
 
 import re
@@ -11,10 +12,15 @@ from functools import cache
 from types import NoneType
 from typing import Any, Literal, cast, get_args
 
+import attrs
 import msgspec
+from cattrs import Converter
+from lsprotocol import converters
+from lsprotocol.types import METHOD_TO_TYPES
 
-from nexus_daemon.lsp import failures, framing, standard
+from nexus_daemon.lsp import failures, framing
 from nexus_daemon.lsp.failures import RpcError
+from nexus_daemon.lsp.lsp_types import HOT
 
 LONG_BODY = 64 * 1024  # bytes
 _HEAD = 256  # bytes; what comes before the parameters is short
@@ -130,7 +136,7 @@ def params_of(raw: Params, kind: Any) -> Any:
     elif kind is not Any and _is_empty_array(raw):
         raw = msgspec.Raw(b"{}")  # what a Lua client makes of an empty table
     try:
-        return standard.structure(cast("framing.Json", raw), kind)
+        return structure(cast("framing.Json", raw), kind)
     except msgspec.DecodeError as error:
         if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
             with suppress(msgspec.DecodeError):
@@ -162,3 +168,61 @@ def _inner(kind: Any) -> type[msgspec.Struct] | None:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+# ---------------------------------------------------------------- standard LSP values
+
+
+def params_type(method: str) -> Any:
+    """Return the type of a method's parameters: None where it has none, `Any` for an unknown method."""
+    if method in HOT:
+        return HOT[method]
+    return METHOD_TO_TYPES[method][2] if method in METHOD_TO_TYPES else Any
+
+
+def is_notification(method: str) -> bool:
+    """Return whether LSP sends this method without an id; False for a method that LSP does not have."""
+    return method in METHOD_TO_TYPES and METHOD_TO_TYPES[method][1] is None
+
+
+def structure(raw: framing.Json, kind: Any) -> Any:
+    """Decode JSON into `kind`: an lsprotocol class, a struct, or anything that msgspec knows.
+
+    Raises
+    ------
+    msgspec.ValidationError
+        The JSON does not match `kind`.
+
+    """
+    if not attrs.has(kind):
+        return framing.decode(raw, kind)
+    value = framing.decode(raw, dict[str, Any])
+    try:
+        return converter().structure(value, kind)
+    except Exception as error:
+        # the hooks of cattrs raise KeyError, TypeError or a group of errors
+        raise msgspec.ValidationError(f"{_reason(error)} ({kind.__name__})") from error
+
+
+def unstructure(value: Any) -> Any:
+    """Return `value` with every lsprotocol object, at any depth of lists and dicts, as JSON values."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return [unstructure(item) for item in value]
+    if kind is dict:
+        return {key: unstructure(item) for key, item in value.items()}
+    return converter().unstructure(value) if attrs.has(kind) else value
+
+
+@cache
+def converter() -> Converter:
+    """Return the process's cattrs converter for lsprotocol."""
+    return converters.get_converter()
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = f"missing {error}" if isinstance(error, KeyError) else str(error)
+    notes = [note for note in getattr(error, "__notes__", ()) if "attribute" in note]
+    return f"{text}: {notes[0].split('@')[-1].strip()}" if notes else text

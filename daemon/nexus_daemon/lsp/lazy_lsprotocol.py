@@ -139,7 +139,8 @@ class _Init:
     """Placeholder for `__init__` of an unfinished class."""
 
     def __get__(self, instance: object, owner: type) -> Any:
-        holder = _holder(owner, "__init__", self)
+        # `inspect.signature` of Python 3.13 binds it to the class itself
+        holder = _holder(instance if isinstance(instance, type) else owner, "__init__", self)
         _finish(holder)
         return vars(holder)["__init__"].__get__(instance, owner)
 

@@ -83,11 +83,6 @@ class DidCloseParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
 
 
-class DidSaveParams(Value, frozen=True):
-    text_document: TextDocumentIdentifier
-    text: str | None = None
-
-
 class CodeLensParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
 
@@ -110,10 +105,6 @@ class DidChangeWatchedFilesParams(Value, frozen=True):
     changes: tuple[FileEvent, ...]
 
 
-class DidChangeConfigurationParams(Value, frozen=True):
-    settings: Any = None
-
-
 class InitializedParams(Value, frozen=True):
     pass
 
@@ -123,7 +114,7 @@ class SetTraceParams(Value, frozen=True):
 
 
 class ShowMessageParams(Value, frozen=True):
-    """`window/showMessage`: 1 error, 2 warning, 3 information."""
+    """`window/showMessage` and `window/logMessage`; `type` is a `MessageType`."""
 
     type: int
     message: str
@@ -138,16 +129,17 @@ class ExecuteCommandParams(Value, frozen=True):
     arguments: tuple[msgspec.Raw, ...] = ()
 
 
+ERROR, WARNING, INFORMATION = 1, 2, 3
+"""`MessageType` of LSP."""
+
 HOT: dict[str, type[Value]] = {
     "initialized": InitializedParams,
     "textDocument/didOpen": DidOpenParams,
     "textDocument/didChange": DidChangeParams,
     "textDocument/didClose": DidCloseParams,
-    "textDocument/didSave": DidSaveParams,
     "textDocument/codeLens": CodeLensParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
-    "workspace/didChangeConfiguration": DidChangeConfigurationParams,
     "workspace/executeCommand": ExecuteCommandParams,
     "$/setTrace": SetTraceParams,
     "$/cancelRequest": CancelParams,

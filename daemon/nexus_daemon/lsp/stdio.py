@@ -13,20 +13,17 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from nexus_daemon.lsp import framing
-from nexus_daemon.lsp.capabilities import Offer
-from nexus_daemon.lsp.early_initialize import EarlyInitialize
+from nexus_daemon.lsp import framing, lsp_types
+from nexus_daemon.lsp.initialize import EarlyInitialize, Offer
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
 
 if TYPE_CHECKING:
-    from nexus_daemon.lsp.dispatch import NexusProtocol
-    from nexus_daemon.lsp.server import NexusServer
+    from nexus_daemon.lsp.dispatch import NexusProtocol, NexusServer
 
 GC_THRESHOLD = 200_000  # new objects between two collections
 _PIPE_SIZE = 512 * 1024  # bytes; the usual 64 KiB cost 8 times as many switches for a long message
 _READ_SIZE = 256 * 1024  # bytes
-_MESSAGE_TYPES = ((logging.ERROR, 1), (logging.WARNING, 2))
 
 Build = Callable[["NexusServer"], None]
 
@@ -58,7 +55,7 @@ async def serve_stream(
     log = _ClientLog()
 
     def create_protocol() -> "NexusProtocol":
-        from nexus_daemon.lsp.server import NexusServer  # pygls: see early_initialize
+        from nexus_daemon.lsp.dispatch import NexusServer  # pygls: see `initialize`
 
         server = log.server = NexusServer()
         build(server)
@@ -245,8 +242,9 @@ class _ClientLog(logging.Handler):
             return
         self._busy.now = True
         try:
-            kind = next(number for level, number in _MESSAGE_TYPES if record.levelno >= level)
-            self.server.notify("window/logMessage", {"type": kind, "message": record.getMessage()})
+            kind = lsp_types.ERROR if record.levelno >= logging.ERROR else lsp_types.WARNING
+            message = lsp_types.ShowMessageParams(kind, record.getMessage())
+            self.server.notify("window/logMessage", message)
         except Exception:  # noqa: BLE001 - a log line must not break what it reports
             self.handleError(record)
         finally:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.agents import Role, ViewAs
+from nexus_daemon.protocol.agent import Role, ViewAs
 from nexus_daemon.protocol.shapes import (
     Counter,
     FolderParams,

@@ -26,7 +26,7 @@ def budget_warning(
         else "Above 100 %, the oldest turns are no longer sent."
     )
     return lsp_types.ShowMessageParams(
-        type=3 if threshold == THRESHOLDS[0] else 2,
+        type=lsp_types.INFORMATION if threshold == THRESHOLDS[0] else lsp_types.WARNING,
         message=f"{state} {effect} nexus.session.compact makes room.",
     )
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.server import NexusServer
+from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.server import FEATURES, METHODS, build
 from support.talk import HELLO, Message, Talk, call, tell
 

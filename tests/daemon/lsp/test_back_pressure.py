@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nexus_daemon import protocol
 from nexus_daemon.lsp.link import Limits
-from nexus_daemon.lsp.outbox import MOST, Outbox
+from nexus_daemon.lsp.outgoing import MOST, Outbox
 from nexus_daemon.protocol import SessionDidChange
 from nexus_daemon.workspace.publish import PUBLISH, PublishDiagnosticsParams
 from support.talk import HELLO, Message, Talk, call, result, tell

@@ -9,18 +9,18 @@ from lsprotocol import types
 from pygls.capabilities import ServerCapabilitiesBuilder
 from pygls.lsp import get_method_options_type
 
-from nexus_daemon.lsp import standard
-from nexus_daemon.lsp.capabilities import choose_encoding, initialize_result
+from nexus_daemon.lsp import envelope
+from nexus_daemon.lsp.initialize import choose_encoding, initialize_result
 from nexus_daemon.lsp.lsp_types import ClientInfo, InitializeParams, WorkspaceFolder, initialize_params
-from nexus_daemon.protocol.version import PROTOCOL
 from nexus_daemon.server import OFFER
+from nexus_daemon.version import PROTOCOL
 
 
 def check(client: dict[str, Any]) -> dict[str, Any]:
     """The capabilities that a client is offered, compared with what pygls derives from the same table."""
     result = initialize_result(OFFER, InitializeParams(capabilities=client))
     capabilities: dict[str, Any] = result["capabilities"]
-    converter = standard.converter()
+    converter = envelope.converter()
     builder = ServerCapabilitiesBuilder(
         converter.structure(client, types.ClientCapabilities),
         set(OFFER.features),

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
-from nexus_daemon.lsp.server import NexusServer
 from support.talk import HELLO, Message, Talk, call, result, tell
 
 

@@ -158,6 +158,76 @@ export interface AgentListResult {
   agents: AgentInfo[];
 }
 
+/** A message that waits for delivery. */
+export interface AgentMessage {
+  /** its id */
+  id: string;
+  /** the sender */
+  source: string;
+  /** the recipient */
+  target: string;
+  /** its text */
+  content: string;
+  /** 0 to 1 */
+  priority: number;
+  /** when, in ISO 8601 */
+  created: string;
+  /** seconds from `created` until it expires */
+  ttlSeconds?: number;
+  /** the recipient's node */
+  node?: string;
+  /** the related task */
+  task?: string;
+  /** as sent */
+  metadata?: Json;
+  /** the sender's conversation */
+  session?: string;
+}
+
+/** A message from one agent to another in the same folder. */
+export interface AgentMessageParams extends FolderParams {
+  /** the sender */
+  source: string;
+  /** the recipient */
+  target: string;
+  /** its text, at most 16,000 characters */
+  content: string;
+  /** 0 to 1; the highest is delivered first */
+  priority?: number;
+  /** seconds until it expires; null: never */
+  ttlSeconds?: number | null;
+  /** the recipient's node, if it has several */
+  node?: string | null;
+  /** the related task */
+  task?: string | null;
+  /** stored with the message */
+  metadata?: Json;
+  /** the sender's conversation */
+  session?: string | null;
+  /** repeating an id sends nothing; null: a new id */
+  id?: string | null;
+}
+
+/** The stored message. */
+export interface AgentMessageResult {
+  /** its id */
+  id: string;
+}
+
+/** The agent whose messages to list. */
+export interface AgentMessagesParams extends FolderParams {
+  /** the recipient */
+  agent: string;
+  /** only messages for this node or for all nodes */
+  node?: string | null;
+}
+
+/** The messages that wait for an agent. */
+export interface AgentMessagesResult {
+  /** highest priority first, then oldest first */
+  messages: AgentMessage[];
+}
+
 /** A folder and one of its agents. */
 export interface AgentParams extends FolderParams {
   /** a live agent, or `main` */
@@ -267,57 +337,6 @@ export interface AgentViewParams extends FolderParams {
   agent?: string | null;
 }
 
-/** One assembled turn. */
-export interface AssembledContext {
-  /** revision of the folder's snapshot, which grows with every change */
-  revision: number;
-  /** URI of the folder */
-  workspaceFolder: string;
-  /** the conversation */
-  session: string;
-  /** the whole system prompt */
-  systemPrompt: string;
-  /** the messages of the conversation that are sent, oldest first */
-  history: Message[];
-  /** the turn's facts and message; null if there is neither */
-  currentMessage: Message | null;
-  /** tool definitions, sorted by name, without disabled ones */
-  tools: Record<string, Json>[];
-  /** model parameters by name, each with its origin */
-  parameters: Record<string, ParameterValue>;
-  /** the model's name */
-  model: string;
-  /** the configured provider */
-  provider: string;
-  /** the cost of all of it */
-  usage: TokenUsage;
-  /** the same figures by category */
-  tokenBudget: TokenBudget;
-  /**
-   * `level`, `allow` and `deny`; `narrowedTo` if the request narrows them; `preapproved` if active skills of the user
-   * name tools that need no confirmation
-   */
-  permissions: Record<string, Json>;
-  /** `all`, or `narrowed` if a tool was left out */
-  toolset: string;
-  /** the agent's: `manager`, `worker` or `unified` */
-  role: "manager" | "worker" | "unified";
-  /** path of the folder, or of the agent's working directory */
-  workspacePath: string;
-  /** sums by category, what providers can cache, what was left out and why, and whether to compact: see Metadata */
-  metadata: Metadata;
-  /** mistakes in the folder's files */
-  problems: Problem[];
-  /** the requested agent */
-  agent?: string;
-  /** the body to send, for the formats openai and anthropic */
-  request?: Record<string, Json>;
-  /** id of the conversation's last turn */
-  parentTurn?: string;
-  /** the event's `id`, if it has one */
-  sourceEvent?: string;
-}
-
 /** Changes for one request; an absent or null field leaves the configuration in force. */
 export interface AssembleOptions {
   /** instead of the picked or configured model */
@@ -378,6 +397,57 @@ export interface AssembleParams extends ConversationParams {
    * like attachments if it matches one of these
    */
   files?: string[];
+}
+
+/** One assembled turn. */
+export interface AssembledContext {
+  /** revision of the folder's snapshot, which grows with every change */
+  revision: number;
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** the conversation */
+  session: string;
+  /** the whole system prompt */
+  systemPrompt: string;
+  /** the messages of the conversation that are sent, oldest first */
+  history: Message[];
+  /** the turn's facts and message; null if there is neither */
+  currentMessage: Message | null;
+  /** tool definitions, sorted by name, without disabled ones */
+  tools: Record<string, Json>[];
+  /** model parameters by name, each with its origin */
+  parameters: Record<string, ParameterValue>;
+  /** the model's name */
+  model: string;
+  /** the configured provider */
+  provider: string;
+  /** the cost of all of it */
+  usage: TokenUsage;
+  /** the same figures by category */
+  tokenBudget: TokenBudget;
+  /**
+   * `level`, `allow` and `deny`; `narrowedTo` if the request narrows them; `preapproved` if active skills of the user
+   * name tools that need no confirmation
+   */
+  permissions: Record<string, Json>;
+  /** `all`, or `narrowed` if a tool was left out */
+  toolset: string;
+  /** the agent's: `manager`, `worker` or `unified` */
+  role: "manager" | "worker" | "unified";
+  /** path of the folder, or of the agent's working directory */
+  workspacePath: string;
+  /** sums by category, what providers can cache, what was left out and why, and whether to compact: see Metadata */
+  metadata: Metadata;
+  /** mistakes in the folder's files */
+  problems: Problem[];
+  /** the requested agent */
+  agent?: string;
+  /** the body to send, for the formats openai and anthropic */
+  request?: Record<string, Json>;
+  /** id of the conversation's last turn */
+  parentTurn?: string;
+  /** the event's `id`, if it has one */
+  sourceEvent?: string;
 }
 
 /** An instruction file that the editor attaches to a turn automatically. */
@@ -568,76 +638,6 @@ export interface UsageParams extends ConversationParams {
   nextTurn?: NextTurnParams | null;
 }
 
-/** A message that waits for delivery. */
-export interface AgentMessage {
-  /** its id */
-  id: string;
-  /** the sender */
-  source: string;
-  /** the recipient */
-  target: string;
-  /** its text */
-  content: string;
-  /** 0 to 1 */
-  priority: number;
-  /** when, in ISO 8601 */
-  created: string;
-  /** seconds from `created` until it expires */
-  ttlSeconds?: number;
-  /** the recipient's node */
-  node?: string;
-  /** the related task */
-  task?: string;
-  /** as sent */
-  metadata?: Json;
-  /** the sender's conversation */
-  session?: string;
-}
-
-/** A message from one agent to another in the same folder. */
-export interface AgentMessageParams extends FolderParams {
-  /** the sender */
-  source: string;
-  /** the recipient */
-  target: string;
-  /** its text, at most 16,000 characters */
-  content: string;
-  /** 0 to 1; the highest is delivered first */
-  priority?: number;
-  /** seconds until it expires; null: never */
-  ttlSeconds?: number | null;
-  /** the recipient's node, if it has several */
-  node?: string | null;
-  /** the related task */
-  task?: string | null;
-  /** stored with the message */
-  metadata?: Json;
-  /** the sender's conversation */
-  session?: string | null;
-  /** repeating an id sends nothing; null: a new id */
-  id?: string | null;
-}
-
-/** The stored message. */
-export interface AgentMessageResult {
-  /** its id */
-  id: string;
-}
-
-/** The agent whose messages to list. */
-export interface AgentMessagesParams extends FolderParams {
-  /** the recipient */
-  agent: string;
-  /** only messages for this node or for all nodes */
-  node?: string | null;
-}
-
-/** The messages that wait for an agent. */
-export interface AgentMessagesResult {
-  /** highest priority first, then oldest first */
-  messages: AgentMessage[];
-}
-
 /** A call of a memory tool, as a model made it. */
 export interface MemoryQueryParams extends SessionParams {
   /** `query_l2_memory`, `query_l3_memory` or `query_l4_memory` */
@@ -741,7 +741,7 @@ export interface AppendResult {
 export interface ClearResult {
   /** the conversation */
   session: string;
-  /** what it costs now now: the system prompt */
+  /** what it costs now: the system prompt */
   usage: TokenUsage;
 }
 
@@ -1006,6 +1006,117 @@ export interface SessionPlace {
   thread: string;
 }
 
+/** A tool call of an assistant. */
+export interface TranscriptCall {
+  /** the tool */
+  name: string;
+  /** as text: indented JSON, or the client's own text */
+  arguments: string;
+  /** the id that the result refers to */
+  id?: string;
+}
+
+/** A message for people: control characters are made visible, each character of a secret becomes `*`. */
+export interface TranscriptMessage {
+  /** number of the message, from 0 */
+  position: number;
+  /** `system`, `user`, `assistant` or `tool` */
+  role: "system" | "user" | "assistant" | "tool";
+  /** its text parts; only beginning and end of a very long text */
+  text: string;
+  /** its tokens, by the `counter` of the page */
+  tokens: number;
+  /** false: an estimate */
+  exact?: boolean;
+  /** name of the speaker or of the tool */
+  name?: string;
+  /** the call that a tool's message answers */
+  toolCallId?: string;
+  /** its tool calls; the first hundred */
+  calls?: TranscriptCall[];
+  /** other parts, a few words each: `image image/png` */
+  attachments?: string[];
+  /** when, in ISO 8601, if the client sent it */
+  time?: string;
+  /** number of characters of text and arguments that are left out */
+  omitted?: number;
+}
+
+/** A page of a conversation. */
+export interface TranscriptParams extends SessionParams {
+  /** number, from 0, of the page's first message */
+  first?: number | null;
+  /** number of the message after the page; without `first` and `before` the page is the last one */
+  before?: number | null;
+  /** at most this many messages, up to 1,000; fewer if they are long */
+  limit?: number;
+  /**
+   * id of a line of turns from before the conversation was cleared, such as `thread` of a search hit; null: the present
+   * one
+   */
+  thread?: string | null;
+}
+
+/** A page of a conversation, and which messages the next request sends. */
+export interface TranscriptResult {
+  /** the conversation */
+  session: string;
+  /** id of its line of turns; empty if there is no such conversation */
+  thread: string;
+  /** number of messages, including compacted ones and summaries */
+  messages: number;
+  /** number of the first message of the page */
+  first: number;
+  /** number of the message after the page */
+  end: number;
+  /** oldest first */
+  turns: TranscriptTurn[];
+  /** the counter behind the figures */
+  counter: Counter;
+  /** the messages that the next request sends, as ascending ranges like `folded` */
+  sent?: [number, number][];
+  /** those of them that are shortened because they are too long */
+  shortened?: number[];
+  /** number of the summary in force; the messages that it replaces are no longer sent */
+  summary?: number;
+  /** earlier messages that the summary in force does not replace */
+  kept?: [number, number][];
+  /** true: the conversation was cleared since, so nothing of this is sent */
+  cleared?: boolean;
+}
+
+/** A turn with those of its messages that lie within the page. */
+export interface TranscriptTurn {
+  /** its id, for `nexus/session/fork` */
+  turn: string;
+  /** its number, from 1 */
+  seq: number;
+  /** `query`, `compaction` (its one message is the summary) or `undo` (has no message) */
+  type: "query" | "compaction" | "undo";
+  /** when, in ISO 8601 */
+  created: string;
+  /** number of its first message, even if outside the page */
+  first: number;
+  /** how many messages it has */
+  count: number;
+  /** those within the page */
+  messages: TranscriptMessage[];
+  /** the model that answered */
+  model?: string;
+  /** id of the compaction, or of the one that is undone */
+  compaction?: string;
+  /** of a compaction: its receipt */
+  receipt?: Receipt;
+  /** of a compaction: the messages kept beside the summary, as `folded` */
+  kept?: [number, number][];
+  /** of a compaction: the messages that the summary replaces, as ranges: the first one, and the one after the last */
+  folded?: [number, number][];
+  /** what was sent beside the messages: git's state, attached files, memory */
+  beside?: string[];
+  /** what of that did not fit */
+  leftOut?: string[];
+}
+
 /** A compaction to undo. */
 export interface UndoParams extends SessionParams {
   /** its id; null: the last one. Later compactions are undone with it */
@@ -1265,117 +1376,6 @@ export interface CountResult {
   total: number;
   /** files that are not UTF-8, whose counts cover what could be read */
   problems?: Problem[];
-}
-
-/** A tool call of an assistant. */
-export interface TranscriptCall {
-  /** the tool */
-  name: string;
-  /** as text: indented JSON, or the client's own text */
-  arguments: string;
-  /** the id that the result refers to */
-  id?: string;
-}
-
-/** A message for people: control characters are made visible, each character of a secret becomes `*`. */
-export interface TranscriptMessage {
-  /** number of the message, from 0 */
-  position: number;
-  /** `system`, `user`, `assistant` or `tool` */
-  role: "system" | "user" | "assistant" | "tool";
-  /** its text parts; only beginning and end of a very long text */
-  text: string;
-  /** its tokens, by the `counter` of the page */
-  tokens: number;
-  /** false: an estimate */
-  exact?: boolean;
-  /** name of the speaker or of the tool */
-  name?: string;
-  /** the call that a tool's message answers */
-  toolCallId?: string;
-  /** its tool calls; the first hundred */
-  calls?: TranscriptCall[];
-  /** other parts, a few words each: `image image/png` */
-  attachments?: string[];
-  /** when, in ISO 8601, if the client sent it */
-  time?: string;
-  /** number of characters of text and arguments that are left out */
-  omitted?: number;
-}
-
-/** A page of a conversation. */
-export interface TranscriptParams extends SessionParams {
-  /** number, from 0, of the page's first message */
-  first?: number | null;
-  /** number of the message after the page; without `first` and `before` the page is the last one */
-  before?: number | null;
-  /** at most this many messages, up to 1,000; fewer if they are long */
-  limit?: number;
-  /**
-   * id of a line of turns from before the conversation was cleared, such as `thread` of a search hit; null: the present
-   * one
-   */
-  thread?: string | null;
-}
-
-/** A page of a conversation, and which messages the next request sends. */
-export interface TranscriptResult {
-  /** the conversation */
-  session: string;
-  /** id of its line of turns; empty if there is no such conversation */
-  thread: string;
-  /** number of messages, including compacted ones and summaries */
-  messages: number;
-  /** number of the first message of the page */
-  first: number;
-  /** number of the message after the page */
-  end: number;
-  /** oldest first */
-  turns: TranscriptTurn[];
-  /** the counter behind the figures */
-  counter: Counter;
-  /** the messages that the next request sends, as ascending ranges like `folded` */
-  sent?: [number, number][];
-  /** those of them that are shortened because they are too long */
-  shortened?: number[];
-  /** number of the summary in force; the messages that it replaces are no longer sent */
-  summary?: number;
-  /** earlier messages that the summary in force does not replace */
-  kept?: [number, number][];
-  /** true: the conversation was cleared since, so nothing of this is sent */
-  cleared?: boolean;
-}
-
-/** A turn with those of its messages that lie within the page. */
-export interface TranscriptTurn {
-  /** its id, for `nexus/session/fork` */
-  turn: string;
-  /** its number, from 1 */
-  seq: number;
-  /** `query`, `compaction` (its one message is the summary) or `undo` (has no message) */
-  type: "query" | "compaction" | "undo";
-  /** when, in ISO 8601 */
-  created: string;
-  /** number of its first message, even if outside the page */
-  first: number;
-  /** how many messages it has */
-  count: number;
-  /** those within the page */
-  messages: TranscriptMessage[];
-  /** the model that answered */
-  model?: string;
-  /** id of the compaction, or of the one that is undone */
-  compaction?: string;
-  /** of a compaction: its receipt */
-  receipt?: Receipt;
-  /** of a compaction: the messages kept beside the summary, as `folded` */
-  kept?: [number, number][];
-  /** of a compaction: the messages that the summary replaces, as ranges: the first one, and the one after the last */
-  folded?: [number, number][];
-  /** what was sent beside the messages: git's state, attached files, memory */
-  beside?: string[];
-  /** what of that did not fit */
-  leftOut?: string[];
 }
 
 /** One folder of the daemon. */

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.capabilities import initialize_result
-from nexus_daemon.lsp.early_initialize import EarlyInitialize
+from nexus_daemon.lsp.initialize import EarlyInitialize, initialize_result
 from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.server import OFFER, build
 from support.client import Client, frame

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from nexus_daemon.protocol.version import PROTOCOL, describe_mismatch
-from nexus_daemon.version import __version__
+from nexus_daemon.version import PROTOCOL, __version__, describe_mismatch
 from support.client import Client
 
 SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]

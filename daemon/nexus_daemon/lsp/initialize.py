@@ -1,23 +1,71 @@
-"""Replies to `initialize` before pygls is imported.
+"""The reply to `initialize`, derived from a table of features and sent before pygls is imported.
 
-1. The reply needs only the table of features.
+1. The reply needs only the table. A test compares it with what pygls derives from the same table.
 2. Importing pygls and lsprotocol takes longer than everything before it. The client gets its reply first and
    reads it during the import.
 3. Any other first message goes to the real protocol at once.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from nexus_daemon.lsp import framing, lsp_types
-from nexus_daemon.lsp.capabilities import Offer, initialize_result
+from nexus_daemon.lsp import framing
+from nexus_daemon.lsp.convert import DEFAULT_ENCODING, ENCODINGS
+from nexus_daemon.lsp.lsp_types import InitializeParams, initialize_params
+from nexus_daemon.version import PROTOCOL
 
 if TYPE_CHECKING:
     from nexus_daemon.lsp.dispatch import NexusProtocol
     from nexus_daemon.lsp.link import StreamLink
+
+_PROVIDERS = {
+    "textDocument/codeAction": "codeActionProvider",
+    "textDocument/codeLens": "codeLensProvider",
+}
+"""Feature → its key in `ServerCapabilities`; the value is the feature's options."""
+_INCREMENTAL = 2  # of `TextDocumentSyncKind`
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A server's name, version, features (method → options or None) and commands."""
+
+    name: str
+    version: str
+    features: Mapping[str, Any]
+    commands: tuple[str, ...]
+
+
+def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
+    """Return the result of `initialize` as JSON values."""
+    return {
+        "capabilities": {
+            "positionEncoding": choose_encoding(client),
+            "textDocumentSync": {"openClose": True, "change": _INCREMENTAL},
+            **{
+                key: offer.features[feature]
+                for feature, key in _PROVIDERS.items()
+                if feature in offer.features
+            },
+            "executeCommandProvider": {"commands": sorted(offer.commands)},
+            "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+            "experimental": {"nexus": {"protocol": PROTOCOL}},
+        },
+        "serverInfo": {"name": offer.name, "version": offer.version},
+    }
+
+
+def choose_encoding(client: InitializeParams) -> str:
+    """Return the first position encoding of the client's list that Nexus supports, else utf-16."""
+    encodings = client.capability("general.positionEncodings")
+    if not isinstance(encodings, list):
+        return DEFAULT_ENCODING
+    return next((encoding for encoding in encodings if encoding in ENCODINGS), DEFAULT_ENCODING)
+
+
+# ---------------------------------------------------------------- before pygls is imported
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -38,7 +86,7 @@ class EarlyInitialize:
         self._offer = offer
         self._create_protocol = create_protocol
         self._link = link
-        self._client: lsp_types.InitializeParams | None = None
+        self._client: InitializeParams | None = None
         self._protocol: NexusProtocol | None = None
 
     def receive(self, body: framing.Body) -> bool:
@@ -77,7 +125,7 @@ class EarlyInitialize:
         self.state = "ended"
 
 
-def _read_initialize(body: framing.Body) -> tuple[framing.Id, lsp_types.InitializeParams] | None:
+def _read_initialize(body: framing.Body) -> tuple[framing.Id, InitializeParams] | None:
     """Return id and parameters of a valid `initialize` request; None for anything else."""
     try:
         message: framing.Envelope = framing.decode(body, framing.Envelope)
@@ -89,6 +137,6 @@ def _read_initialize(body: framing.Body) -> tuple[framing.Id, lsp_types.Initiali
             return None
         if message.id is None or isinstance(message.id, msgspec.UnsetType):
             return None
-        return message.id, lsp_types.initialize_params(message.params)
+        return message.id, initialize_params(message.params)
     except msgspec.DecodeError:
         return None

@@ -1,0 +1,135 @@
+"""To the client: requests and its replies, and the notifications for a client that does not read.
+
+The notifications that wait are bounded:
+
+1. Of two with the same key only the newer one is sent: diagnostics of a file, for example.
+2. Diagnostics are never dropped: there is at most one for each file.
+3. At most MOST of every other method wait; the oldest are dropped and counted.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from nexus_daemon.lsp import failures, framing
+from nexus_daemon.lsp.envelope import is_absent, structure, unstructure
+from nexus_daemon.lsp.failures import ClientError, DisconnectedError
+
+logger = logging.getLogger(__name__)
+
+MOST = 1_000
+"""How many notifications of one method may wait."""
+
+_NEVER_DROPPED = "textDocument/publishDiagnostics"
+_KEYS: dict[str, tuple[str, ...]] = {
+    _NEVER_DROPPED: ("uri",),
+    "nexus/context/didChange": ("workspace_folder", "reason"),
+    "nexus/session/didChange": ("workspace_folder", "session", "reason"),
+    "nexus/agent/didChange": ("workspace_folder", "agent_id", "reason"),
+}
+"""The fields of a method's key; for any other method the key is the encoded notification."""
+
+
+class OutgoingRequests:
+    """Requests that the client has not answered yet. Lives on the event loop."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        self._send = send
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
+        self._last_id = 0
+
+    async def send(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
+        """Send a request and wait for the reply; see `NexusServer.request`."""
+        self._last_id += 1
+        message_id = self._last_id
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[message_id] = (future, result_type)
+        try:
+            message = {"jsonrpc": "2.0", "id": message_id, "method": method}
+            self._send(message if params is None else {**message, "params": unstructure(params)})
+            async with asyncio.timeout(timeout_s):
+                return await future
+        except (TimeoutError, asyncio.CancelledError):
+            self._send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": message_id}})
+            raise
+        finally:
+            self._waiting.pop(message_id, None)
+
+    def resolve(self, message: framing.Envelope) -> bool:
+        """Resolve the request that a reply belongs to; False if there is none."""
+        future, kind = self._waiting.pop(cast("int", message.id), (None, None))
+        if future is None:
+            return False
+        if future.done():  # after a timeout or a cancellation
+            return True
+        try:
+            if not is_absent(message.error):
+                reply_error = framing.decode(cast("msgspec.Raw", message.error), dict[str, Any])
+                code = reply_error.get("code")
+                code = code if isinstance(code, int) else failures.INTERNAL_ERROR
+                text = str(reply_error.get("message", ""))
+                future.set_exception(ClientError(code, text, reply_error.get("data")))
+            else:
+                raw = b"null" if isinstance(message.result, msgspec.UnsetType) else message.result
+                future.set_result(structure(raw, kind))
+        except msgspec.DecodeError as error:
+            future.set_exception(ClientError(failures.INVALID_REQUEST, f"The client's reply: {error}"))
+        return True
+
+    def close(self) -> None:
+        """Fail every open request: the client is gone."""
+        for future, _ in self._waiting.values():
+            if not future.done():
+                future.set_exception(DisconnectedError("The client has gone."))
+
+
+class Outbox:
+    """Waiting notifications by method, the newest last; `dropped` counts the dropped ones."""
+
+    def __init__(self) -> None:
+        self.dropped: Counter[str] = Counter()
+        self._waiting: dict[str, dict[object, Any]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, method: str, params: Any) -> None:
+        """Add a notification in place of an older one with the same key."""
+        waiting = self._waiting.setdefault(method, {})
+        key = _key(method, params)
+        older = waiting.pop(key, None)
+        waiting[key] = params if older is None else _merged(method, older, params)
+        if len(waiting) > MOST and method != _NEVER_DROPPED:
+            del waiting[next(iter(waiting))]
+            self.dropped[method] += 1
+
+    def pop(self) -> tuple[str, Any] | None:
+        """Return the next method and parameters; when none is left, log the drops and return None."""
+        for method, waiting in self._waiting.items():
+            params = waiting.pop(next(iter(waiting)))
+            if not waiting:
+                del self._waiting[method]
+            return method, params
+        self._log_dropped()
+        return None
+
+    def _log_dropped(self) -> None:
+        dropped, self.dropped = self.dropped, Counter()
+        for method, count in dropped.items():
+            logger.warning("dropped %d notifications %s, as the client did not read", count, method)
+
+
+def _key(method: str, params: Any) -> object:
+    fields = _KEYS.get(method)
+    return framing.encode(params) if fields is None else tuple(getattr(params, name) for name in fields)
+
+
+def _merged(method: str, older: Any, newer: Any) -> Any:
+    """Merge two notifications: the newer parameters, without `session` if the sessions differ."""
+    if method == "nexus/context/didChange" and older.session != newer.session:
+        return msgspec.structs.replace(newer, session=None)
+    return newer
