@@ -12,8 +12,9 @@ import pytest
 
 from nexus_daemon.workspace import git_state as working_trees
 from nexus_daemon.workspace.workers import WORKERS
-from support.desk import TIMEOUT_S, Desk, tell_story, until
+from support.desk import Desk, tell_story
 from support.talk import HELLO, Talk, tell
+from support.waiting import block_until, wait_until, yield_to_loop
 
 ENVIRON = {
     "PATH": os.environ["PATH"],
@@ -154,7 +155,7 @@ def test_the_prompt_is_the_same_whatever_git_says(tmp_path: Path) -> None:
         assert again["metadata"]["cached"] == same_minute
         Path(desk.tree.path("/a/other.md")).write_text("x")
         git(desk, "checkout", "-q", "-b", "feature")
-        await until(lambda: [] if desk.daemon.git._runs else [True])  # a slow one would fill the cache again
+        await wait_until(lambda: not desk.daemon.git._runs)  # a slow one would fill the cache again
         desk.daemon.git._cache.clear()
         moved = await desk.ask(talk, 3, "nexus/context/assemble", message="Why?")
         assert "on branch feature" in moved["currentMessage"]["content"]
@@ -186,10 +187,7 @@ def test_a_slow_git_delays_no_turn_and_ends_with_the_daemon(tmp_path: Path) -> N
 
     tell_story(tmp_path, story)
     process = Path("/proc") / (tmp_path / "pid").read_text().strip()
-    until = time.monotonic() + TIMEOUT_S
-    while process.exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not process.exists()
+    block_until(lambda: not process.exists())
 
 
 def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> None:
@@ -205,7 +203,7 @@ def test_many_folders_with_a_slow_git_hold_up_nobody_else(tmp_path: Path) -> Non
             folder = desk.tree.path(f"/a/{number}")
             Path(folder).mkdir()
             looking.append(asyncio.ensure_future(desk.daemon.git.state(folder, trusted=True)))
-        await asyncio.sleep(0)
+        await yield_to_loop()
         began = time.monotonic()
         assert await desk.daemon.workers.run(lambda: True)
         states = await asyncio.gather(*looking)
@@ -241,7 +239,7 @@ def test_what_was_known_is_told_while_git_is_looking(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("patience")
-def test_many_turns_at_once_ask_once(tmp_path: Path) -> None:
+def test_many_turns_at_once_ask_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk) -> None:
         prepared(desk)
         talk = await client(desk)
@@ -249,7 +247,7 @@ def test_many_turns_at_once_ask_once(tmp_path: Path) -> None:
         assert await asyncio.gather(*sessions) == [NEW] * 8
         git(desk, "add", "-A")
         git(desk, "commit", "-m", "second")
-        await asyncio.sleep(working_trees.FRESH_S + 0.05)
+        monkeypatch.setattr(working_trees, "FRESH_S", 0.0)
         assert await said(desk, talk, 20) == CLEAN
 
     tell_story(tmp_path, story)
