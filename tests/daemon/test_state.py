@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nexus_context import snapshot as snapshots
+from nexus_context.assembly import costs
 from nexus_context.errors import RequestError
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
@@ -63,8 +64,10 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
         assert cost["total"] == again["usage"]["total"]
-        manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
-        assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        manager = folder.conversations.peek("main").manager
+        _, counter = costs.model_of(await folder.current(), None)
+        assert (len(manager.history.sums(counter)), len(manager.encoded())) == (52, 51)
 
     check(tmp_path, story)
 

@@ -13,7 +13,7 @@ from nexus_daemon.agents.registry import AgentRegistry
 from nexus_daemon.workspace.agent_documents import named_document
 from nexus_daemon.workspace.folders import MOST_PREVIEWS
 from nexus_daemon.workspace.publish import Publisher
-from support.asking import API, Asking, check, write
+from support.asking import API, Asking, check, ended, write
 from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story
 from support.talk import Message, Talk, call, tell
 from support.waiting import wait_until, yield_to_loop
@@ -403,9 +403,9 @@ def test_a_folder_that_is_removed_while_a_document_is_looked_at(tmp_path: Path, 
         desk.close(ask.talk, ZOE)
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
-        await wait_until(lambda: not desk.daemon._closing)
-        assert not desk.shown(ask.talk, ZOE)
         assert len(desk.daemon.folders) == 0
+        await ended(desk)  # waits for the folder's end, too
+        assert not desk.shown(ask.talk, ZOE)
 
     check(tmp_path, story)
 
@@ -429,9 +429,9 @@ def test_a_folder_that_is_removed_before_its_agents_are_made(
         desk.close(ask.talk, ZOE)
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
-        await wait_until(lambda: not desk.daemon._closing)
-        assert folder.opening_agents is not None
-        assert folder.opening_agents.cancelled()
+        opening = folder.opening_agents
+        assert opening is not None
+        await wait_until(opening.cancelled)
 
     check(tmp_path, story)
 
@@ -478,11 +478,12 @@ def test_a_client_that_goes_without_a_word_takes_its_documents_along(tmp_path: P
         desk.open(other, ZOE, BROKEN)
         await shows(desk, other, ZOE, IMPORT)
         (folder,) = desk.daemon.folders
+        assert folder.agents is not None
+        assert folder.agents.view_reading(desk.tree.path(ZOE)) is not None
         other.link.eof_received()
         await wait_until(lambda: not desk.daemon.folders.documents_to_preview(folder))
         await quiet(desk, ask.talk)
-        assert folder.agents is not None
-        assert not folder.agents._previews.documents
+        assert folder.agents.view_reading(desk.tree.path(ZOE)) is None
         assert len(desk.daemon.clients) == 1
 
     check(tmp_path, story)

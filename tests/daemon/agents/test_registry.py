@@ -677,4 +677,6 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Daemon, "__init__", counted)
     yield
-    assert all(one.workers.executor._shutdown for one in made)
+    for daemon in made:
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            daemon.workers.executor.submit(int)

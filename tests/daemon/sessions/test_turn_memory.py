@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon.state import Daemon
+from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon.workspace import knowledge
 from support.asking import write
 from support.desk import CONFIG, Desk, published, tell_story
@@ -290,23 +290,27 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, CONFIG, LOCKED)
         write(desk, "/a/docs/a.md", "red")
+        watcher = desk.daemon.knowledge_watcher
         talk = await desk.client()
         await check(desk, talk, 1, desk.tree.path("/a/docs/a.md"), message="red")
-        folder = desk.daemon.folders.at(desk.uri("/a"))
-        await wait_until(lambda: list(desk.daemon._knowledge_paths()))
+        knowledge = desk.daemon.folders.at(desk.uri("/a")).knowledge
+        state = Path(desk.tree.path("/state/knowledge"))
+        await wait_until(lambda: any(desk.tree.path("/a/docs") in one for one in watcher.watched))
+        assert list(state.glob("*-wal"))  # the index is open
         talk.link.eof_received()
-        await wait_until(lambda: not len(desk.daemon.folders) and not desk.daemon._closing)
-        assert list(desk.daemon._knowledge_paths()) == []
-        assert folder.knowledge._index is None
+        await wait_until(lambda: not len(desk.daemon.folders) and not list(state.glob("*-wal")))
+        await wait_until(lambda: not any(watcher.watched))
+        assert await knowledge.query("red", SimpleTokenCounter()) == []
 
     tell_story(tmp_path, story)
 
 
-def test_only_who_has_files_is_watched(tmp_path: Path) -> None:
+def test_only_who_has_files_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk) -> None:
+        starts: list[str] = []
+        monkeypatch.setattr(desk.daemon.knowledge_watcher, "start", lambda: starts.append("started"))
         talk = await desk.client()
         await check(desk, talk, 1, message="red")
-        daemon: Daemon = desk.daemon
-        assert daemon.knowledge_watcher._task is None
+        assert starts == []
 
     tell_story(tmp_path, story)

@@ -1,7 +1,7 @@
 """What the daemon says of how changes are noticed: to its clients once, and of each folder when asked."""
 
-import asyncio
 import itertools
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 import watchfiles
 
 from nexus_daemon.workspace import watch_limits, watcher
-from support.desk import Desk, Story, tell_story
+from support.desk import TIMEOUT_S, Desk, Story, tell_story
 from support.talk import Talk
 from support.waiting import wait_until, yield_to_loop
 
@@ -121,18 +121,17 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its `since` is a moment, and the other folder is watched meanwhile."""
-    hold = asyncio.Event()
+    go_on, real = threading.Event(), watcher.covering
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await until_states(desk, talk, 10, "watched")
-        begin = desk.daemon.watcher._begin
 
-        async def slow(directories: Any) -> bool:
-            await hold.wait()
-            return await begin(directories)
+        def slow(paths: Any) -> Any:
+            assert go_on.wait(TIMEOUT_S)
+            return real(paths)
 
-        monkeypatch.setattr(desk.daemon.watcher, "_begin", slow)
+        monkeypatch.setattr(watcher, "covering", slow)
         Path(desk.tree.path("/b")).mkdir()
         event = {"added": [{"uri": desk.uri("/b"), "name": "b"}], "removed": []}
         talk.send(
@@ -144,11 +143,13 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
         assert first == {"state": "watched"}
         assert (second["state"], second.keys()) == ("unknown", {"state", "since"})
         assert second["since"].endswith("Z")
-        hold.set()
-        async with asyncio.timeout(10):
-            number = 2000
-            while status["folders"][1]["freshness"]["state"] != "watched":
-                number += 1
-                status = await desk.ask(talk, number, "nexus/status")
+        go_on.set()
+        numbers = itertools.count(2000)
+
+        async def is_watched() -> bool:
+            status = await desk.ask(talk, next(numbers), "nexus/status")
+            return bool(status["folders"][1]["freshness"]["state"] == "watched")
+
+        await wait_until(is_watched)
 
     check(tmp_path, story)

@@ -14,6 +14,7 @@ import pytest
 from nexus_context.layers.model import Layers
 from nexus_context.layers.read_layers import LayerInputs, read_layers
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_daemon import lazy
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.watcher import Watcher
@@ -118,13 +119,13 @@ def test_limits_are_those_of_the_settings_unless_given(tmp_path: Path) -> None:
 
 
 def test_a_query_does_not_wait_for_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, real = threading.Event(), Knowledge._look
+    go_on, real = threading.Event(), lazy.knowledge.refresh
 
     def slow(*args: Any, **named: Any) -> Any:
         assert go_on.wait(TIMEOUT_S)
         return real(*args, **named)
 
-    monkeypatch.setattr(Knowledge, "_look", slow)
+    monkeypatch.setattr(lazy.knowledge, "refresh", slow)
 
     async def story(folder: Folder) -> None:
         folder.write("docs/a.md", "red")
@@ -211,15 +212,14 @@ def test_without_a_watch_it_looks_again_now_and_then(tmp_path: Path, monkeypatch
 def test_a_bug_is_logged_and_the_next_query_tries_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failures, real = iter([ZeroDivisionError()]), Knowledge._look
+    failures, real = iter([ZeroDivisionError()]), lazy.knowledge.refresh
 
     def fail(*args: Any, **named: Any) -> Any:
-        if named["begun"]:
-            for failure in failures:
-                raise failure
+        for failure in failures:
+            raise failure
         return real(*args, **named)
 
-    monkeypatch.setattr(Knowledge, "_look", fail)
+    monkeypatch.setattr(lazy.knowledge, "refresh", fail)
 
     async def story(folder: Folder) -> None:
         folder.write("docs/a.md", "red")

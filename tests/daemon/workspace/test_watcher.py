@@ -20,7 +20,7 @@ from nexus_daemon.workspace import polling, watcher
 from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.watch_limits import Failure
 from nexus_daemon.workspace.watcher import Watcher, covering
-from support.waiting import wait_until, yield_to_loop
+from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
 
@@ -230,13 +230,18 @@ def test_what_changed_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pytest.
     """A directory in which files come and go all day takes no more and more memory."""
     monkeypatch.setattr("nexus_daemon.workspace.watcher.RECENT_S", 0.0)
 
-    async def story(watched: Watched) -> None:
-        for number in range(100):
-            watched.watcher._note([str(tmp_path / str(number))])
-            await yield_to_loop()
-        assert len(watched.watcher._recent) <= 4
+    one, two = tmp_path / "one", tmp_path / "two"
 
-    watch({str(tmp_path / "file")}, story)
+    async def story(watched: Watched) -> None:
+        for file in (two, one):
+            file.write_text("1")
+            await watched.until(lambda file=file: watched.has(file))  # type: ignore[misc]
+        watched.wanted = {str(one), str(two)}
+        watched.watcher.refresh()
+        await watched.until_state(two, "watched")
+        assert watched.reread == []
+
+    watch({str(one)}, story)
 
 
 def test_no_change_is_lost_while_the_watch_is_another(tmp_path: Path) -> None:
@@ -440,10 +445,12 @@ class Limit:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = True
         self.tries = 0
+        self.stops: list[Any] = []  # of each watch
         real = watchfiles.awatch
 
         async def awatch(*paths: str, **options: Any) -> Any:
             self.tries += 1
+            self.stops.append(options["stop_event"])
             if self.reached:
                 raise OSError(f'OS file watch limit reached. about ["{paths[0]}"]')
             async for changes in real(*paths, **options):
@@ -583,11 +590,10 @@ def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: p
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
-        (running,) = watched.watcher._watches.values()
         limit.reached = True
         states: list[str] = []
         watched.report = lambda watched: states.append(watched.watcher.freshness([str(file)]).state)
-        monkeypatch.setattr(running.stop, "is_set", lambda: 1 / 0)
+        monkeypatch.setattr(limit.stops[-1], "is_set", lambda: 1 / 0)
         await watched.until_state(file, "polled")
         assert states == ["unknown"]  # when it failed
         await watched.until(lambda: watched.has(file))  # what changed between the two is not known
@@ -628,7 +634,8 @@ def test_a_directory_that_may_not_be_listed_is_polled_and_the_others_are_watched
 
 def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What this machine changes is noticed at once, what another one does by looking."""
-    Limit(monkeypatch).reached = False
+    limit = Limit(monkeypatch)
+    limit.reached = False
     failure = Failure("file systems of type nfs4 do not report changes by other machines")
     monkeypatch.setattr(watcher, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
     file = tmp_path / "file"
@@ -638,9 +645,8 @@ def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch
         assert (state.state, state.reasons) == ("polled", (failure.reason,))
         file.write_text("1")
         await watched.until(lambda: watched.has(file))
-        running = watched.watcher._watch
-        assert running is not None and len(running.directories) == 1
-        running.stop.set()  # what another machine changes is not reported
+        assert watched.watcher.watched == (frozenset({str(tmp_path)}),)
+        limit.stops[-1].set()  # what another machine changes is not reported
         file.write_text("22")
         watched.told.clear()
         file.write_text("333")
