@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from nexus_context import snapshot as snapshots
+from nexus_context.assembly import costs
 from nexus_context.errors import RequestError
 from nexus_daemon.server import build
 from nexus_daemon.sessions import usage
 from nexus_daemon.state import Daemon
-from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story, until
+from support.desk import CONFIG, GOOD, TIMEOUT_S, WRONG, Desk, Story, replies, tell_story
 from support.talk import HELLO, Talk, call, tell
+from support.waiting import wait_until, yield_to_loop
 
 
 def check(root: Path, story: Story) -> None:
@@ -54,7 +56,7 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
             talk.send(tell("$/cancelRequest", {"id": 1}), tell("$/cancelRequest", {"id": 1}))
             assert (await desk.reply(talk, 1))["error"]["code"] == -32800
             talk.send(call(2, "nexus/session/messages", {"workspaceFolder": desk.uri("/a")}))
-            await asyncio.sleep(0.05)
+            await desk.ask(talk, 6, "nexus/status")
             assert replies(talk, 2) == []
             go_on.set()
             assert len((await desk.reply(talk, 2))["result"]["messages"]) == 51
@@ -62,20 +64,26 @@ def test_a_cancelled_request_keeps_its_session_until_its_thread_has_ended(
         await desk.ask(talk, 4, "nexus/session/clear")
         again = await desk.ask(talk, 5, "nexus/session/append", messages=messages)
         assert cost["total"] == again["usage"]["total"]
-        manager = desk.daemon.folders.at(desk.uri("/a")).conversations.peek("main").manager
-        assert ([len(sums) for sums in manager.history._sums.values()], len(manager.encoded())) == ([52], 51)
+        folder = desk.daemon.folders.at(desk.uri("/a"))
+        manager = folder.conversations.peek("main").manager
+        _, counter = costs.model_of(await folder.current(), None)
+        assert (len(manager.history.sums(counter)), len(manager.encoded())) == (52, 51)
 
     check(tmp_path, story)
 
 
 def test_the_end_does_not_wait_for_a_thread(tmp_path: Path) -> None:
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        go_on.wait()
 
     async def story(desk: Desk) -> None:
-        task = asyncio.create_task(desk.daemon.workers.run(go_on.wait))
-        await asyncio.sleep(0.02)
+        task = asyncio.create_task(desk.daemon.workers.run(hang))
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
         task.cancel()
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert not task.done()
         await desk.daemon.close()
         await asyncio.wait([task], timeout=TIMEOUT_S)
@@ -91,12 +99,12 @@ def test_each_client_has_its_own_text_of_a_file(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         one, two = await desk.client(), await desk.client()
         desk.open(one, CONFIG, GOOD)
-        await until(lambda: [1] if desk.shown(one, CONFIG) == [] else [])
+        await wait_until(lambda: desk.shown(one, CONFIG) == [])
         desk.open(two, CONFIG, WRONG)
-        await until(lambda: desk.shown(two, CONFIG) or [])
+        await wait_until(lambda: desk.shown(two, CONFIG))
         assert desk.shown(one, CONFIG) == []
         desk.close(two, CONFIG)
-        await until(lambda: [1] if desk.shown(two, CONFIG) == [] else [])
+        await wait_until(lambda: desk.shown(two, CONFIG) == [])
         assert desk.daemon.folders.overlays == {desk.tree.path(CONFIG): GOOD}
 
     check(tmp_path, story)
@@ -107,14 +115,14 @@ def test_a_client_takes_along_what_it_brought(tmp_path: Path, how: str) -> None:
     async def story(desk: Desk) -> None:
         one, two = await desk.client("/a"), await desk.client("/a", "/home")
         desk.open(two, CONFIG, WRONG)
-        await until(lambda: desk.shown(one, CONFIG) or [])
+        await wait_until(lambda: desk.shown(one, CONFIG))
         desk.open(two, "/lone/.nexus3/config.json", WRONG)
         assert len(desk.daemon.folders) == 3
         if how == "end":
             two.send(tell("exit"))
         else:
             two.link.eof_received()
-        await until(lambda: [1] if desk.shown(one, CONFIG) == [] else [])
+        await wait_until(lambda: desk.shown(one, CONFIG) == [])
         assert [folder.path for folder in desk.daemon.folders] == [desk.tree.path("/a")]
         assert (desk.daemon.folders.overlays, len(desk.daemon.clients)) == ({}, 1)
         assert await desk.ask(one, 2, "nexus/context/usage") is not None
@@ -133,7 +141,8 @@ def test_no_daemon_starts_after_its_client_has_gone(tmp_path: Path) -> None:
         talk = Talk(partial(build, start))
         talk.send(HELLO)
         talk.link.eof_received()
-        await asyncio.sleep(0.01)
+        await talk.link.done
+        await yield_to_loop(5)
 
     check(tmp_path, story)
     assert started == []
@@ -156,13 +165,13 @@ def test_a_lone_file_is_checked_while_a_folder_is_still_loading(
     async def story(desk: Desk) -> None:
         talk = Talk(partial(build, lambda: desk.daemon))
         talk.send({**HELLO, "params": {**HELLO["params"], "rootUri": desk.uri("/a")}})
-        await asyncio.sleep(0)
+        await yield_to_loop()
         desk.open(talk, lone, WRONG)
         desk.open(talk, inside, WRONG)
-        await until(lambda: desk.shown(talk, lone) or [])
+        await wait_until(lambda: desk.shown(talk, lone))
         assert desk.shown(talk, inside) is None
         go_on.set()
-        await until(lambda: desk.shown(talk, inside) or [])
+        await wait_until(lambda: desk.shown(talk, inside))
 
     check(tmp_path, story)
 
@@ -175,12 +184,12 @@ def changes(talk: Talk) -> list[str]:
 def test_of_several_reasons_the_first_is_told_once_it_is_quiet(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await until(lambda: changes(talk))
+        await wait_until(lambda: changes(talk))
         folder = desk.daemon.folders.at(desk.uri("/a"))
         for reason in ("session", "config", "tokens", "disk"):
             desk.daemon.announce(folder, reason)
         assert changes(talk) == ["folder"]
-        await until(lambda: changes(talk)[1:])
+        await wait_until(lambda: changes(talk)[1:])
         assert changes(talk) == ["folder", "config"]
 
     check(tmp_path, story)
@@ -191,14 +200,14 @@ def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await until(lambda: changes(talk))
+        await wait_until(lambda: changes(talk))
         folder = desk.daemon.folders.at(desk.uri("/a"))
 
         def type_on() -> list[str]:
             desk.daemon.announce(folder, "config")
             return changes(talk)[1:]
 
-        await until(type_on)
+        await wait_until(type_on)
 
     check(tmp_path, story)
 
@@ -206,7 +215,7 @@ def test_who_never_stops_typing_is_told_now_and_then(tmp_path: Path, monkeypatch
 def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await until(lambda: changes(talk))
+        await wait_until(lambda: changes(talk))
         folder = desk.daemon.folders.at(desk.uri("/a"))
         desk.daemon.folders.add(desk.uri("/home"))
         desk.daemon.announce(desk.daemon.folders.at(desk.uri("/home")), "tokens")
@@ -219,8 +228,9 @@ def test_nothing_is_told_about_a_folder_that_is_not_read_or_gone(tmp_path: Path)
         )
         with pytest.raises(RequestError, match="was removed"):
             await folder.current()
-        await until(lambda: changes(talk)[1:])  # the first of /home
-        await asyncio.sleep(0.1)
-        assert changes(talk) == ["folder", "folder"]
+        await wait_until(lambda: changes(talk)[1:])  # the first of /home
+        desk.daemon.announce(desk.daemon.folders.at(desk.uri("/home")), "config")
+        await wait_until(lambda: changes(talk)[2:])  # later than that of /a would be
+        assert changes(talk) == ["folder", "folder", "config"]
 
     check(tmp_path, story)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from support.client import Client, frame
 from support.editor import Editor, environ, uri_of
+from support.waiting import block_until
 
 END_S = 5.0
 
@@ -106,14 +106,14 @@ def test_a_signal_ends_it_cleanly(editor: Editor, number: int) -> None:
 
 
 KILLED = """
-import subprocess, sys, time
+import signal, subprocess, sys
 with open(sys.argv[1], "rb") as hello:
     command = [sys.executable, "-m", "nexus_daemon", "serve"]
     daemon = subprocess.Popen(command, stdin={stdin}, stdout=subprocess.PIPE)
     {feed}
     daemon.stdout.read(20)
     print(daemon.pid, flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 
@@ -156,18 +156,21 @@ def initialize(process_id: int | None) -> dict[str, object]:
 
 
 def wait_gone(process_id: int) -> bool:
-    """Whether a process ends within a few seconds; one that only waits for its parent has ended."""
-    deadline = time.monotonic() + 2 * END_S
-    while time.monotonic() < deadline:
-        try:
-            os.kill(process_id, 0)
-            if ") Z " in Path(f"/proc/{process_id}/stat").read_text():
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.05)
-    os.kill(process_id, signal.SIGKILL)
-    return False
+    """Whether a process ends within a few seconds; otherwise it is killed."""
+    try:
+        return block_until(lambda: is_gone(process_id), 2 * END_S)
+    except TimeoutError:
+        os.kill(process_id, signal.SIGKILL)
+        return False
+
+
+def is_gone(process_id: int) -> bool:
+    """Whether a process has ended; one that only waits for its parent has."""
+    try:
+        os.kill(process_id, 0)
+        return ") Z " in Path(f"/proc/{process_id}/stat").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return True
 
 
 @pytest.mark.parametrize(
@@ -271,8 +274,7 @@ def test_a_thread_that_hangs_does_not_keep_the_daemon(tmp_path: Path, polite: bo
     with Client([sys.executable, "-c", BUSY], cwd=home, env=environ(home)) as client:
         client.initialize()
         hanging = client.send_request("nexus/tokens/count", {"texts": ["x"]})
-        while "hanging" not in client.stderr:
-            time.sleep(0.01)
+        block_until(lambda: "hanging" in client.stderr)
         if polite:
             client.request("shutdown")
             client.notify("exit")

@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nexus_daemon.version import __version__
+from support.waiting import block_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).parent / "neovim"
@@ -87,10 +87,7 @@ def recording_nexus(directory: Path) -> Path:
 def wait_until_ended(directory: Path) -> int:
     """Number of daemons that were started, once none of them runs any more."""
     pids = [int(line) for line in (directory / "pids").read_text().split()]
-    deadline = time.monotonic() + END_SECONDS
-    while running := [pid for pid in pids if is_running(pid)]:
-        assert time.monotonic() < deadline, f"daemons left behind: {running}"
-        time.sleep(0.02)
+    block_until(lambda: not any(map(is_running, pids)), END_SECONDS)
     return len(pids)
 
 

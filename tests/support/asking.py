@@ -66,12 +66,6 @@ def write(desk: Desk, path: str, text: str) -> None:
     file.write_text(text)
 
 
-async def eventually(probe: Callable[[], Any]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not probe():
-            await asyncio.sleep(0.005)
-
-
 async def again(desk: Desk) -> tuple[Desk, Asking]:
     """Another daemon on the same home and ledger, with a client in the same folder."""
     other = Desk(desk.tree)

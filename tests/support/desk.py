@@ -12,6 +12,7 @@ from nexus_daemon.state import Daemon
 from support.fixture import Fixture, write_fixture
 from support.folders import load_inputs
 from support.talk import HELLO, Message, Talk, call, tell
+from support.waiting import wait_until, yield_to_loop
 
 GOOD = "{}"
 WRONG = '{"tools": {"summery": 1}}'
@@ -37,7 +38,7 @@ class Desk:
         talk = Talk(partial(build, lambda: self.daemon))
         listed = [{"uri": self.uri(folder), "name": folder} for folder in folders or ("/a",)]
         talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed}})
-        await asyncio.sleep(0)
+        await yield_to_loop()
         for folder in tuple(self.daemon.folders):
             await asyncio.wait_for(folder.current(), TIMEOUT_S)
         return talk
@@ -47,8 +48,7 @@ class Desk:
         return (await self.reply(talk, message_id)).get("result")
 
     async def reply(self, talk: Talk, message_id: int) -> Message:
-        found: Message = await until(partial(replies, talk, message_id))
-        return found
+        return (await wait_until(partial(replies, talk, message_id)))[-1]
 
     def open(self, talk: Talk, path: str, text: str) -> None:
         item = {"uri": self.uri(path), "languageId": "json", "version": 1, "text": text}
@@ -70,13 +70,6 @@ def replies(talk: Talk, message_id: int) -> list[Message]:
 
 def published(talk: Talk) -> list[Message]:
     return [one for one in talk.writer.messages() if one.get("method", "").endswith("publishDiagnostics")]
-
-
-async def until(probe: Callable[[], list[Any]]) -> Any:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not (found := probe()):
-            await asyncio.sleep(0.005)
-    return found[-1]
 
 
 def tell_story(root: Path, story: Story) -> None:

@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import nexus_context
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.version import PROTOCOL, __version__
 from support.client import Client, ReplyError
+from support.waiting import block_until
 
 Json = Any
 Examples = dict[str, Any]
@@ -217,12 +217,12 @@ class _Recorder:
 
     def wait_until_watched(self) -> None:
         """A moment after a folder has changed, its files are watched again."""
-        deadline = time.monotonic() + WATCHED_S
-        while any(
-            each["freshness"] != WATCHED for each in self.client.request("nexus/status", {})["folders"]
-        ):
-            assert time.monotonic() < deadline, "the files of the example are not watched"
-            time.sleep(0.02)
+
+        def is_watched() -> bool:
+            folders = self.client.request("nexus/status", {})["folders"]
+            return all(each["freshness"] == WATCHED for each in folders)
+
+        block_until(is_watched, WATCHED_S)
 
     def ask(self, method: str, params: Json) -> None:
         result = self.client.request(method, params)

@@ -10,6 +10,7 @@ from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.link import Limits, StreamLink
 from support.client import frame
 from support.server import build
+from support.waiting import wait_until, yield_to_loop
 
 Message = dict[str, Any]
 SILENT = Limits(poll_seconds=1000)
@@ -77,10 +78,8 @@ class Talk:
         return messages
 
     async def settle(self) -> list[Message]:
-        for _ in range(10):
-            await asyncio.sleep(0)
-        while self.server.protocol.in_flight:
-            await asyncio.sleep(0.001)
+        await yield_to_loop(10)
+        await wait_until(lambda: not self.server.protocol.in_flight)
         return self.writer.messages()
 
 

@@ -24,6 +24,7 @@ from nexus_context.ledger.records import Counted, NewCompaction, Turn
 from nexus_context.ledger.store import Ledger
 from support.client import ReplyError
 from support.editor import Editor
+from support.waiting import block_until
 from torture.children import Voice, children
 from torture.figures import Figure, Outcome, Watch, nothing_wrong
 from torture.ledgers import MAIN, NAME, key_of, opened, turn
@@ -51,8 +52,7 @@ def run(compactions: int) -> Outcome:
             appending.ask("session/append", folder, messages=[_said("first")])
             child = start(write_on, path, workspace)
             with _appending(appending, folder) as keys, opened(path) as ledger:
-                while len(child.hear()) < 20:
-                    time.sleep(0.01)
+                block_until(lambda: len(child.hear()) >= 20)
                 begun = len(child.hear()) + len(keys)
                 refused = list(_compact_by_library(ledger, workspace, compactions))
                 refused += _compact_by_daemon(compacting, folder, compactions)

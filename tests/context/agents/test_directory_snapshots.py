@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from nexus_context.agents import Agent, AgentPool
 from nexus_context.agents.agent import AgentSpec
-from nexus_context.agents.directory_snapshots import UNUSED_AT_MOST, DirectorySnapshots
+from nexus_context.agents.directory_snapshots import UNUSED_AT_MOST
 from nexus_context.errors import RequestError
+from nexus_context.files import real_path
 from nexus_context.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
@@ -85,15 +86,16 @@ def test_a_directory_that_is_gone_keeps_what_was_read(tree: Fixture) -> None:
 def test_a_directory_that_is_swapped_once_it_was_looked_at(
     tree: Fixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, path = DirectorySnapshots._root, tree.path("/home/co/api")
+    path = tree.path("/home/co/api")
 
-    def swapped(self: DirectorySnapshots, at: str) -> str:
+    def look_and_swap(at: str) -> str:
+        real = real_path(at)
         if at == path and not os.path.islink(path):
             shutil.rmtree(path)
             os.symlink(tree.path("/home/other"), path)
-        return root(self, at)
+        return real
 
-    monkeypatch.setattr(DirectorySnapshots, "_root", swapped)
+    monkeypatch.setattr("nexus_context.agents.directory_snapshots.real_path", look_and_swap)
     agent = pool_of(tree, "/home/co").spawn("api", "api")
     assert os.path.islink(path)
     check(agent, "", "<co>")

@@ -16,7 +16,6 @@ from nexus_context.ledger import connections, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION
 from nexus_context.ledger.rows import message_of, row_of
-from nexus_context.ledger.sqlite import SqliteLedger
 from support.ledgers import FOLDER, append, history, ledger_in, turn
 
 
@@ -57,13 +56,6 @@ def unnoticed(path: Path) -> Iterator[None]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in folder.iterdir()}
-
-
-def writer(ledger: Any) -> apsw.Connection:
-    assert isinstance(ledger, SqliteLedger)
-    found = ledger._connections._writer
-    assert found is not None
-    return found
 
 
 # ---------------------------------------------------------------- place and rights
@@ -359,9 +351,11 @@ def test_a_file_that_was_moved_away_is_not_written_any_more(path: Path, move: Ca
 # ---------------------------------------------------------------- full, held, closed
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path) -> None:
+def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: list[apsw.Connection] = []
+    monkeypatch.setattr(apsw, "connection_hooks", [connections.append])
     with ledger_in(path) as ledger:
-        connection = writer(ledger)
+        connection = connections[-1]  # the one that writes
         pages = connection.pragma("page_count")
         connection.pragma("max_page_count", pages + 2)
         large = "u" + "x" * 100_000

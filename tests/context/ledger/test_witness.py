@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nexus_context.ledger import chain, integrity, open_ledger, opening, rows, witness
+from nexus_context.ledger import integrity, open_ledger, opening, rows, witness
+from nexus_context.ledger.connections import identity
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.rows import message_of
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
 from support.ledgers import FOLDER, append, history, ledger_in, make_old, turn
@@ -235,7 +237,6 @@ def test_an_append_that_is_sent_again_is_known_to_the_witness(path: Path) -> Non
         before = Path(f"{path}.witness").read_bytes()
         two.append(FOLDER, "main", turn("u2", key="k"))
         Path(f"{path}.witness").write_bytes(before)
-        one._connections._witness.close()  # type: ignore[attr-defined]
         assert one.append(FOLDER, "main", turn("u2", key="k")).repeated
         claim = witness.claim(str(path))
         assert claim is not None and claim.mark.number == 2
@@ -291,18 +292,19 @@ def test_what_others_write_while_a_file_is_looked_through_raises_no_alarm(
         append(ledger, "u1")
         append(ledger, "u1", "other")
     os.utime(path, ns=(0, 0))
-    find_break = chain._break
 
-    def meanwhile(*given: Any) -> Any:
-        monkeypatch.setattr(chain, "_break", find_break)
+    def write(*arguments: Any) -> Any:
+        others_wrote.append(True)
+        monkeypatch.setattr("nexus_context.ledger.chain.message_of", message_of)
         with ledger_in(path) as ledger:
             append(ledger, "u2")
             ledger.delete(FOLDER, "other")
-        return find_break(*given)
+        return message_of(*arguments)
 
-    monkeypatch.setattr(chain, "_break", meanwhile)
+    others_wrote: list[bool] = []
+    monkeypatch.setattr("nexus_context.ledger.chain.message_of", write)
     with ledger_in(path) as ledger:
-        assert chain._break is find_break
+        assert others_wrote
         assert (ledger.notice, history(ledger)) == (None, "u1 u2")
 
 
@@ -319,21 +321,28 @@ def test_what_others_write_while_a_suspect_ledger_is_compared_does_not_set_it_as
             return rows.value(*given)
 
         monkeypatch.setattr("nexus_context.ledger.witness.value", meanwhile)
-        assert integrity._lost(str(path)) is None
+        assert integrity.set_aside(str(path), identity(str(path)), "it seems to lack a write") is None
         assert not late
 
 
 @pytest.mark.parametrize(
     "damage", ["DROP TABLE ledger", "DELETE FROM ledger", "UPDATE ledger SET id = x'00'", "DROP TABLE mark"]
 )
-def test_a_damaged_ledger_that_cannot_be_written_is_not_in_the_way(path: Path, damage: str) -> None:
+def test_a_damaged_ledger_that_cannot_be_written_is_not_in_the_way(
+    path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
     Moments(path)
     with ledger_in(path) as ledger:
         append(ledger, "u1")
     connection = apsw.Connection(str(path))
     connection.execute(damage)
     connection.close()
-    ledger = opening._volatile(str(path), "Read-only.")
+    monkeypatch.setattr(os, "rename", refuse)  # so that it cannot be set aside
+    ledger = open_ledger(str(path))
+    assert "Read-only file system" in str(ledger.notice)
     assert "Its content" in str(ledger.notice) or "It lacks" in str(ledger.notice)
     append(ledger, "u7", "new")
     assert history(ledger, "new") == "u7"

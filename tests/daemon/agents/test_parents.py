@@ -1,14 +1,14 @@
 """Agents of the settings in the daemon, looked at and started while their parents do not live."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.asking import FILES, Asking, eventually, write
-from support.desk import CONFIG, TIMEOUT_S, Desk, tell_story
+from support.asking import FILES, Asking, write
+from support.desk import CONFIG, Desk, tell_story
+from support.waiting import wait_until
 
 SETTINGS = """{"provider": {"model": "gpt-4o"}, "agents": {
   "lead": {"cwd": "api", "role": "manager"},
@@ -54,11 +54,9 @@ def test_what_is_looked_at_follows_the_files_of_its_parents(tmp_path: Path, path
         write(desk, path, "Old rules.\n")
         assert not await seen()
         file = Path(desk.tree.path(path))
-        await eventually(lambda: any(str(file.parent) in each for each in desk.daemon.watcher.watched))
+        await wait_until(lambda: any(str(file.parent) in each for each in desk.daemon.watcher.watched))
         write(desk, path, "Other rules.\n")
-        async with asyncio.timeout(TIMEOUT_S):
-            while not await seen():
-                await asyncio.sleep(0.005)
+        await wait_until(seen)
 
     check(tmp_path, story)
 

@@ -1,9 +1,7 @@
 """What is looked at for agents: how often it is read, and that what is shown of one is as its files are."""
 
-import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,20 +10,15 @@ import pytest
 
 from nexus_context import agents, snapshot
 from nexus_daemon.workspace.watcher import CHECK_MS
-from support.asking import Asking, check, eventually, write
+from support.asking import Asking, check, write
 from support.desk import Desk, tell_story
+from support.waiting import wait_until
 
 DIRECTORIES = 12
 MOST_LOADS = 3
 """Of one directory: it is read when it is first asked for, and once more when it comes to be watched."""
 NOTICED_S = CHECK_MS / 1000 * 0.8  # sooner than by looking at everything now and then
 RULES = "/a/new/AGENTS.md"
-
-
-async def noticed(probe: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(NOTICED_S):
-        while not await probe():
-            await asyncio.sleep(0.01)
 
 
 def is_watched(desk: Desk, directory: str) -> bool:
@@ -51,14 +44,14 @@ def test_a_directory_is_not_read_again_for_each_that_comes_after_it(
         ask = Asking(desk, await desk.client())
         for number, place in enumerate(places):
             await ask("agent/spawn", agentId=f"agent{number}", cwd=place)
-            await eventually(partial(is_watched, desk, place))
+            await wait_until(partial(is_watched, desk, place))
             await ask("agent/list")  # what the watcher told by then is done
-        await eventually(lambda: len(desk.daemon.watcher.watched) == 1)
+        await wait_until(lambda: len(desk.daemon.watcher.watched) == 1)
         assert await ask.ids() == [f"agent{number}" for number in range(DIRECTORIES)]
         assert set(loads) == set(places)
         assert max(loads.values()) <= MOST_LOADS, loads
         write(desk, "/a/service0/AGENTS.md", "Other rules.\n")
-        await eventually(lambda: ("agent0", "changed") in ask.told())
+        await wait_until(lambda: ("agent0", "changed") in ask.told())
         assert max(loads[place] for place in places[1:]) <= MOST_LOADS, loads
 
     tell_story(tmp_path, story)
@@ -79,19 +72,19 @@ def test_who_is_only_looked_at_is_as_its_files_are(tmp_path: Path) -> None:
             return bool(reply.get("error", {}).get("data", {}).get("code") == "agent-cwd")
 
         assert await shows()
-        await eventually(lambda: is_watched(desk, str(new)))
+        await wait_until(lambda: is_watched(desk, str(new)))
         write(desk, RULES, "First.\n")  # which was not there when it was looked at
-        await noticed(lambda: shows("First."))
+        await wait_until(lambda: shows("First."), NOTICED_S)
         write(desk, RULES, "Second.\n")
-        await noticed(lambda: shows("Second."))
+        await wait_until(lambda: shows("Second."), NOTICED_S)
         desk.open(ask.talk, RULES, "Typed.\n")
         assert await shows("Typed.")  # without waiting
         desk.close(ask.talk, RULES)
         assert await shows("Second.")
         shutil.rmtree(new)
-        await noticed(is_gone)
+        await wait_until(is_gone, NOTICED_S)
         write(desk, RULES, "Third.\n")
-        await noticed(lambda: shows("Third."))
+        await wait_until(lambda: shows("Third."), NOTICED_S)
         assert await ask.ids() == []
 
     check(tmp_path, story)

@@ -13,9 +13,10 @@ from nexus_daemon.agents.registry import AgentRegistry
 from nexus_daemon.workspace.agent_documents import named_document
 from nexus_daemon.workspace.folders import MOST_PREVIEWS
 from nexus_daemon.workspace.publish import Publisher
-from support.asking import API, Asking, check, eventually, write
+from support.asking import API, Asking, check, ended, write
 from support.desk import CONFIG, TIMEOUT_S, Desk, published, tell_story
 from support.talk import Message, Talk, call, tell
+from support.waiting import wait_until, yield_to_loop
 
 ZOE = "/a/.nexus3/AGENT.zoe.md"
 API_ZOE = "/a/api/.nexus3/AGENT.zoe.md"
@@ -31,7 +32,7 @@ def edit(desk: Desk, talk: Talk, path: str, version: int, text: str) -> None:
 
 
 async def shows(desk: Desk, talk: Talk, path: str, codes: list[str] | None) -> None:
-    await eventually(lambda: desk.shown(talk, path) == codes)
+    await wait_until(lambda: desk.shown(talk, path) == codes)
 
 
 async def quiet(desk: Desk, talk: Talk) -> None:
@@ -63,7 +64,7 @@ def test_a_definition_is_checked_as_it_is_typed(tmp_path: Path) -> None:
         edit(desk, ask.talk, ZOE, 3, MENDED)
         await shows(desk, ask.talk, ZOE, [])
         edit(desk, ask.talk, ZOE, 4, MENDED)  # each version is answered for
-        await eventually(lambda: versions(desk, ask.talk, ZOE)[-1] == 4)
+        await wait_until(lambda: versions(desk, ask.talk, ZOE)[-1] == 4)
         edit(desk, ask.talk, ZOE, 5, BROKEN)
         await shows(desk, ask.talk, ZOE, IMPORT)
         desk.close(ask.talk, ZOE)
@@ -254,9 +255,9 @@ def test_what_nobody_reads_says_so(tmp_path: Path, directory: str, name: str) ->
         assert severity(desk, ask.talk) == 3
         write(desk, f"{directory}/AGENT.zoe.md", MENDED)
         desk.daemon.folders.changed([desk.tree.path(f"{directory}/AGENT.zoe.md")])
-        await eventually(lambda: severity(desk, ask.talk) == 2)
+        await wait_until(lambda: severity(desk, ask.talk) == 2)
         edit(desk, ask.talk, path, 2, "")
-        await eventually(lambda: versions(desk, ask.talk, path)[-1] == 2)
+        await wait_until(lambda: versions(desk, ask.talk, path)[-1] == 2)
         assert desk.shown(ask.talk, path) == ["layer.no-variant"]
         desk.close(ask.talk, path)
         await shows(desk, ask.talk, path, [])
@@ -398,14 +399,13 @@ def test_a_folder_that_leaves_and_comes(tmp_path: Path) -> None:
 def test_a_folder_that_is_removed_while_a_document_is_looked_at(tmp_path: Path, turns: int) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
         desk.open(ask.talk, ZOE, BROKEN)
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await yield_to_loop(turns)
         desk.close(ask.talk, ZOE)
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
-        await eventually(lambda: not desk.daemon._closing)
-        assert not desk.shown(ask.talk, ZOE)
         assert len(desk.daemon.folders) == 0
+        await ended(desk)  # waits for the folder's end, too
+        assert not desk.shown(ask.talk, ZOE)
 
     check(tmp_path, story)
 
@@ -429,9 +429,9 @@ def test_a_folder_that_is_removed_before_its_agents_are_made(
         desk.close(ask.talk, ZOE)
         ask.talk.send(moved(removed=[{"uri": desk.uri("/a"), "name": "a"}]))
         await ask.talk.settle()
-        await eventually(lambda: not desk.daemon._closing)
-        assert folder.opening_agents is not None
-        assert folder.opening_agents.cancelled()
+        opening = folder.opening_agents
+        assert opening is not None
+        await wait_until(opening.cancelled)
 
     check(tmp_path, story)
 
@@ -478,11 +478,12 @@ def test_a_client_that_goes_without_a_word_takes_its_documents_along(tmp_path: P
         desk.open(other, ZOE, BROKEN)
         await shows(desk, other, ZOE, IMPORT)
         (folder,) = desk.daemon.folders
-        other.link.eof_received()
-        await eventually(lambda: not desk.daemon.folders.documents_to_preview(folder))
-        await quiet(desk, ask.talk)
         assert folder.agents is not None
-        assert not folder.agents._previews.documents
+        assert folder.agents.view_reading(desk.tree.path(ZOE)) is not None
+        other.link.eof_received()
+        await wait_until(lambda: not desk.daemon.folders.documents_to_preview(folder))
+        await quiet(desk, ask.talk)
+        assert folder.agents.view_reading(desk.tree.path(ZOE)) is None
         assert len(desk.daemon.clients) == 1
 
     check(tmp_path, story)

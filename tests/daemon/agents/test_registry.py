@@ -16,9 +16,10 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_daemon import state as daemons
 from nexus_daemon.state import Daemon
 from nexus_daemon.workspace.workers import MOST_LOADS
-from support.asking import API, FILES, Asking, again, check, ended, eventually, write
-from support.desk import TIMEOUT_S, Desk, tell_story
+from support.asking import API, FILES, Asking, again, check, ended, write
+from support.desk import Desk, tell_story
 from support.talk import Message, call
+from support.waiting import wait_until, yield_to_loop
 
 ONLY_READS = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 READ = {"name": "fs.read", "description": "Read.", **ONLY_READS}
@@ -413,7 +414,7 @@ def test_a_request_that_is_cancelled_before_its_turn_takes_no_news_along(tmp_pat
             write(desk, "/a/api/AGENTS.md", "Other rules.")
             asked = asyncio.ensure_future(folder.agents.current())
             folder.agents.files_changed(frozenset({desk.tree.path("/a/api/AGENTS.md")}))
-            await asyncio.sleep(0.01)
+            await yield_to_loop(3)  # the request waits for a thread
             folder.agents.files_changed(frozenset())
             asked.cancel()
             await asyncio.wait([asked])
@@ -446,13 +447,13 @@ def test_files_that_change_on_the_disk_are_followed(tmp_path: Path) -> None:
         await ask("agent/spawn", agentId="api", cwd="api")
         await ask("agent/spawn", agentId="web", cwd="web")
         api = desk.tree.path("/a/api")
-        await eventually(lambda: any(api in each for each in desk.daemon.watcher.watched))
+        await wait_until(lambda: any(api in each for each in desk.daemon.watcher.watched))
         write(desk, "/a/api/AGENTS.md", "Other rules.\n")
-        await eventually(lambda: ("api", "changed") in ask.told())
+        await wait_until(lambda: ("api", "changed") in ask.told())
         assert "Other rules." in (await ask("context/preview", agent="api"))["text"]
         assert ("web", "changed") not in ask.told()
         shutil.rmtree(desk.tree.path("/a/api"))
-        await eventually(lambda: ask.told().count(("api", "changed")) > 1)
+        await wait_until(lambda: ask.told().count(("api", "changed")) > 1)
         got = await ask("agent/get", agentId="api")
         assert (
             got["notice"] == f"{desk.tree.path('/a/api')} is not a directory any more. Dispose of the agent."
@@ -460,9 +461,11 @@ def test_files_that_change_on_the_disk_are_followed(tmp_path: Path) -> None:
         assert "Other rules." in (await ask("context/preview", agent="api"))["text"]
         assert "notice" not in await ask("agent/get", agentId="web")
         write(desk, "/a/api/AGENTS.md", "Back again.\n")
-        async with asyncio.timeout(TIMEOUT_S):  # the directory may be noticed before the file
-            while "Back again." not in (await ask("context/preview", agent="api"))["text"]:
-                await asyncio.sleep(0.005)
+
+        async def is_back() -> bool:
+            return "Back again." in (await ask("context/preview", agent="api"))["text"]
+
+        await wait_until(is_back)  # the directory may be noticed before the file
         assert "notice" not in await ask("agent/get", agentId="api")
 
     check(tmp_path, story)
@@ -602,7 +605,7 @@ def test_two_windows_have_the_same_agents(tmp_path: Path) -> None:
         ]
         assert (ask.told(), there.told()) == (ours, ours)
         await ask("agent/dispose", agentId="api")
-        await eventually(lambda: there.told()[-1] == ("api", "disposed"))  # without being asked
+        await wait_until(lambda: there.told()[-1] == ("api", "disposed"))  # without being asked
         await ended(other)
 
     check(tmp_path, story)
@@ -622,9 +625,9 @@ def test_agents_are_followed_while_sessions_cannot_be_looked_at(
         monkeypatch.setattr(other.daemon.ledger_writer, "look", failing)
         assert await there.ids() == []
         await ask("agent/spawn", agentId="api", cwd="api")
-        await eventually(lambda: there.told() == [("api", "spawned")])
+        await wait_until(lambda: there.told() == [("api", "spawned")])
         await ask("agent/dispose", agentId="api")
-        await eventually(lambda: there.told()[1:] == [("api", "disposed")])
+        await wait_until(lambda: there.told()[1:] == [("api", "disposed")])
         assert len(caplog.records) == 1  # it is said once
         await ended(other)
 
@@ -674,4 +677,6 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Daemon, "__init__", counted)
     yield
-    assert all(one.workers.executor._shutdown for one in made)
+    for daemon in made:
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            daemon.workers.executor.submit(int)

@@ -1,6 +1,5 @@
 """What agents report to `main` comes into the turns of the folder, also of those that name no agent."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from nexus_context.ledger.errors import LedgerError
 from support.asking import Asking, again, check, ended, write
 from support.desk import Desk
+from support.waiting import pass_time
 
 OWN: dict[str, dict[str, Any]] = {
     "no agent": {},
@@ -76,12 +76,12 @@ def test_of_two_conversations_the_one_that_goes_on_first_has_it(tmp_path: Path) 
     check(tmp_path, story)
 
 
-def test_what_has_expired_comes_to_nobody(tmp_path: Path) -> None:
+def test_what_has_expired_comes_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk, ask: Asking) -> None:
-        await report(ask, "brief", ttlSeconds=0.2)
+        await report(ask, "brief", ttlSeconds=60)
         await report(ask, "lasting")
         assert await told(ask) == ["brief", "lasting"]
-        await asyncio.sleep(0.21)
+        pass_time(monkeypatch, 60)
         assert await told(ask) == ["lasting"]
 
     check(tmp_path, story)

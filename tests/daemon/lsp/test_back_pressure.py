@@ -14,6 +14,7 @@ from nexus_daemon.lsp.outgoing import MOST, Outbox
 from nexus_daemon.protocol import SessionDidChange
 from nexus_daemon.workspace.publish import PUBLISH, PublishDiagnosticsParams
 from support.talk import HELLO, Message, Talk, call, result, tell
+from support.waiting import wait_until, yield_to_loop
 
 NARROW = Limits(unread_high=100, unread_low=50, poll_seconds=1000)
 LOG = "window/logMessage"
@@ -101,6 +102,10 @@ def test_a_stalled_client_may_leave() -> None:
 # ---------------------------------------------------------------- requests under way
 
 
+def replies(talk: Talk) -> list[Message]:
+    return [each for each in talk.writer.messages()[1:] if "id" in each]
+
+
 def test_so_many_requests_are_under_way_and_the_others_wait_in_order() -> None:
     async def run() -> None:
         talk = Talk(limits=Limits(in_flight=2, poll_seconds=1000))
@@ -108,13 +113,12 @@ def test_so_many_requests_are_under_way_and_the_others_wait_in_order() -> None:
         talk.send(HELLO, call(1, "nexus/wait", forever), call(2, "nexus/wait", forever))
         talk.send(echo(3), call(4, "nexus/wait", {"seconds": 0}), tell("$/setTrace", {"value": "messages"}))
         talk.send(echo(5))
-        await asyncio.sleep(0.05)
+        await yield_to_loop(10)
         assert (talk.server.protocol.in_flight, len(talk.writer.messages())) == (2, 1)
         talk.send(tell("$/cancelRequest", {"id": 2}))  # it does not wait
-        await asyncio.sleep(0.05)
-        replies = [each for each in talk.writer.messages()[1:] if "id" in each]
-        assert [each["id"] for each in replies] == [2, 3, 4, 5]
-        assert replies[0]["error"]["code"] == -32800
+        await wait_until(lambda: len(replies(talk)) >= 4)
+        assert [each["id"] for each in replies(talk)] == [2, 3, 4, 5]
+        assert replies(talk)[0]["error"]["code"] == -32800
         talk.link.end(0, "over")
 
     check(run())
@@ -124,7 +128,7 @@ def test_an_answer_of_the_client_does_not_wait() -> None:
     async def run() -> None:
         talk = Talk(limits=Limits(in_flight=1, poll_seconds=1000))
         talk.send(HELLO, call(1, "nexus/ask", {}), echo(2))
-        await asyncio.sleep(0.01)
+        await wait_until(lambda: talk.writer.messages()[1:])
         talk.send(result(1, [5]))
         assert (await talk.settle())[2:] == [result(1, [5]), text(2)]
 
@@ -136,7 +140,7 @@ def test_exit_and_the_end_of_the_input_do_not_wait() -> None:
         talk = Talk(limits=Limits(in_flight=1, poll_seconds=1000))
         talk.send(HELLO, call(1, "nexus/wait", {"seconds": 60}), echo(2), tell("nexus/echo", {"value": 1}))
         talk.send({"jsonrpc": "2.0", "id": 3, "method": 7})
-        await asyncio.sleep(0)
+        await yield_to_loop()
         if said:
             talk.send(tell("exit"))
         else:
@@ -167,13 +171,16 @@ def test_every_request_gets_one_reply(steps: list[str], data: st.DataObject) -> 
             elif step == "read":
                 received += talk.read()
             elif step == "pause":
-                await asyncio.sleep(0)
+                await yield_to_loop()
             else:
-                await asyncio.sleep(0.001)
+                await yield_to_loop(5)
             assert len(talk.writer.data) <= 300 + (1 + 3) * 400
-        while len(received) < asked:
-            received += talk.read()
-            await asyncio.sleep(0.001)
+
+        def is_all_read() -> bool:
+            received.extend(talk.read())
+            return len(received) >= asked
+
+        await wait_until(is_all_read)
         assert sorted(each["id"] for each in received) == list(range(1, asked + 1))
 
     check(run())
@@ -219,7 +226,7 @@ def test_a_request_of_ours_waits_for_the_client_to_read() -> None:
         asked = asyncio.ensure_future(
             talk.server.request("workspace/configuration", {}, list[int], timeout_s=5 if reads else 0.01)
         )
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert len(talk.writer.messages()) == 2
         if not reads:
             with pytest.raises(TimeoutError):
@@ -227,7 +234,7 @@ def test_a_request_of_ours_waits_for_the_client_to_read() -> None:
             assert len(talk.writer.messages()) == 2
             return None
         talk.read()
-        await asyncio.sleep(0.01)
+        await wait_until(lambda: talk.writer.data)
         assert [each["method"] for each in talk.read()] == ["workspace/configuration"]
         talk.send(result(1, [7]))
         return await asked

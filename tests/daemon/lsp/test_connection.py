@@ -9,6 +9,7 @@ from inline_snapshot import snapshot
 
 from nexus_daemon.lsp import framing
 from support.talk import HELLO, Message, Talk, call, result, tell
+from support.waiting import wait_until
 
 
 def check(*messages: object, hello: bool = True) -> list[Message]:
@@ -311,7 +312,7 @@ def test_open_requests_are_answered_at_the_end() -> None:
     async def run() -> list[Message]:
         talk = Talk()
         talk.send(HELLO, call(1, "nexus/wait", {"seconds": 60}), call(2, "nexus/ask", {}))
-        await asyncio.sleep(0.01)
+        await wait_until(lambda: talk.writer.messages()[1:])
         talk.link.eof_received()
         await talk.link.done
         return await talk.settle()

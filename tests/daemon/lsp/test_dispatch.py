@@ -9,6 +9,7 @@ import pytest
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
 from support.talk import HELLO, Message, Talk, call, result, tell
+from support.waiting import yield_to_loop
 
 
 def test_order_and_cancelling() -> None:
@@ -19,7 +20,7 @@ def test_order_and_cancelling() -> None:
         async def slow(params: msgspec.Raw) -> str:
             seen.append("slow starts")
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             finally:
                 seen.append("slow ends")
             return ""
@@ -27,7 +28,7 @@ def test_order_and_cancelling() -> None:
         @server.custom("t/deaf", msgspec.Raw)
         async def deaf(params: msgspec.Raw) -> str:
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 return "finished anyway"
             return ""
@@ -97,7 +98,7 @@ def test_an_answer_that_comes_too_late_is_ignored() -> None:
         talk = Talk()
         talk.send(HELLO)
         asked = asyncio.ensure_future(talk.server.request("workspace/configuration", {"items": []}))
-        await asyncio.sleep(0)
+        await yield_to_loop()
         asked.cancel()
         talk.send(result(1, []), call(2, "nexus/echo", {"value": 1}))
         return (await talk.settle())[2:]
@@ -113,7 +114,7 @@ async def ask(answer: Message | None, *, timeout_s: float | None = None) -> tupl
     task = asyncio.ensure_future(
         talk.server.request("workspace/configuration", {"items": []}, list[int], timeout_s=timeout_s)
     )
-    await asyncio.sleep(0)
+    await yield_to_loop()
     if answer is not None:
         talk.send({"jsonrpc": "2.0", "id": "unknown", "result": 1}, {"jsonrpc": "2.0", "id": 1, **answer})
     elif timeout_s is None:

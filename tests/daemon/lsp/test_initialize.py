@@ -14,6 +14,7 @@ from nexus_daemon.lsp.link import Limits, StreamLink
 from nexus_daemon.server import OFFER, build
 from support.client import Client, frame
 from support.talk import Talk, call
+from support.waiting import yield_to_loop
 
 SERVE = [sys.executable, "-m", "nexus_daemon", "serve"]
 
@@ -75,7 +76,7 @@ def test_nothing_is_imported_for_a_client_that_has_gone() -> None:
         link.use_protocol(EarlyInitialize(OFFER, grow, link))
         link.data_received(frame(call(1, "initialize", {"processId": None, "capabilities": {}})))
         link.end(143, "SIGTERM")
-        await asyncio.sleep(0.01)
+        await yield_to_loop(3)
         assert (link.done.result(), complaints) == (143, [])
 
     asyncio.run(run())

@@ -13,6 +13,7 @@ import pytest
 
 from nexus_daemon.lsp import framing
 from nexus_daemon.lsp.pipe import PipeReader, PipeWriter
+from support.waiting import wait_until, yield_to_loop
 
 SMALL = 4096  # bytes that a pipe holds here, where that can be set
 
@@ -104,7 +105,7 @@ def test_frames_written_while_one_is_stuck_follow_it() -> None:
             for number, frame in enumerate(frames):
                 writer.write(*frame)
                 if number % 3 == 0:
-                    await asyncio.sleep(0.001)
+                    await yield_to_loop()
             writer.close()
             writer.write(b"too late")
         return drain.data
@@ -121,7 +122,7 @@ def test_it_is_told_that_what_waited_was_taken() -> None:
             assert writer.get_write_buffer_size()
             while writer.get_write_buffer_size():
                 before = side.wrotes
-                await asyncio.sleep(0.001)
+                await yield_to_loop()
             writer.close()
         return before, side.wrotes
 
@@ -140,7 +141,7 @@ def test_nobody_reads() -> None:
         writer.write(b"z")
         waiting = writer.get_write_buffer_size()
         assert 0 < waiting < 100_001
-        await asyncio.sleep(0.01)
+        await yield_to_loop(5)
         assert (writer.get_write_buffer_size(), side.lost.is_set()) == (waiting, False)
         writer.abort()
         await asyncio.wait_for(side.lost.wait(), 10)
@@ -189,11 +190,11 @@ def test_reading_pauses() -> None:
         reader.pause_reading()
         reader.pause_reading()
         os.write(into, b"abc")
-        await asyncio.sleep(0.01)
+        await yield_to_loop(5)
         before = side.data
         reader.resume_reading()
         reader.resume_reading()
-        await asyncio.sleep(0.01)
+        await wait_until(lambda: side.data)
         reader.close()
         reader.resume_reading()  # a closed one stays closed
         os.close(into)
@@ -208,8 +209,7 @@ def test_a_client_that_never_stops_writing_does_not_stop_the_loop() -> None:
         side = Side(room=16)
         reader = PipeReader(out, side, asyncio.get_running_loop())
         os.write(into, b"x" * SMALL)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await yield_to_loop(2)
         assert 0 < side.chunks < SMALL // 16
         reader.close()
         os.close(into)

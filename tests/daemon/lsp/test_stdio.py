@@ -180,7 +180,7 @@ def test_the_clients_process_is_watched() -> None:
 def test_a_process_that_cannot_be_seen_is_not_watched() -> None:
     with start('{"poll_seconds": 0.05}') as client:
         client.initialize(processId=2**22 + 5)
-        time.sleep(0.3)
+        client.request("nexus/wait", {"seconds": 0.2})  # several polls later, by the server's clock
         assert client.stop() == []
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from support.desk import Desk, tell_story, until
+from support.desk import Desk, tell_story
 from support.talk import Talk, tell
+from support.waiting import wait_until
 
 NEXUS = "/a/NEXUS.md"
 TURN = [
@@ -42,7 +43,7 @@ def test_an_edit_breaks_what_was_sent_and_taking_it_back_mends_it(tmp_path: Path
 
         type_text(desk, talk, "A. Be brief.\n", 2)
         broken = await cache(desk, talk, 7)
-        assert await until(lambda: breaks(talk)) == broken
+        assert (await wait_until(lambda: breaks(talk)))[-1] == broken
         source = broken["broke"].pop("source")
         assert source["uri"] == desk.uri(NEXUS)
         assert broken["broke"].pop("tokens") == sent - broken["reusedTokens"] > 0

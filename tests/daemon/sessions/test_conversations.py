@@ -10,6 +10,7 @@ from nexus_daemon import protocol
 from nexus_daemon.sessions import conversations
 from nexus_daemon.sessions.budget_warning import budget_warning
 from nexus_daemon.sessions.conversations import MOST_KEYS, Answer, Conversation, Conversations
+from support.waiting import yield_to_loop
 
 
 def check(*uses: tuple[str, bool]) -> list[str]:
@@ -65,7 +66,7 @@ def test_who_waits_has_it_in_the_order_in_which_he_asked() -> None:
         async def use(number: int) -> None:
             async with folder.using("x") as conversation:
                 order.append(number)
-                await asyncio.sleep(0)
+                await yield_to_loop()
                 conversation.head = None if number % 2 else Head("t")
                 assert order[-1] == number
 
@@ -125,7 +126,7 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
             try:
                 async with conversation.unlocked():
                     steps.append("lent")
-                    await asyncio.sleep(10)
+                    await asyncio.Event().wait()
             finally:
                 steps.append(f"back, {'locked' if conversation.lock.locked() else 'not locked'}")
 
@@ -138,12 +139,12 @@ def test_who_lends_a_conversation_has_it_back_before_he_goes_on_cancelled_or_not
     async def run() -> None:
         folder, done = Conversations(), asyncio.Event()
         first = asyncio.create_task(lender(folder))
-        await asyncio.sleep(0)
+        await yield_to_loop()
         second = asyncio.create_task(borrower(folder, done))
-        await asyncio.sleep(0.01)
+        await yield_to_loop(5)
         for _ in range(2):
             first.cancel()
-            await asyncio.sleep(0.01)
+            await yield_to_loop(5)
         done.set()
         await asyncio.wait([first, second])
         assert (first.cancelled(), second.exception(), list(folder)) == (True, None, [])

@@ -1,6 +1,5 @@
 """Who writes the summary of a compaction: the client's model where it has one and can, else Nexus itself."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,9 @@ import pytest
 
 from nexus_daemon.server import build
 from nexus_daemon.sessions import compaction
-from support.desk import Desk, replies, tell_story, until
+from support.desk import Desk, replies, tell_story
 from support.talk import HELLO, Message, Talk, call, result, tell
+from support.waiting import wait_until, yield_to_loop
 
 ASK = "nexus/model/complete"
 SUMMARY = "## Goal\nLog the wind.\n## State\nForty days are logged."
@@ -41,7 +41,7 @@ async def window(desk: Desk, *, model: bool = True, provider: str = "", more: st
     listed = [{"uri": desk.uri("/a"), "name": "a"}]
     hello = {**HELLO["params"], "workspaceFolders": listed, "capabilities": said}
     talk.send({**HELLO, "params": hello})
-    await asyncio.sleep(0)
+    await yield_to_loop()
     await desk.ask(talk, 1, "nexus/session/append", messages=DAYS[:32])
     return talk
 
@@ -52,7 +52,7 @@ def asked(talk: Talk) -> list[Message]:
 
 async def question(talk: Talk, number: int = 1) -> Message:
     """The client's so manieth question."""
-    return await until(lambda: asked(talk) if len(asked(talk)) >= number else [])  # type: ignore[no-any-return]
+    return (await wait_until(lambda: asked(talk)[number - 1 :]))[-1]
 
 
 def begin(desk: Desk, talk: Talk, message_id: int, method: str, **params: object) -> None:
@@ -241,7 +241,7 @@ def test_two_at_once_ask_once_and_compact_once(tmp_path: Path) -> None:
         begin(desk, other, 3, "nexus/context/assemble", message="And today?")
         begin(desk, other, 4, "nexus/session/compact")
         assert await desk.ask(other, 5, "nexus/context/usage")
-        await asyncio.sleep(0.1)
+        await yield_to_loop(10)
         assert asked(other) == []
         talk.send(result(asking["id"], {"content": SUMMARY}))
         assert (await desk.reply(talk, 3))["result"]["receipt"]["summarizer"] == "editor"
@@ -261,10 +261,10 @@ def test_a_cancelled_compaction_takes_its_question_back_and_changes_nothing(tmp_
         asking = await question(talk)
         talk.send(tell("$/cancelRequest", {"id": 3}))
         assert (await desk.reply(talk, 3))["error"]["code"] == -32800
-        back = await until(
+        notices = await wait_until(
             lambda: [one for one in talk.writer.messages() if "cancel" in one.get("method", "")]
         )
-        assert back["params"] == {"id": asking["id"]}
+        assert notices[-1]["params"] == {"id": asking["id"]}
         assert await held(desk, talk, 4) == before
         begin(desk, talk, 5, "nexus/session/compact")
         talk.send(result((await question(talk, 2))["id"], {"content": SUMMARY}))

@@ -3,6 +3,7 @@ for.
 """
 
 import asyncio
+import itertools
 import os
 import stat
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ import pytest
 from nexus_daemon.api import model
 from support.desk import CONFIG, Desk, tell_story
 from support.talk import Talk, call
+from support.waiting import wait_until, yield_to_loop
 
 PICKED: dict[str, Any] = {"model": "house-model", "maxContextTokens": 60_000}
 OTHER: dict[str, Any] = {"model": "gpt-4o", "maxContextTokens": 90_000}
@@ -71,12 +73,12 @@ async def denominators(desk: Desk, talk: Talk, number: int) -> dict[str, str]:
 
 async def settled(desk: Desk, talk: Talk, number: int, expected: dict[str, str]) -> None:
     """Until all places show these: what other windows did is noticed within a second."""
-    for step in range(100):
-        shown = await denominators(desk, talk, number + 5 * step)
-        if shown == expected:
-            return
-        await asyncio.sleep(0.05)
-    assert shown == expected
+    numbers = itertools.count(number, 5)
+
+    async def is_settled() -> bool:
+        return await denominators(desk, talk, next(numbers)) == expected
+
+    await wait_until(is_settled)
 
 
 HOUSE = {
@@ -121,9 +123,7 @@ def test_they_are_after_the_daemon_has_started_anew_before_anybody_asks_for_a_co
         async with another(desk) as later:
             talk = await later.client()
             (folder,) = later.daemon.folders
-            async with asyncio.timeout(10):
-                while folder.choice is None:
-                    await asyncio.sleep(0.01)
+            await wait_until(lambda: folder.choice)
             await settled(later, talk, 1_000, HOUSE)
             spent = await later.ask(talk, 2, "nexus/context/usage")
             rows = [row for row in sent["rows"] if row["category"] in ("system", "tools")]
@@ -136,7 +136,8 @@ def test_they_are_after_the_daemon_has_started_anew_before_anybody_asks_for_a_co
 def test_no_ledger_is_begun_where_there_is_none(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         await desk.client()
-        await asyncio.sleep(0.3)
+        await yield_to_loop(5)
+        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))  # after all earlier jobs
         assert not Path(desk.tree.path("/state")).exists()
 
     check(tmp_path, story)
@@ -185,12 +186,12 @@ def test_of_two_picks_the_later_counts_in_both_windows(tmp_path: Path, first: st
 
 
 async def until_usage(desk: Desk, talk: Talk, number: int, expected: tuple[str, int]) -> None:
-    for step in range(100):
-        shown = await usage(desk, talk, number + step)
-        if shown == expected:
-            return
-        await asyncio.sleep(0.05)
-    assert shown == expected
+    numbers = itertools.count(number)
+
+    async def is_shown() -> bool:
+        return await usage(desk, talk, next(numbers)) == expected
+
+    await wait_until(is_shown)
 
 
 def test_each_conversation_has_its_own_and_a_new_one_the_last(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from nexus_daemon import state as daemons
 from nexus_daemon.sessions import conversations
-from support.desk import TIMEOUT_S, Desk, replies, tell_story, until
+from support.desk import TIMEOUT_S, Desk, replies, tell_story
 from support.talk import Talk, call, tell
+from support.waiting import wait_until, yield_to_loop
 
 Told = list[tuple[str, str, str]]
 
@@ -64,7 +65,7 @@ def test_what_is_not_in_memory_any_more_is_read_again(
         for number in range(6):
             await desk.ask(talk, number, "nexus/session/append", session=f"{number}", messages=[user("x")])
         conversations_in_memory = desk.daemon.folders.at(desk.uri("/a")).conversations
-        await until(lambda: [2] if len(conversations_in_memory) == 2 else [])  # an announcement may use one
+        await wait_until(lambda: len(conversations_in_memory) == 2)  # an announcement may use one
         for number in range(6):
             assert (await contents(desk, talk, 10 + number, session=f"{number}"))[1:] == ["x"]
         status = await desk.ask(talk, 20, "nexus/status")
@@ -73,11 +74,20 @@ def test_what_is_not_in_memory_any_more_is_read_again(
     tell_story(tmp_path, story)
 
 
-def test_a_cancelled_append_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_cancelled_append_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await desk.ask(talk, 1, "nexus/session/append", messages=[user("first")])
-        held, go_on = threading.Event(), threading.Event()
+        held, written, go_on = threading.Event(), threading.Event(), threading.Event()
+        write = desk.daemon.ledger_writer.write
+
+        def announced(*args: Any, **named: Any) -> Any:
+            written.set()
+            return write(*args, **named)
+
+        monkeypatch.setattr(desk.daemon.ledger_writer, "write", announced)
 
         def hold() -> None:
             held.set()
@@ -87,11 +97,11 @@ def test_a_cancelled_append_is_there_whole_or_not_at_all(tmp_path: Path) -> None
         assert await asyncio.to_thread(held.wait, TIMEOUT_S)
         append = {"workspaceFolder": desk.uri("/a"), "messages": [user("second")]}
         talk.send(call(2, "nexus/session/append", append))
-        await asyncio.sleep(0.05)  # its thread waits for the writer's
+        assert await asyncio.to_thread(written.wait, TIMEOUT_S)  # its thread waits for the writer's
         talk.send(tell("$/cancelRequest", {"id": 2}))
         assert (await desk.reply(talk, 2))["error"]["code"] == -32800
         talk.send(call(3, "nexus/session/messages", {"workspaceFolder": desk.uri("/a")}))
-        await asyncio.sleep(0.05)
+        assert await desk.ask(talk, 4, "nexus/context/layers")
         assert replies(talk, 3) == []
         go_on.set()
         messages = (await desk.reply(talk, 3))["result"]["messages"]
@@ -150,7 +160,7 @@ def test_two_folders_that_are_one_share_their_sessions(tmp_path: Path) -> None:
 def test_nobody_looks_at_the_ledger_while_nobody_listens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemons, "POLL_S", 0.005)
+    monkeypatch.setattr(daemons, "POLL_S", 0.0)  # with each turn of the loop
 
     async def story(desk: Desk) -> None:
         looks: list[int] = []
@@ -162,16 +172,17 @@ def test_nobody_looks_at_the_ledger_while_nobody_listens(
 
         monkeypatch.setattr(desk.daemon.ledger_writer, "look", counted)
         talk = await desk.client()
-        await asyncio.sleep(0.05)
+        await yield_to_loop(50)
         assert looks == []
         await desk.ask(talk, 1, "nexus/context/usage")
-        await until(lambda: looks)
+        await wait_until(lambda: looks)
         talk.link.eof_received()
-        await until(lambda: [] if desk.daemon.clients else [1])
-        await asyncio.sleep(0.02)
-        seen = len(looks)
-        await asyncio.sleep(0.05)
-        assert len(looks) == seen
+        await wait_until(lambda: not desk.daemon.clients)
+        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))  # the last look has ended
+        before = len(looks)
+        await yield_to_loop(50)
+        await asyncio.wrap_future(desk.daemon.ledger_writer.submit(lambda: None))
+        assert len(looks) == before
 
     tell_story(tmp_path, story)
 
@@ -199,7 +210,7 @@ def test_null_is_as_good_as_nothing_where_a_field_may_be_left_out(tmp_path: Path
     tell_story(tmp_path, story)
 
 
-def test_a_key_names_one_append(tmp_path: Path) -> None:
+def test_a_key_names_one_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         append = "nexus/session/append"
@@ -209,8 +220,10 @@ def test_a_key_names_one_append(tmp_path: Path) -> None:
         await desk.ask(talk, 4, append, messages=[user("b")], idempotencyKey="k", session="b")
         twice = {"messages": [user("b"), user("c")], "idempotencyKey": "k", "session": "b"}
         assert await code(desk, talk, 5, append, **twice) == "key-reused"
-        folder = desk.daemon.folders.at(desk.uri("/a"))
-        folder.conversations._by_name.clear()  # only the ledger knows now
+        monkeypatch.setattr(conversations, "MOST_IN_MEMORY", 1)
+        await contents(desk, talk, 8)
+        in_memory = desk.daemon.folders.at(desk.uri("/a")).conversations
+        await wait_until(lambda: list(in_memory) == ["main"])  # only the ledger has the key now
         assert await code(desk, talk, 6, append, **twice) == "key-reused"
         again = await desk.ask(talk, 7, append, messages=[user("b")], idempotencyKey="k", session="b")
         assert again["count"] == 2
@@ -244,19 +257,19 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_who_listens_is_told_which_session_moved(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
-        await until(
+        await wait_until(
             lambda: [one for one in talk.writer.messages() if one.get("method") == "nexus/context/didChange"]
         )
         done = await desk.ask(talk, 1, "nexus/session/append", messages=[user("a")], session="b")
         assert "persists" not in done
-        told = await until(
+        changes = await wait_until(
             lambda: [
                 one["params"]
                 for one in talk.writer.messages()
                 if one.get("method") == "nexus/context/didChange" and one["params"]["reason"] == "session"
             ]
         )
-        assert told["session"] == "b"
+        assert changes[-1]["session"] == "b"
 
     tell_story(tmp_path, story)
 

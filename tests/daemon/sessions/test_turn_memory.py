@@ -1,6 +1,5 @@
 """What a turn remembers in the daemon: files, messages between agents, L1; what it costs, who is told."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,12 @@ from typing import Any
 import pytest
 
 from nexus_context.ledger.errors import LedgerError
-from nexus_daemon.state import Daemon
+from nexus_context.tokens import SimpleTokenCounter
 from nexus_daemon.workspace import knowledge
-from support.asking import eventually, write
+from support.asking import write
 from support.desk import CONFIG, Desk, published, tell_story
 from support.talk import Talk
+from support.waiting import pass_time, wait_until
 
 LOCKED = '{"memory": {"knowledge": {"paths": ["docs", "../outside"]}}, "provider": {"model": "gpt-4o"}}'
 
@@ -82,7 +82,7 @@ def test_problems_of_the_paths_are_published_and_move_with_the_text(tmp_path: Pa
     async def story(desk: Desk) -> None:
         write(desk, CONFIG, LOCKED)
         talk = await desk.client()
-        await eventually(lambda: desk.shown(talk, CONFIG) == ["config.scope"])
+        await wait_until(lambda: desk.shown(talk, CONFIG) == ["config.scope"])
         assert not Path(desk.tree.path("/state")).exists()
         layers = await desk.ask(talk, 1, "nexus/context/layers")
         assert [one["code"] for one in layers["problems"]] == ["config.scope"]
@@ -100,14 +100,14 @@ def test_problems_of_the_paths_are_published_and_move_with_the_text(tmp_path: Pa
     tell_story(tmp_path, story)
 
 
-def test_a_message_is_delivered_once(tmp_path: Path) -> None:
+def test_a_message_is_delivered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await send(desk, talk, 1, "later", priority=0.2)
         await send(desk, talk, 2, "urgent", priority=1, task="release", metadata={"n": 1})
         await send(desk, talk, 3, "to another", target="other")
-        await send(desk, talk, 4, "too late", ttlSeconds=0.01)
-        await asyncio.sleep(0.02)
+        await send(desk, talk, 4, "too late", ttlSeconds=60)
+        pass_time(monkeypatch, 60)
         assert await waiting(desk, talk, 5) == ["urgent", "later"]
         await check(desk, talk, 6, message="Go on.")
         await check(desk, talk, 7, agent="worker")
@@ -128,17 +128,19 @@ def test_a_message_is_delivered_once(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
-def test_until_the_conversation_goes_on_its_turns_are_given_the_same_messages(tmp_path: Path) -> None:
+def test_until_the_conversation_goes_on_its_turns_are_given_the_same_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         turn: Any = {"agent": "worker", "message": "Go on.", "session": "new"}
         await send(desk, talk, 1, "first")
         planner = "message from planner"
         first = await check(desk, talk, 2, planner, **turn)
-        await send(desk, talk, 3, "second", ttlSeconds=0.3)
+        await send(desk, talk, 3, "second", ttlSeconds=60)
         again = await check(desk, talk, 4, planner, planner, **turn)
         assert first["metadata"]["memory"]["messages"] == again["metadata"]["memory"]["messages"][:1]
-        await asyncio.sleep(0.31)
+        pass_time(monkeypatch, 60)
         await check(desk, talk, 5, planner, **turn)
         await desk.ask(talk, 6, "nexus/session/append", session="new", messages=[user("Go on.")])
         await check(desk, talk, 7, **turn)
@@ -288,23 +290,27 @@ def test_a_removed_folder_lets_go_of_its_knowledge(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, CONFIG, LOCKED)
         write(desk, "/a/docs/a.md", "red")
+        watcher = desk.daemon.knowledge_watcher
         talk = await desk.client()
         await check(desk, talk, 1, desk.tree.path("/a/docs/a.md"), message="red")
-        folder = desk.daemon.folders.at(desk.uri("/a"))
-        await eventually(lambda: list(desk.daemon._knowledge_paths()))
+        knowledge = desk.daemon.folders.at(desk.uri("/a")).knowledge
+        state = Path(desk.tree.path("/state/knowledge"))
+        await wait_until(lambda: any(desk.tree.path("/a/docs") in one for one in watcher.watched))
+        assert list(state.glob("*-wal"))  # the index is open
         talk.link.eof_received()
-        await eventually(lambda: not len(desk.daemon.folders) and not desk.daemon._closing)
-        assert list(desk.daemon._knowledge_paths()) == []
-        assert folder.knowledge._index is None
+        await wait_until(lambda: not len(desk.daemon.folders) and not list(state.glob("*-wal")))
+        await wait_until(lambda: not any(watcher.watched))
+        assert await knowledge.query("red", SimpleTokenCounter()) == []
 
     tell_story(tmp_path, story)
 
 
-def test_only_who_has_files_is_watched(tmp_path: Path) -> None:
+def test_only_who_has_files_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(desk: Desk) -> None:
+        starts: list[str] = []
+        monkeypatch.setattr(desk.daemon.knowledge_watcher, "start", lambda: starts.append("started"))
         talk = await desk.client()
         await check(desk, talk, 1, message="red")
-        daemon: Daemon = desk.daemon
-        assert daemon.knowledge_watcher._task is None
+        assert starts == []
 
     tell_story(tmp_path, story)

@@ -9,7 +9,8 @@ import pytest
 from nexus_context import containment
 from nexus_context import snapshot as snapshots
 from nexus_context.layers import text_reader
-from support.desk import CONFIG, Desk, Story, tell_story, until
+from support.desk import CONFIG, Desk, Story, tell_story
+from support.waiting import wait_until
 
 MCP = "/a/.nexus3/mcp.json"
 HALF = {
@@ -45,8 +46,7 @@ def fail_on(monkeypatch: pytest.MonkeyPatch, module: Any, function: str, name: s
 
 async def shown(desk: Desk, talk: Any, path: str) -> list[str]:
     """The codes that a client shows for a file, once it was told any."""
-    codes: list[str] = await until(lambda: [codes] if (codes := desk.shown(talk, path)) else [])
-    return codes
+    return await wait_until(lambda: desk.shown(talk, path)) or []
 
 
 @pytest.mark.parametrize("path", HALF)

@@ -13,8 +13,9 @@ import pytest
 from nexus_context import snapshot as snapshots
 from nexus_context.deadline import Deadline
 from nexus_daemon.workspace import reload as reloading
-from support.desk import TIMEOUT_S, Desk, Story, published, tell_story, until
+from support.desk import TIMEOUT_S, Desk, Story, published, tell_story
 from support.talk import Talk, call
+from support.waiting import wait_until
 
 HOSTILE = 20
 ANSWER_S = 5.0  # on a machine that is busy with other things, too; as a rule a tenth of it
@@ -57,9 +58,7 @@ def test_a_clean_folder_is_answered_beside_many_that_compute(
         talk = await desk.client("/a")
         for number in range(HOSTILE):
             desk.daemon.folders.add(desk.uri(f"/hostile{number}"))
-        async with asyncio.timeout(TIMEOUT_S):
-            while len(begun) < HOSTILE:
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: len(begun) >= HOSTILE)
         started = time.monotonic()
         desk.daemon.folders.add(desk.uri("/lone"))
         for message_id, folder in ((1, "/lone"), (2, "/a")):
@@ -93,13 +92,13 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
             desk.daemon.folders.changed(None)
             revisions.append((await asyncio.wait_for(folder.current(), TIMEOUT_S)).revision)
         path = desk.uri("/a/big")
-        late: Any = await until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
-        (shown,) = late["params"]["diagnostics"]
+        late = await wait_until(lambda: [one for one in published(talk) if one["params"]["uri"] == path])
+        (shown,) = late[-1]["params"]["diagnostics"]
         assert (shown["code"], shown["severity"]) == ("layer.overdue", 1)
         assert "stopped here after 0.05 s" in shown["message"]
         talk.send(call(1, "nexus/context/preview", {"workspaceFolder": desk.uri("/a")}))
         assert "A." in (await desk.reply(talk, 1))["result"]["text"]
-        await until(lambda: told(talk, revisions[1]))
+        await wait_until(lambda: told(talk, revisions[1]))
         hostile = False
         monkeypatch.setattr(reloading, "LOAD_S", 30.0)
         desk.daemon.folders.changed(None)
@@ -107,7 +106,7 @@ def test_a_folder_that_takes_too_long_keeps_its_last_state_and_says_so(
         assert desk.shown(talk, "/a/big") == []
         first = revisions[0]  # what is kept by revision must never be taken for what another one had
         assert revisions == [first, first + 1, first + 1, first + 2]
-        await until(lambda: told(talk, revisions[-1]))
+        await wait_until(lambda: told(talk, revisions[-1]))
 
     def told(talk: Talk, revision: int) -> list[Any]:
         """Where the client was told that the context has this revision."""

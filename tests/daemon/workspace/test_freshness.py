@@ -1,6 +1,8 @@
 """What the daemon says of how changes are noticed: to its clients once, and of each folder when asked."""
 
-import asyncio
+import itertools
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 import watchfiles
 
 from nexus_daemon.workspace import watch_limits, watcher
-from support.desk import Desk, Story, tell_story, until
+from support.desk import TIMEOUT_S, Desk, Story, tell_story
 from support.talk import Talk
+from support.waiting import wait_until, yield_to_loop
 
 KEY = "fs.inotify.max_user_watches"
 SHOWN = (
@@ -23,9 +26,11 @@ class System:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = True
+        self.tries = 0
         real = watchfiles.awatch
 
         async def awatch(*paths: str, **options: Any) -> Any:
+            self.tries += 1
             if self.full:
                 raise OSError("OS file watch limit reached.")
             async for changes in real(*paths, **options):
@@ -54,13 +59,13 @@ async def states(desk: Desk, talk: Talk, number: int) -> list[dict[str, Any]]:
 
 
 async def until_states(desk: Desk, talk: Talk, number: int, state: str) -> list[dict[str, Any]]:
-    async with asyncio.timeout(10):
-        while True:
-            found = await states(desk, talk, number)
-            if {one["state"] for one in found} == {state}:
-                return found
-            number += 2
-            await asyncio.sleep(0.02)
+    numbers = itertools.count(number, 2)
+
+    async def reported() -> list[dict[str, Any]] | None:
+        both = await states(desk, talk, next(numbers))
+        return both if {one["state"] for one in both} == {state} else None
+
+    return await wait_until(reported) or []
 
 
 def test_a_limit_is_said_once_and_so_is_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,16 +73,17 @@ def test_a_limit_is_said_once_and_so_is_its_end(tmp_path: Path, monkeypatch: pyt
 
     async def story(desk: Desk) -> None:
         first = await desk.client()
-        await until(lambda: messages(first, "window/showMessage"))
+        await wait_until(lambda: messages(first, "window/showMessage"))
         polled = await until_states(desk, first, 10, "polled")
         for one in polled:
             assert one["reasons"] == [f"no file watches are left for this user ({KEY} is 8192)"]
             assert one["everySeconds"] >= 0.05
-        await asyncio.sleep(0.5)  # several tries later
+        tries = system.tries
+        await wait_until(lambda: system.tries >= tries + 3)
         second = await desk.client()  # who comes while it is so is told, too
         assert [messages(one, "window/showMessage") for one in (first, second)] == [[SHOWN]] * 2
         system.full = False
-        await until(lambda: messages(second, "window/logMessage"))
+        await wait_until(lambda: messages(second, "window/logMessage"))
         assert await until_states(desk, second, 1000, "watched") == [{"state": "watched"}] * 2
         third = await desk.client()
         assert messages(third, "window/showMessage") == []
@@ -101,50 +107,49 @@ def test_without_watches_every_change_reaches_the_prompt(
         path = Path(desk.tree.path("/a/NEXUS.md"))
         for number in range(3):
             path.write_text(f"Rule {number}.")
-            async with asyncio.timeout(10):
-                while f"Rule {number}." not in desk_prompt(desk):
-                    await asyncio.sleep(0.01)
+            await wait_until(partial(is_in_prompt, desk, f"Rule {number}."))
 
     check(tmp_path, story)
 
 
-def desk_prompt(desk: Desk) -> str:
+def is_in_prompt(desk: Desk, text: str) -> bool:
     snapshot = next(iter(desk.daemon.folders)).snapshot
-    return "" if snapshot is None else snapshot.prompt.text
+    return snapshot is not None and text in snapshot.prompt.text
 
 
 def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its `since` is a moment, and the other folder is watched meanwhile."""
-    hold = asyncio.Event()
+    go_on, real = threading.Event(), watcher.covering
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
         await until_states(desk, talk, 10, "watched")
-        begin = desk.daemon.watcher._begin
 
-        async def slow(directories: Any) -> bool:
-            await hold.wait()
-            return await begin(directories)
+        def slow(paths: Any) -> Any:
+            assert go_on.wait(TIMEOUT_S)
+            return real(paths)
 
-        monkeypatch.setattr(desk.daemon.watcher, "_begin", slow)
+        monkeypatch.setattr(watcher, "covering", slow)
         Path(desk.tree.path("/b")).mkdir()
         event = {"added": [{"uri": desk.uri("/b"), "name": "b"}], "removed": []}
         talk.send(
             {"jsonrpc": "2.0", "method": "workspace/didChangeWorkspaceFolders", "params": {"event": event}}
         )
-        await asyncio.sleep(0)
+        await yield_to_loop()
         status = await desk.ask(talk, 1000, "nexus/status")
         first, second = (one["freshness"] for one in status["folders"])
         assert first == {"state": "watched"}
         assert (second["state"], second.keys()) == ("unknown", {"state", "since"})
         assert second["since"].endswith("Z")
-        hold.set()
-        async with asyncio.timeout(10):
-            number = 2000
-            while status["folders"][1]["freshness"]["state"] != "watched":
-                number += 1
-                status = await desk.ask(talk, number, "nexus/status")
+        go_on.set()
+        numbers = itertools.count(2000)
+
+        async def is_watched() -> bool:
+            status = await desk.ask(talk, next(numbers), "nexus/status")
+            return bool(status["folders"][1]["freshness"]["state"] == "watched")
+
+        await wait_until(is_watched)
 
     check(tmp_path, story)

@@ -14,9 +14,11 @@ import pytest
 from nexus_context.layers.model import Layers
 from nexus_context.layers.read_layers import LayerInputs, read_layers
 from nexus_context.tokens import SimpleTokenCounter
+from nexus_daemon import lazy
 from nexus_daemon.workspace import knowledge as module
 from nexus_daemon.workspace.knowledge import Knowledge
 from nexus_daemon.workspace.watcher import Watcher
+from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
 
@@ -61,9 +63,11 @@ class Folder:
 
     async def until(self, text: str, *expected: str) -> None:
         """Ask until this is the answer."""
-        async with asyncio.timeout(TIMEOUT_S):
-            while await self.ask(text) != list(expected):
-                await asyncio.sleep(0.01)
+
+        async def is_answer() -> bool:
+            return await self.ask(text) == list(expected)
+
+        await wait_until(is_answer)
 
     def names(self) -> list[str]:
         return sorted(os.path.relpath(path, self.path) for path in self.knowledge.watched())
@@ -93,9 +97,7 @@ def test_nothing_is_made_before_the_first_query(tmp_path: Path) -> None:
         assert await folder.ask("red") == []
         folder.knowledge.configure(folder.layers("docs", "../x"))
         folder.knowledge.changed(None)
-        async with asyncio.timeout(TIMEOUT_S):
-            while not folder.knowledge.problems:  # those of the settings are known at once
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: folder.knowledge.problems)  # those of the settings are known at once
         assert (folder.names(), folder.state.exists(), folder.moves) == ([], False, 1)
         await folder.until("red", "red")
         assert (folder.names(), folder.moves) == (["docs"], 2)
@@ -109,9 +111,7 @@ def test_limits_are_those_of_the_settings_unless_given(tmp_path: Path) -> None:
         for number in range(9):
             folder.write(f"docs/{number}.md", f"red {number}")
         folder.knowledge.configure(folder.layers("docs"))
-        async with asyncio.timeout(TIMEOUT_S):
-            while len(await folder.ask("red")) != 5:
-                await asyncio.sleep(0.01)
+        await folder.until("red", *(f"red {number}" for number in range(5)))
         assert len(await folder.ask("red", top_k=7)) == 7
         assert await folder.ask("red", max_tokens=0) == []
 
@@ -119,13 +119,13 @@ def test_limits_are_those_of_the_settings_unless_given(tmp_path: Path) -> None:
 
 
 def test_a_query_does_not_wait_for_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, real = threading.Event(), Knowledge._look
+    go_on, real = threading.Event(), lazy.knowledge.refresh
 
     def slow(*args: Any, **named: Any) -> Any:
         assert go_on.wait(TIMEOUT_S)
         return real(*args, **named)
 
-    monkeypatch.setattr(Knowledge, "_look", slow)
+    monkeypatch.setattr(lazy.knowledge, "refresh", slow)
 
     async def story(folder: Folder) -> None:
         folder.write("docs/a.md", "red")
@@ -212,15 +212,14 @@ def test_without_a_watch_it_looks_again_now_and_then(tmp_path: Path, monkeypatch
 def test_a_bug_is_logged_and_the_next_query_tries_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failures, real = iter([ZeroDivisionError()]), Knowledge._look
+    failures, real = iter([ZeroDivisionError()]), lazy.knowledge.refresh
 
     def fail(*args: Any, **named: Any) -> Any:
-        if named["begun"]:
-            for failure in failures:
-                raise failure
+        for failure in failures:
+            raise failure
         return real(*args, **named)
 
-    monkeypatch.setattr(Knowledge, "_look", fail)
+    monkeypatch.setattr(lazy.knowledge, "refresh", fail)
 
     async def story(folder: Folder) -> None:
         folder.write("docs/a.md", "red")
@@ -237,7 +236,7 @@ def test_closing_ends_what_is_under_way(tmp_path: Path) -> None:
             folder.write(f"docs/{number}.md", f"red {number}\n\n" * 50)
         folder.knowledge.configure(folder.layers("docs"))
         asking = asyncio.create_task(folder.ask("red"))
-        await asyncio.sleep(0.02)
+        await wait_until(folder.state.exists)
         await asyncio.wait_for(folder.knowledge.close(), TIMEOUT_S)
         await asking
         folder.knowledge.changed(None)

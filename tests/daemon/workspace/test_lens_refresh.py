@@ -1,14 +1,13 @@
 """Code lenses over the wire, and when a client is told to ask for them again."""
 
-import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nexus_daemon.server import build
-from nexus_daemon.workspace import lens_refresh
-from support.desk import Desk, replies, tell_story, until
+from support.desk import Desk, replies, tell_story
 from support.talk import HELLO, Message, Talk, call, result, tell
+from support.waiting import wait_until, yield_to_loop
 
 NEXUS = "/a/NEXUS.md"
 REFRESH = "workspace/codeLens/refresh"
@@ -19,7 +18,7 @@ async def window(desk: Desk, *, refresh: bool) -> Talk:
     said = {"workspace": {"codeLens": {"refreshSupport": refresh}}}
     listed = [{"uri": desk.uri("/a"), "name": "a"}]
     talk.send({**HELLO, "params": {**HELLO["params"], "workspaceFolders": listed, "capabilities": said}})
-    await asyncio.sleep(0)
+    await yield_to_loop()
     return talk
 
 
@@ -30,6 +29,12 @@ async def titles(desk: Desk, talk: Talk, message_id: int, path: str = NEXUS) -> 
 
 def asked(talk: Talk) -> list[Message]:
     return [one for one in talk.writer.messages() if one.get("method") == REFRESH]
+
+
+async def answer(talk: Talk, number: int) -> None:
+    """Wait for the client's question with this number, counted from 1, and answer it."""
+    question = (await wait_until(lambda: asked(talk)[number - 1 :]))[0]
+    talk.send(result(question["id"], None))
 
 
 def type_text(desk: Desk, talk: Talk, text: str, version: int) -> None:
@@ -69,21 +74,24 @@ def test_an_instruction_file_below_the_folder_says_who_reads_it(tmp_path: Path) 
 def test_who_shows_lenses_is_told_once_when_they_are_old(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk, other = await window(desk, refresh=True), await window(desk, refresh=False)
+        witness = await window(desk, refresh=True)  # is asked whenever lenses change
+        await titles(desk, witness, 2)
         desk.open(talk, NEXUS, "A.\n")
         type_text(desk, talk, "B.\n", 2)
         await titles(desk, other, 2)
-        await asyncio.sleep(lens_refresh.PAUSE_S + 0.1)
+        await answer(witness, 1)
         assert asked(talk) == []  # it shows none
         await titles(desk, talk, 2)
         for number in range(3, 8):
             type_text(desk, talk, "C" * number, number)
             await titles(desk, talk, number)
-        question = await until(lambda: asked(talk))
+        await wait_until(lambda: asked(talk))
+        await answer(witness, 2)
         type_text(desk, talk, "D.\n", 9)
-        await asyncio.sleep(2 * lens_refresh.PAUSE_S)
+        await answer(witness, 3)
         assert len(asked(talk)) == 1  # it has not answered yet
-        talk.send(result(question["id"], None))
-        await until(lambda: asked(talk)[1:])
+        await answer(talk, 1)
+        await wait_until(lambda: asked(talk)[1:])
         assert asked(other) == []
         assert replies(talk, 99) == []
 

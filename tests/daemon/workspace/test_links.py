@@ -1,10 +1,11 @@
 """Files behind symbolic links in an editor: the open document is the file, whichever name it has."""
 
-import asyncio
+import itertools
 import os
 from pathlib import Path
 
-from support.desk import TIMEOUT_S, Desk, tell_story, until
+from support.desk import Desk, tell_story
+from support.waiting import wait_until
 
 PREVIEW = "nexus/context/preview"
 BROKEN = "Read @docs/missing.md first.\n"
@@ -19,7 +20,7 @@ def test_what_is_typed_in_the_file_behind_a_link_counts(tmp_path: Path) -> None:
         talk = await desk.client()
         assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
         desk.open(talk, "/a/CLAUDE.md", BROKEN)
-        await until(lambda: desk.shown(talk, "/a/CLAUDE.md") or [])
+        await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md"))
         assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
         assert "Old rules." not in (await desk.ask(talk, 2, PREVIEW))["text"]
         desk.close(talk, "/a/CLAUDE.md")
@@ -38,11 +39,13 @@ def test_a_change_on_disk_of_the_file_behind_a_link_is_noticed(tmp_path: Path) -
         os.symlink(str(rules), desk.tree.path("/home/.nexus3/SOUL.md"))
         talk = await desk.client()
         assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
-        await until(lambda: [one for one in desk.daemon.watcher.watched if str(rules.parent) in one])
+        await wait_until(lambda: [one for one in desk.daemon.watcher.watched if str(rules.parent) in one])
         rules.write_text("New rules.\n")
-        number = 1
-        async with asyncio.timeout(TIMEOUT_S):
-            while "New rules." not in (await desk.ask(talk, number := number + 1, PREVIEW))["text"]:
-                await asyncio.sleep(0.01)
+        numbers = itertools.count(2)
+
+        async def has_new_rules() -> bool:
+            return "New rules." in (await desk.ask(talk, next(numbers), PREVIEW))["text"]
+
+        await wait_until(has_new_rules)
 
     tell_story(tmp_path, story)

@@ -7,12 +7,14 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nexus_daemon.workspace import polling
 from nexus_daemon.workspace.polling import Poller
+from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
 
@@ -28,9 +30,7 @@ class Polled:
         self.poller = Poller(self.reports.append, self.executor)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            while not done():
-                await asyncio.sleep(0.002)
+        await wait_until(done)
 
     async def reported(self, *paths: str) -> None:
         """Wait until these paths are reported together; then forget every report."""
@@ -104,17 +104,18 @@ def test_a_second_change_within_a_step_of_the_clock_is_not_missed(
 ) -> None:
     """The second one leaves the same stamp: the file is reported again when it is settled."""
     monkeypatch.setattr(polling, "SETTLED_NS", 200_000_000)
-    file = tmp_path / "file"
+    file, later = tmp_path / "file", tmp_path / "later"
     file.write_text("0")
 
     async def story(polled: Polled) -> None:
         file.write_text("1")
         await polled.reported(str(file))  # and is read by somebody
         await polled.reported(str(file))  # and is read again, whatever was written meanwhile
-        await asyncio.sleep(0.3)
-        assert polled.reports == []  # once
+        later.write_text("1")
+        await polled.until(lambda: polled.reports.count({str(later)}) == 2)
+        assert polled.reports == [{str(later)}] * 2  # the first file was read again once
 
-    check({str(file)}, story)
+    check({str(file), str(later)}, story)
 
 
 def test_what_is_not_polled_any_more_is_not_reported(tmp_path: Path) -> None:
@@ -127,11 +128,11 @@ def test_what_is_not_polled_any_more_is_not_reported(tmp_path: Path) -> None:
         await polled.reported(str(two))
         await polled.poller.take(set())
         two.write_text("22")
-        await asyncio.sleep(0.05)
-        assert (polled.reports, list(polled.poller.paths)) == ([], [])
+        assert list(polled.poller.paths) == []
         await polled.poller.take({str(one)})
         one.write_text("22")
-        await polled.reported(str(one))
+        await polled.until(lambda: bool(polled.reports))
+        assert polled.reports == [{str(one)}]
 
     check({str(one), str(two)}, story)
 
@@ -139,21 +140,21 @@ def test_what_is_not_polled_any_more_is_not_reported(tmp_path: Path) -> None:
 def test_the_cost_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a look the poller rests a multiple of the time that it took: a slow disk is looked at seldom."""
     monkeypatch.setattr(polling, "REST", 50)
-    looks: list[float] = []
+    clock = SimpleNamespace(now=0.0, time=time.time)
+    clock.monotonic = lambda: clock.now
 
     def slow(paths: object) -> dict[str, tuple[object, ...]]:
-        looks.append(time.monotonic())
-        time.sleep(0.02)
+        clock.now += 4.0
         return {str(tmp_path): ()}
 
     async def story(polled: Polled) -> None:
+        monkeypatch.setattr(polling, "time", clock)
         monkeypatch.setattr(polling, "read_stamps", slow)
-        await polled.until(lambda: len(looks) == 1)
-        await asyncio.sleep(0.5)
-        assert len(looks) == 1
-        assert polled.poller.pause_s >= 50 * 0.02
+        monkeypatch.setattr(polling, "MOST_S", 1000.0)
+        await polled.until(lambda: clock.now > 0)
+        await polled.until(lambda: polled.poller.pause_s == 50 * 4.0)
+        assert clock.now == 4.0
         monkeypatch.setattr(polling, "MOST_S", 0.01)  # once a look took very long, looks go on
-        polled.poller.pause_s = 0.01
         await polled.poller.look()
         assert polled.poller.pause_s == 0.01
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_daemon.workspace.queue import CoalescingQueue, TaskQueue
+from support.waiting import yield_to_loop
 
 QUIET_S = 0.01
 
@@ -49,23 +50,23 @@ def test_every_cause_is_in_exactly_one_run_and_waiters_return_after_it(steps: li
                 log.request()
                 assert len(log.runs) == before
             elif step == "turn":
-                await asyncio.sleep(0)
+                await yield_to_loop()
             elif step == "wait":
                 waiters.append((log.requested, asyncio.create_task(log.queue.settled())))
-                await asyncio.sleep(0)
+                await yield_to_loop()
             elif log.queue.is_running and step == "finish":
                 log.queue.finish()
                 assert len(log.runs) <= before + 1
             elif log.queue.is_running:
                 log.queue.repeat(log.runs.pop())
                 assert len(log.runs) == before
-            await asyncio.sleep(0)
+            await yield_to_loop()
             finished = len(log.runs) - log.queue.is_running
             contained = frozenset[int]().union(*log.runs[:finished])
             for number, waiter in waiters:
                 assert waiter.done() == (contained >= set(range(number)))
         while log.queue.is_busy:
-            await asyncio.sleep(0)
+            await yield_to_loop()
             if log.queue.is_running:
                 log.queue.finish()
         assert sorted(number for run in log.runs for number in run) == list(range(log.requested))
@@ -80,7 +81,7 @@ def test_requests_before_the_next_turn_of_the_loop_are_one_run() -> None:
         for _ in range(3):
             log.request()
         assert log.runs == []
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert log.runs == [{0, 1, 2}]
 
     check(story)
@@ -90,10 +91,10 @@ def test_what_is_requested_during_a_run_is_one_more_run() -> None:
     async def story() -> None:
         log = Log()
         log.request()
-        await asyncio.sleep(0)
+        await yield_to_loop()
         log.request()
         log.request()
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert log.runs == [{0}]
         log.queue.finish()
         assert log.runs == [{0}, {1, 2}]
@@ -107,7 +108,7 @@ def test_a_run_waits_for_quiet() -> None:
         log.request()
         log.request()
         while not log.runs:
-            await asyncio.sleep(0)
+            await yield_to_loop()
         assert time.monotonic() - since >= QUIET_S
         assert log.runs == [{0, 1}]
 
@@ -120,7 +121,7 @@ def test_a_run_loses_patience_however_often_it_is_requested() -> None:
         while not patient.runs:
             patient.request()
             endless.request()
-            await asyncio.sleep(0)
+            await yield_to_loop()
         assert time.monotonic() - since >= QUIET_S
         assert endless.runs == []
 
@@ -132,7 +133,7 @@ def test_a_request_at_once_waits_for_no_quiet() -> None:
         log = Log(quiet_s=60.0)
         log.request()
         log.queue.request(frozenset((7,)), at_once=True)
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert log.runs == [{0, 7}]
 
     check(story)
@@ -143,12 +144,12 @@ def test_a_cancelled_queue_begins_nothing_and_says_so_to_whoever_waits() -> None
         log = Log()
         log.request()
         waiter = asyncio.create_task(log.queue.settled())
-        await asyncio.sleep(0)
+        await yield_to_loop()
         log.request()
         log.queue.cancel(LookupError)
         log.request()
         log.queue.finish()
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert log.runs == [{0}]
         for wait in (waiter, log.queue.settled()):
             with pytest.raises(LookupError):
@@ -189,8 +190,8 @@ def test_closing_waits_for_the_end_of_the_task() -> None:
         queue: TaskQueue[None] = TaskQueue(work, lambda _, later: later)
         queue.request(None)
         while not queue.is_running:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            await yield_to_loop()
+        await yield_to_loop()
         await queue.close()
         assert ended.is_set()
 

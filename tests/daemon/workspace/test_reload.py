@@ -13,6 +13,7 @@ from nexus_context.deadline import Deadline, LoadStopped
 from nexus_context.errors import RequestError
 from nexus_daemon.workspace import reload as reloads_module
 from nexus_daemon.workspace.reload import Reload
+from support.waiting import wait_until, yield_to_loop
 
 Log = list[tuple[Any, Any, list[str]]]
 
@@ -102,11 +103,11 @@ def test_settled_waits_for_what_was_asked_before_and_no_longer() -> None:
         build.reload.request("a")
         await build.begun()
         early = asyncio.ensure_future(build.reload.settled())
-        await asyncio.sleep(0)
+        await yield_to_loop()
         build.text = "1"
         build.reload.request("b")
         late = asyncio.ensure_future(build.reload.settled())
-        await asyncio.sleep(0)
+        await yield_to_loop()
         assert not early.done()
         build.on_swap = build.gate.clear
         build.gate.set()
@@ -124,7 +125,7 @@ def test_a_waiter_that_gives_up_is_forgotten() -> None:
     async def story(build: Build) -> None:
         build.reload.request("a")
         waiting = asyncio.ensure_future(build.reload.settled())
-        await asyncio.sleep(0)
+        await yield_to_loop()
         waiting.cancel()
         await asyncio.wait_for(build.reload.settled(), 10)
         assert waiting.cancelled()
@@ -188,7 +189,7 @@ def test_cancel_forgets_a_build_under_way() -> None:
         await build.begun()
         build.reload.request("b")
         waiting = asyncio.ensure_future(build.reload.settled())
-        await asyncio.sleep(0)
+        await yield_to_loop()
         build.reload.cancel()
         build.gate.set()
         for late in (waiting, build.reload.settled()):
@@ -271,8 +272,7 @@ def test_a_build_that_is_superseded_ends_and_the_next_holds_all(monkeypatch: pyt
                 prepare, lambda old, new, reasons: seen.append((new, sorted(reasons))), executor
             )
             reload.request("folder")
-            while not log:
-                await asyncio.sleep(0.001)
+            await wait_until(lambda: log)
             reload.request("config", "/a")
             await asyncio.wait_for(reload.settled(), 10)
             assert (reload.snapshot, reload.stopped) == ("snapshot", None)
@@ -306,8 +306,7 @@ def test_what_makes_up_for_a_superseded_build_is_not_superseded(monkeypatch: pyt
             reload.loop = asyncio.get_running_loop()
             reloads.append(reload)
             reload.request("folder")
-            while not log:
-                await asyncio.sleep(0.001)
+            await wait_until(lambda: log)
             reload.request("typed", "/a")
             await asyncio.wait_for(reload.settled(), 10)
             await asyncio.wait_for(reload.settled(), 10)

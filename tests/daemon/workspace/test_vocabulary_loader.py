@@ -7,7 +7,8 @@ import pytest
 from nexus_context.prompt import size
 from nexus_context.tokens.vocabulary import VocabularyError
 from nexus_daemon.workspace import vocabulary_loader
-from support.desk import Desk, tell_story, until
+from support.desk import Desk, tell_story
+from support.waiting import wait_until
 
 NEXUS = "/a/NEXUS.md"
 LONG = "Always write the tests first.\n" * 10_240
@@ -39,12 +40,12 @@ def test_a_large_file_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         waiting = await folder.current()
         assert (waiting.contents.waits_for, loaded) == ("o200k_base", [])
         assert not desk.shown(talk, NEXUS)
-        await until(lambda: loaded)
+        await wait_until(lambda: loaded)
         desk.open(talk, NEXUS, LONG + "More.\n")  # what is typed meanwhile loads nothing again
         if damaged:
             assert (await folder.current()).contents.waits_for == "o200k_base"
         else:
-            assert await until(lambda: desk.shown(talk, NEXUS) or []) == "prompt.size"
+            assert await wait_until(lambda: desk.shown(talk, NEXUS)) == ["prompt.size"]
             assert (await folder.current()).contents.waits_for is None
         assert loaded == ["o200k_base"]
 
@@ -64,7 +65,7 @@ def test_a_large_file_of_an_agent_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         rules.parent.mkdir()
         rules.write_text(LONG)
         await desk.ask(talk, 1, "nexus/agent/spawn", agentId="big", cwd="big")
-        assert await until(lambda: desk.shown(talk, "/a/big/AGENTS.md") or []) == "prompt.size"
+        assert await wait_until(lambda: desk.shown(talk, "/a/big/AGENTS.md")) == ["prompt.size"]
         assert loaded == ["o200k_base"]
 
     tell_story(tmp_path, story)

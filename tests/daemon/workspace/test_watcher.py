@@ -20,6 +20,7 @@ from nexus_daemon.workspace import polling, watcher
 from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.watch_limits import Failure
 from nexus_daemon.workspace.watcher import Watcher, covering
+from support.waiting import wait_until
 
 TIMEOUT_S = 10.0
 
@@ -101,9 +102,7 @@ class Watched:
 
     async def until_state(self, path: Path, state: str) -> None:
         """Wait until changes of a path are noticed in this way."""
-        async with asyncio.timeout(TIMEOUT_S):
-            while self.watcher.freshness([str(path)]).state != state:
-                await asyncio.sleep(0.005)
+        await wait_until(lambda: self.watcher.freshness([str(path)]).state == state)
 
     def has(self, path: Path) -> bool:
         return any(paths is not None and str(path) in paths for paths in self.told)
@@ -231,13 +230,18 @@ def test_what_changed_long_ago_is_forgotten(tmp_path: Path, monkeypatch: pytest.
     """A directory in which files come and go all day takes no more and more memory."""
     monkeypatch.setattr("nexus_daemon.workspace.watcher.RECENT_S", 0.0)
 
-    async def story(watched: Watched) -> None:
-        for number in range(100):
-            watched.watcher._note([str(tmp_path / str(number))])
-            await asyncio.sleep(0)
-        assert len(watched.watcher._recent) <= 4
+    one, two = tmp_path / "one", tmp_path / "two"
 
-    watch({str(tmp_path / "file")}, story)
+    async def story(watched: Watched) -> None:
+        for file in (two, one):
+            file.write_text("1")
+            await watched.until(lambda file=file: watched.has(file))  # type: ignore[misc]
+        watched.wanted = {str(one), str(two)}
+        watched.watcher.refresh()
+        await watched.until_state(two, "watched")
+        assert watched.reread == []
+
+    watch({str(one)}, story)
 
 
 def test_no_change_is_lost_while_the_watch_is_another(tmp_path: Path) -> None:
@@ -316,9 +320,7 @@ def test_a_watch_that_cannot_begin_leaves_the_one_there_is(
         failing.set()
         watched.wanted = {str(one), str(two)}
         watched.watcher.refresh()
-        async with asyncio.timeout(TIMEOUT_S):
-            while not caplog.records:
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: caplog.records)
         one.write_text("1")
         await watched.until(lambda: watched.has(one))
         assert None not in watched.told
@@ -418,7 +420,7 @@ def test_what_is_wanted_while_it_compares_is_looked_at_again(
     real, begun, go_on = covering, threading.Event(), threading.Event()
 
     async def story(watched: Watched) -> None:
-        await asyncio.sleep(0.1)  # what the watch itself compares after it stands
+        await watched.until_state(tmp_path / "one" / "file", "watched")
 
         def slow(paths: object) -> object:
             found = real(paths)  # type: ignore[arg-type]
@@ -443,10 +445,12 @@ class Limit:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = True
         self.tries = 0
+        self.stops: list[Any] = []  # of each watch
         real = watchfiles.awatch
 
         async def awatch(*paths: str, **options: Any) -> Any:
             self.tries += 1
+            self.stops.append(options["stop_event"])
             if self.reached:
                 raise OSError(f'OS file watch limit reached. about ["{paths[0]}"]')
             async for changes in real(*paths, **options):
@@ -481,9 +485,7 @@ def test_without_watches_files_are_polled_until_there_is_room(
         await watched.until_state(file, "watched")
         file.write_text("4444")
         await watched.until(lambda: watched.has(file))
-        async with asyncio.timeout(TIMEOUT_S):
-            while len(reports) < 2:
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: len(reports) >= 2)
         assert reports == [True, False]
         assert watched.watcher.freshness([str(file)]).reasons == ()
 
@@ -545,7 +547,7 @@ def test_at_the_limit_a_directory_that_was_made_again_is_not_called_watched(
             yield set()
             await gone.wait()
             yield {(3, str(tmp_path))}
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         async for changes in limited(*paths, **options):
             yield changes
 
@@ -588,11 +590,10 @@ def test_a_watch_that_ends_is_polled_in_its_place(tmp_path: Path, monkeypatch: p
     file = tmp_path / "file"
 
     async def story(watched: Watched) -> None:
-        (running,) = watched.watcher._watches.values()
         limit.reached = True
         states: list[str] = []
         watched.report = lambda watched: states.append(watched.watcher.freshness([str(file)]).state)
-        monkeypatch.setattr(running.stop, "is_set", lambda: 1 / 0)
+        monkeypatch.setattr(limit.stops[-1], "is_set", lambda: 1 / 0)
         await watched.until_state(file, "polled")
         assert states == ["unknown"]  # when it failed
         await watched.until(lambda: watched.has(file))  # what changed between the two is not known
@@ -633,7 +634,8 @@ def test_a_directory_that_may_not_be_listed_is_polled_and_the_others_are_watched
 
 def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What this machine changes is noticed at once, what another one does by looking."""
-    Limit(monkeypatch).reached = False
+    limit = Limit(monkeypatch)
+    limit.reached = False
     failure = Failure("file systems of type nfs4 do not report changes by other machines")
     monkeypatch.setattr(watcher, "network_devices", lambda: {tmp_path.stat().st_dev: failure})
     file = tmp_path / "file"
@@ -643,9 +645,8 @@ def test_a_network_file_system_is_watched_and_polled(tmp_path: Path, monkeypatch
         assert (state.state, state.reasons) == ("polled", (failure.reason,))
         file.write_text("1")
         await watched.until(lambda: watched.has(file))
-        running = watched.watcher._watch
-        assert running is not None and len(running.directories) == 1
-        running.stop.set()  # what another machine changes is not reported
+        assert watched.watcher.watched == (frozenset({str(tmp_path)}),)
+        limit.stops[-1].set()  # what another machine changes is not reported
         file.write_text("22")
         watched.told.clear()
         file.write_text("333")
@@ -681,11 +682,12 @@ def test_what_the_system_does_not_report_is_noticed_later(
 def test_what_is_not_watched_yet_is_unknown_since_it_was_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, real = threading.Event(), covering
+    begun, go_on, real = threading.Event(), threading.Event(), covering
     one, two = tmp_path / "one" / "file", tmp_path / "two" / "file"
 
     async def story(watched: Watched) -> None:
         def hanging(paths: object) -> object:
+            begun.set()
             assert go_on.wait(TIMEOUT_S)
             return real(paths)  # type: ignore[arg-type]
 
@@ -693,10 +695,10 @@ def test_what_is_not_watched_yet_is_unknown_since_it_was_wanted(
         began = time.time()
         watched.wanted = {str(one), str(two)}
         watched.watcher.refresh()
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
         unknown = watched.watcher.freshness([str(one), str(two)])
         assert unknown.state == "unknown"
-        assert unknown.since is not None and began <= unknown.since <= time.time() - 0.04
+        assert unknown.since is not None and began <= unknown.since <= time.time()
         assert watched.watcher.freshness([str(one)]).state == "watched"
         go_on.set()
         await watched.until_state(two, "watched")
