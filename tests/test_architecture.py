@@ -50,6 +50,7 @@ ORDER = [
 # the conversation, in the same way: its packages and modules
 CONVERSATION_ORDER = [
     "message",
+    "agent_result",
     "parts",
     "coercion",
     "summary",

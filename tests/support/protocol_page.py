@@ -78,6 +78,7 @@ CODES = {
     "bad-pin": "a pin is empty, has no message or is too large for the summary; the message names it",
     "bad-session-name": "a conversation's new name is blank, too long, not on one line or not plain text",
     "bad-text": "a name contains characters that cannot be stored",
+    "bad-usage": "a number of tokens in `providerUsage` is negative; the message names it",
     "bad-tool": "a tool definition of the request has no name; the message says which",
     "context-overflow": "the request body would not fit the model, even with everything optional left out",
     "empty-append": "there is no message to append",

@@ -39,7 +39,7 @@ ORDER BY thread.id
 """
 _TURNS = """
 SELECT turn.id, type, first, messages, before, turn.tokens, in_force, undone, undoes, created, model, role,
-    permissions, toolset, event, context, sum, name, below, compaction.tokens, kept, receipt
+    permissions, toolset, event, context, sum, name, below, compaction.tokens, kept, receipt, outcome
 FROM turn LEFT JOIN compaction ON compaction.turn = turn.id
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
@@ -65,6 +65,14 @@ class ChainBreak(NamedTuple):
     reason: str
 
 
+def summed_columns(turn: tuple[Any, ...], outcome: str | None) -> tuple[Any, ...]:
+    """The columns of a turn that its sum covers: those from `type` to `context`, and the outcome, if any.
+
+    Turns of earlier versions have no outcome.
+    """
+    return turn if outcome is None else (*turn, outcome)
+
+
 def turn_sum(
     before: bytes | None,
     turn: tuple[Any, ...],
@@ -73,7 +81,7 @@ def turn_sum(
 ) -> bytes:
     """The sum of a turn that follows one with the sum `before`.
 
-    `turn` is its row from `type` to `context`; `compaction` its row from `name` to `receipt`.
+    `turn` are its columns (`summed_columns`); `compaction` is its row from `name` to `receipt`.
     """
     digest = blake2b(
         _encode((None if before is None else before.hex(), turn, compaction)), digest_size=LENGTH
@@ -186,12 +194,8 @@ class _Walk:
     def turns(self, last: int) -> ChainBreak | None:
         """Walk to the end, which must be at `last`."""
         for number, *columns in self._turns:
-            seq, turn, total, compaction = (
-                number & _MASK,
-                tuple(columns[:15]),
-                columns[15],
-                tuple(columns[16:]),
-            )
+            seq, total, compaction = number & _MASK, columns[15], tuple(columns[16:21])
+            turn = summed_columns(tuple(columns[:15]), columns[21])
             _, first, count, before, tokens, *_ = turn
             if seq != self.seq + 1:
                 return ChainBreak(self.seq + 1, "it is missing")

@@ -30,7 +30,7 @@ from nexus_context.conversation.transcripts import Conversation, read_limits
 from nexus_context.conversation.transcripts.read_limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger import jsonl
-from nexus_context.ledger.records import Counted, NewTurn, Turn
+from nexus_context.ledger.records import Counted, NewTurn, Turn, turn_facts
 from nexus_context.ledger.rows import unwritable
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import TokenCounter, count_message
@@ -384,11 +384,6 @@ def _new(turn: Turn) -> NewTurn:
     return NewTurn(
         messages=tuple(map(Counted, turn.messages, turn.counts)),
         counter=turn.counter,
-        model=turn.model,
-        role=turn.role,
-        toolset=turn.toolset,
-        permissions=turn.permissions,
-        event=turn.event,
-        context=turn.context,
         created=turn.created or None,
+        **turn_facts(turn),
     )

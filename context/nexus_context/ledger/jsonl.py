@@ -20,6 +20,7 @@ import msgspec
 
 from nexus_context import files
 from nexus_context.conversation import transcripts
+from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
@@ -62,9 +63,10 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     role: str | None = None
     toolset: tuple[str, ...] = ()
-    permissions: str | None = None
+    permissions: Any = None
     event: Any = None
     context: Any = None
+    outcome: TurnOutcome | None = None
     compaction: str | None = None
     receipt: Any = None
     kept: Ranges = ()
@@ -78,7 +80,7 @@ _LONGEST_TOKEN = 200
 """Most characters of a token: one may have 128 blanks."""
 _MOST_TOKENS = 1 << 32
 """Most tokens of one message: a larger count is not trusted."""
-_WORDS = ("created", "model", "role", "permissions", "compaction", "counter")
+_WORDS = ("created", "model", "role", "compaction", "counter")
 
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(_Line))
 
@@ -321,7 +323,7 @@ def _unwritable(line: _Line) -> str | None:
         if word is not None and not word.isascii() and word.encode(errors="replace").decode() != word:
             return f"`{name}` holds half a surrogate pair."
     try:
-        for value in (line.event, line.context, line.receipt, line.toolset):
+        for value in (line.event, line.context, line.receipt, line.toolset, line.permissions, line.outcome):
             json_text(value)
     except RecursionError:
         return "its values are nested too deeply."

@@ -30,6 +30,8 @@ from nexus_context.ledger.rows import (
     DamagedError,
     message_of,
     optional_value,
+    outcome_of,
+    permissions_of,
     read_messages,
     row,
     value,
@@ -54,7 +56,7 @@ _SPAN = "SELECT min(first), max(first + messages) FROM turn WHERE id >= ? AND id
 _TURNS = """
 SELECT turn.id, turn.type, turn.messages, turn.created, turn.tokens, turn.model, turn.role,
     turn.event, turn.context, compaction.name, compaction.receipt, compaction.kept,
-    turn.toolset, turn.permissions
+    turn.toolset, turn.permissions, turn.outcome
 FROM turn LEFT JOIN compaction ON compaction.turn = ifnull(turn.undoes, turn.id)
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
@@ -141,7 +143,18 @@ def turns(connection: apsw.Connection, parts: list[Segment], after: int, until: 
     rows = [each for ids in turn_ranges(parts, after, until) for each in connection.execute(_TURNS, ids)]
     messages = _of_turns(connection, parts, after, until)
     keys = {part.thread: part.key for part in parts}
-    return [_turn(each, keys[each[0] >> SHIFT], messages.get(each[0] & _MASK, [])) for each in rows]
+    parents = [_name_at(parts, after), *(turn_name(keys[each[0] >> SHIFT], each[0] & _MASK) for each in rows)]
+    return [
+        _turn(each, keys[each[0] >> SHIFT], messages.get(each[0] & _MASK, []), parent=parent)
+        for each, parent in zip(rows, parents, strict=False)
+    ]
+
+
+def _name_at(parts: list[Segment], seq: int) -> str | None:
+    """The id of the turn with this number; None for 0."""
+    numbers = [ids.first for ids in turn_ranges(parts, seq - 1, seq)] if seq else []
+    keys = {part.thread: part.key for part in parts}
+    return turn_name(keys[numbers[0] >> SHIFT], seq) if numbers else None
 
 
 # ---------------------------------------------------------------- inside
@@ -223,7 +236,7 @@ def _of_turns(
     return by_turn
 
 
-def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage]) -> Turn:
+def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, parent: str | None) -> Turn:
     (
         number,
         kind,
@@ -238,7 +251,8 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage]) -> T
         receipt,
         kept_ranges,
         tools,
-        may,
+        permissions,
+        outcome,
     ) = columns
     seq = number & _MASK
     if len(messages) != count:
@@ -261,5 +275,7 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage]) -> T
         counter=messages[0].counter if messages else "",
         counts=tuple(one.tokens for one in messages),
         toolset=tuple(optional_value(tools) or ()),
-        permissions=may,
+        permissions=permissions_of(permissions),
+        outcome=outcome_of(optional_value(outcome)),
+        parent=parent,
     )

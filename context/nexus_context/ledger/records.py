@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.config.picked_model import ModelChoice
+from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message
 
 TurnType = Literal["query", "compaction", "undo"]
@@ -57,7 +58,24 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
     tokens: int
 
 
-class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
+class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn was made with, and how it ended.
+
+    `permissions` is what the agent was granted, or only the level in turns of earlier versions. `context` is
+    the `context_json` of the seed: what the system prompt and the user's message were made of. `outcome` is
+    None where no provider said anything.
+    """
+
+    model: str | None = None
+    role: str | None = None  # of the agent
+    toolset: tuple[str, ...] = ()  # names of the tools that were offered
+    permissions: Any = None  # JSON
+    event: Any = None  # JSON: its cause
+    context: Any = None  # JSON
+    outcome: TurnOutcome | None = None
+
+
+class NewTurn(TurnFacts, frozen=True, kw_only=True):
     """One turn to be appended.
 
     `key`: appending the same key to the same session again does nothing. `parent`: the last turn that the
@@ -71,12 +89,6 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
     opening: Counted | None = None
     key: str | None = None
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
-    model: str | None = None
-    role: str | None = None  # of the agent
-    toolset: tuple[str, ...] = ()
-    permissions: str | None = None
-    event: Any = None  # its cause
-    context: Any = None  # `context_json`: what surrounds the user message
     created: str | None = None  # ISO 8601, UTC: if not now (an import)
     options: SessionOptions | None = None
 
@@ -133,8 +145,8 @@ class StoredHistory(msgspec.Struct, frozen=True):
     gap_tokens: int = 0
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of a thread with everything in it: for export, lists, memory."""
+class Turn(TurnFacts, frozen=True, kw_only=True):
+    """One turn of a thread with everything in it: for export, lists, memory. `parent` is the turn before."""
 
     id: str
     seq: int
@@ -142,17 +154,20 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     created: str  # ISO 8601, UTC; for people
     tokens: int
     messages: tuple[Message, ...]
-    model: str | None = None
-    role: str | None = None
-    event: Any = None
-    context: Any = None
+    parent: str | None = None  # id; None: it is the first
     compaction: str | None = None  # id: of a compaction, or of the one that an undo takes back
     receipt: Any = None  # of a compaction
     kept: Ranges = ()  # of a compaction
     counter: str = ""  # name of the counter that counted
     counts: tuple[int, ...] = ()  # tokens of each message
-    toolset: tuple[str, ...] = ()
-    permissions: str | None = None
+
+
+_FACTS = tuple(field.name for field in msgspec.structs.fields(TurnFacts))
+
+
+def turn_facts(turn: TurnFacts) -> dict[str, Any]:
+    """The facts of a turn, as arguments for another one."""
+    return {name: getattr(turn, name) for name in _FACTS}
 
 
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from zlib import crc32
 import apsw
 import msgspec
 
+from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.ledger.records import StoredMessage
 
@@ -139,6 +140,24 @@ def value_of(text: str) -> Any:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeError):
         return json.loads(text)
+
+
+def permissions_text(permissions: Any) -> str | None:
+    """What an agent was granted, as a column: JSON, or the bare name of a level."""
+    return permissions if isinstance(permissions, str | None) else json_text(permissions)
+
+
+def permissions_of(text: str | None) -> Any:
+    """The value of a column from `permissions_text`."""
+    return value_of(text) if text is not None and text.startswith("{") else text
+
+
+def outcome_of(value: Any) -> TurnOutcome | None:
+    """The outcome of a turn from its JSON value; None also for one that a later version wrote otherwise."""
+    try:
+        return None if value is None else msgspec.convert(value, TurnOutcome)
+    except msgspec.ValidationError:
+        return None
 
 
 def optional_json(value: Any) -> str | None:

@@ -19,7 +19,7 @@ from nexus_context.conversation.message import Message
 from nexus_context.ledger import page_reader
 from nexus_context.ledger.lineage import SHIFT
 from nexus_context.ledger.records import DirectMessage, Ranges, Turn
-from nexus_context.ledger.rows import message_of, value_of
+from nexus_context.ledger.rows import message_of, outcome_of, permissions_of, value_of
 from nexus_context.ledger.sessions import fitting
 from nexus_context.ledger.sqlite_errors import refused
 from nexus_context.ledger.store import Ledger
@@ -31,7 +31,7 @@ _LAST = _MASK  # seq, if the end of a thread is unknown
 # n nothing (the row's number), i integer, t text, r real, s sum; a capital letter may also be nothing
 _SHAPES = {
     "message": "nitiiiItTi",
-    "turn": "ntiiiiIiItTTTTTTS",
+    "turn": "ntiiiiIiItTTTTTTST",
     "thread": "ntiIiiiiii",
     "session": "nttiTItti",
     "compaction": "ntIitt",
@@ -48,7 +48,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "R": (float, int, type(None)),
     "S": (bytes, type(None)),
 }
-_SINCE = {"turn": 16}
+_SINCE = {"turn": (16, 17)}
 """Columns of rows from before a later version added some; the missing ones are NULL."""
 
 
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 def _table(columns: tuple[Any, ...]) -> str | None:
     """The table of a row, identified by its columns."""
     for name, shape in _SHAPES.items():
-        if len(columns) in (len(shape), _SINCE.get(name)) and all(
+        if len(columns) in (len(shape), *_SINCE.get(name, ())) and all(
             isinstance(value, _TYPES[letter]) for letter, value in zip(shape, columns, strict=False)
         ):
             return name
@@ -299,9 +299,8 @@ def _turn(
 
 
 def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[str, Any]:
-    number, kind, _, _, _, _, _, _, undoes, created, model, role, permissions, toolset, event, context, _ = (
-        row
-    )
+    number, kind, _, _, _, _, _, _, undoes, created, *facts = row
+    model, role, permissions, toolset, event, context, _, outcome = facts
     kind = _text(kind)
     compaction_row = rows.execute(
         "SELECT c1, c4, c5 FROM compaction WHERE id = ?", (number if undoes is None else undoes,)
@@ -312,10 +311,11 @@ def _about(rows: _Rows, row: tuple[Any, ...], places: dict[int, int]) -> dict[st
         "created": _text(created),
         "model": _optional(model),
         "role": _optional(role),
-        "permissions": _optional(permissions),
+        "permissions": permissions_of(_optional(permissions)),
         "toolset": tuple(_json(toolset) or ()),
         "event": _json(event),
         "context": _json(context),
+        "outcome": outcome_of(_json(outcome)),
         "compaction": None if compaction_row is None else _text(compaction_row[0]),
         "kept": () if compacted is None else _ranges(_json(compacted[1]) or (), places),
         "receipt": None if compacted is None else _json(compacted[2]),

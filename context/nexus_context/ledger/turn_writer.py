@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from nexus_context.ledger import forks, sessions
-from nexus_context.ledger.chain import MessageColumns, turn_sum
+from nexus_context.ledger.chain import MessageColumns, summed_columns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
 from nexus_context.ledger.lineage import PER_THREAD, SHIFT, segments, turn_name, turn_ranges
 from nexus_context.ledger.part_index import split_runs
@@ -30,14 +30,23 @@ from nexus_context.ledger.records import (
     Ranges,
     Turn,
     TurnType,
+    turn_facts,
 )
-from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row, row_of, value
+from nexus_context.ledger.rows import (
+    MessageRow,
+    json_text,
+    optional_json,
+    permissions_text,
+    row,
+    row_of,
+    value,
+)
 from nexus_context.ledger.sessions import SessionPosition
 
 _TURN = """
 INSERT INTO turn (id, type, first, messages, before, tokens, in_force, undone, undoes, created,
-    model, role, permissions, toolset, event, context, sum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    model, role, permissions, toolset, event, context, sum, outcome)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _MESSAGE = """
 INSERT INTO message (id, turn, role, tokens, length, said, data, crc, summary, counter)
@@ -170,13 +179,8 @@ def _put_again(
     new = NewTurn(
         messages=tuple(map(Counted, turn.messages, counts)),
         counter=turn.counter,
-        model=turn.model,
-        role=turn.role,
-        toolset=turn.toolset,
-        permissions=turn.permissions,
-        event=turn.event,
-        context=turn.context,
         created=turn.created,
+        **turn_facts(turn),
     )
     if turn.type == "query":
         return put_query(connection, position, new, moment)
@@ -275,14 +279,15 @@ def _put(
         turn.created or moment,
         turn.model,
         turn.role,
-        turn.permissions,
+        permissions_text(turn.permissions),
         json_text(turn.toolset) if turn.toolset else None,
         optional_json(turn.event),
         optional_json(turn.context),
     )
+    outcome = optional_json(turn.outcome)
     summed = (_summed(each, turn.counter) for each in messages)
-    total = turn_sum(entry.before.sum, columns, entry.compaction, summed)
-    connection.execute(_TURN, (_next(position), *columns, total))
+    total = turn_sum(entry.before.sum, summed_columns(columns, outcome), entry.compaction, summed)
+    connection.execute(_TURN, (_next(position), *columns, total, outcome))
     _put_messages(connection, messages, turn.counter, summary=entry.kind == "compaction")
     return position._replace(
         seq=position.seq + 1,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context.config.picked_model import ModelChoice
+from nexus_context.conversation.agent_result import AgentResult, ProviderUsage, TurnOutcome
 from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
@@ -86,7 +87,7 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
     if not params.messages:
         raise RequestError("`messages` is empty: there is nothing to append.", code="empty-append")
     turn_input = TurnInput(
-        messages=params.messages,
+        result=_result(params),
         key=params.idempotency_key or None,
         parent=params.parent_turn,
         model=params.model,
@@ -113,6 +114,17 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
         forked=answer.forked,
         persists=persists,
     )
+
+
+def _result(params: protocol.AppendParams) -> AgentResult:
+    usage = params.provider_usage
+    if usage is None:
+        return AgentResult(params.messages, TurnOutcome(error=params.error))
+    counted = ProviderUsage(
+        usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+    )
+    counted.check()
+    return AgentResult(params.messages, TurnOutcome(counted, usage.stop_reason, params.error))
 
 
 async def messages(client: "Connection", params: protocol.MessagesParams) -> protocol.MessagesResult:

@@ -53,6 +53,16 @@ class ListResult(Wire, frozen=True):
     sessions: list[SessionInfo]  # most recently changed first
 
 
+class ProviderUsage(Sparse, frozen=True):
+    """The tokens of a turn by the provider's own count."""
+
+    input_tokens: int  # of the request, without those that its cache read or wrote
+    output_tokens: int  # of the answer
+    cache_read_tokens: int | None = None  # of the request, read from the provider's cache
+    cache_write_tokens: int | None = None  # of the request, written to the provider's cache
+    stop_reason: str | None = None  # why the model stopped, in the provider's words
+
+
 class AppendParams(SessionParams, frozen=True, kw_only=True):
     """Messages to append to a conversation."""
 
@@ -64,7 +74,10 @@ class AppendParams(SessionParams, frozen=True, kw_only=True):
     # null: none. If another window has appended since, the messages go to a fork
     parent_turn: str | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None  # the model that answered; null: the model of the last assembled context
-    event: dict[str, Any] | None = None  # the cause of the turn; stored with it
+    # the cause of the turn, stored with it; null: the event of the last assembled context
+    event: dict[str, Any] | None = None
+    provider_usage: ProviderUsage | None = None  # what the provider counted; stored with the turn
+    error: str | None = None  # what made the turn fail; stored with it
 
 
 class AppendResult(Sparse, frozen=True):

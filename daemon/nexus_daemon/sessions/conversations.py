@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,7 +21,7 @@ from nexus_context.cache import AssemblyCache, Statistics
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
-    from nexus_context.ledger.records import Head, SessionOptions
+    from nexus_context.ledger.records import Head, SessionOptions, TurnFacts
     from nexus_context.prefix import Prefix
     from nexus_context.snapshot import Snapshot
 
@@ -59,7 +59,7 @@ class Conversation:
         self.positions: list[int] = []
         self.compaction: str | None = None  # the one in force
         self.loaded: int | None = None  # tokens that were requested when it was read; None: all
-        self.record: dict[str, Any] | None = None  # what the last request was made of, for its turn
+        self.facts: TurnFacts | None = None  # of the turn under way: what its last request was made with
         self.last_prefix: Prefix | None = None  # of the last request that was made for a message
         self.last_options: Options | None = None  # of the same request
         self.options: SessionOptions | None = None  # of the turn under way
@@ -121,7 +121,7 @@ class Conversation:
     def forget(self) -> None:
         """Reset to an empty conversation."""
         self.manager.clear_messages()
-        self.head = self.compaction = self.loaded = self.record = None
+        self.head = self.compaction = self.loaded = self.facts = None
         self.last_prefix = self.last_options = None
         self.positions = []
         self.handed_out = {}

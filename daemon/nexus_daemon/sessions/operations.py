@@ -84,7 +84,10 @@ def load_user_settings(inputs: LoadInputs) -> Snapshot:
 
 
 def _begin(scope: SessionScope, agent: str) -> None:
-    """Begin an agent's conversation in its name, unless another window just did."""
+    """Begin an agent's conversation in its name, unless another window just did.
+
+    What the turn under way was made with stays.
+    """
     try:
         scope.ledger.create(scope.conversation.session, agent)
     except LedgerError as error:

@@ -20,15 +20,25 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assembly import costs
+from nexus_context.assembly import Options, costs
 from nexus_context.budget import usage
+from nexus_context.conversation.agent_result import AgentResult, TurnOutcome
 from nexus_context.conversation.compaction.detection import READ_TOKENS
 from nexus_context.conversation.history import NO_GAP, History
 from nexus_context.conversation.message import Message, content_of
 from nexus_context.conversation.window import LARGEST_NEW
 from nexus_context.ledger import records
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.records import Counted, Head, NewTurn, Ranges, SessionOptions, StoredMessage
+from nexus_context.ledger.records import (
+    Counted,
+    Head,
+    NewTurn,
+    Ranges,
+    SessionOptions,
+    StoredMessage,
+    TurnFacts,
+    turn_facts,
+)
 from nexus_context.manager import ContextManager
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
@@ -53,14 +63,13 @@ PARENT_TURNS = 8  # turns to search for the last query: compactions and undos ar
 
 
 class TurnInput(msgspec.Struct, frozen=True):
-    """One turn as a client appends it. `parent`: see NewTurn."""
+    """One turn as a client appends it. `parent`: see NewTurn; `model` and `event`: None for the request's."""
 
-    messages: Sequence[Message]
+    result: AgentResult
     key: str | None = None
     parent: str | msgspec.UnsetType | None = msgspec.UNSET
     model: str | None = None
     event: Any = None
-    permissions: str | None = None
 
 
 def tokens_to_send(
@@ -102,9 +111,8 @@ def follow(
             conversation.forget()
         return
     if last_head is None or last_head.thread != head.thread:
-        handed_out = {} if last_head is not None else conversation.handed_out
-        conversation.forget()
-        conversation.handed_out = handed_out
+        if last_head is not None:  # else all there is belongs to the turn under way
+            conversation.forget()
         _read(conversation, ledger, snapshot, tokens)
         return
     if last_head != head:
@@ -125,37 +133,32 @@ def append(
 
     The caller has followed the ledger.
     """
-    answer = conversation.answer_for(turn_input.key, len(turn_input.messages))
+    answer = conversation.answer_for(turn_input.key, len(turn_input.result.messages))
     if answer is not None:
         return answer
     counter = costs.model_of(snapshot, None)[1]
     head = conversation.head
     begins = head is None or not head.messages or turn_input.parent is None
     opening = _counted(_opening(), counter) if begins else ()
-    messages = _counted(turn_input.messages, counter)
-    record = conversation.record or {}
+    messages = _counted(turn_input.result.messages, counter)
     turn = NewTurn(
         messages=messages,
         counter=counter.name,
         opening=opening[0] if opening else None,
         key=turn_input.key,
         parent=_parent(conversation, ledger, turn_input.parent),
-        model=turn_input.model or record.get("model") or None,
-        toolset=tuple(record.get("tools", ())),
-        permissions=snapshot.effective.get("/permissions/level"),
-        event=turn_input.event,
-        context=conversation.record,
         options=_new_options(conversation, ledger),
+        **_facts(conversation, snapshot, turn_input),
     )
     appended = ledger.append(conversation.session, turn)
     answer = Answer(appended.session, appended.turn, appended.forked)
     if not appended.forked:  # a fork may be renamed or deleted meanwhile: the ledger has its name
-        conversation.add_answer(turn_input.key, answer, len(turn_input.messages))
+        conversation.add_answer(turn_input.key, answer, len(messages))
     if not appended.repeated:
         _mark_delivered(conversation, ledger)
     if appended.repeated or appended.forked:
         return answer
-    conversation.record = None
+    conversation.facts = None
     conversation.options = None  # they are those of the ledger now
     if (head is None and not appended.before.seq) or appended.before == head:
         written = messages if appended.before.messages else (*opening, *messages)
@@ -167,6 +170,19 @@ def append(
     else:
         follow(conversation, ledger, snapshot, tokens=conversation.loaded)
     return answer
+
+
+def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
+    """What a turn was made with: what its last request was, unless the client says something else."""
+    facts = conversation.facts or TurnFacts(
+        role=snapshot.role, permissions=costs.permissions(snapshot, Options(), {})
+    )
+    outcome = turn_input.result.outcome
+    return turn_facts(facts) | {
+        "model": turn_input.model or facts.model,
+        "event": facts.event if turn_input.event is None else turn_input.event,
+        "outcome": None if outcome == TurnOutcome() else outcome,
+    }
 
 
 def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOptions | None:

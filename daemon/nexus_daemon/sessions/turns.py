@@ -20,10 +20,11 @@ import msgspec
 
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
+from nexus_context.assembly.context_json import context_json
 from nexus_context.conversation.message import Message
+from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
-from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol, results
 from nexus_daemon.sessions import next_request, sync, turn_memory, usage
 from nexus_daemon.sessions.attachments import report_attachments
@@ -217,11 +218,19 @@ def _result(
     locate = turn_memory.locator_of(scope.locate, memory.items)
     counter = costs.model_of(scope.snapshot, request.options.model)[1]
     cache = compare(conversation.last_prefix, assembled.prefix, counter)
-    record = _record(scope.snapshot, assembled)
+    attached = [*attachments.get("instructions", ()), *attachments.get("attachments", ())]
+    record = context_json(scope.snapshot, assembled, request, now=turn.now, attachments=attached)
     if request.message is not None:
         conversation.last_prefix, conversation.last_options = assembled.prefix, request.options
     if _is_turn(request, conversation):
-        conversation.record = record
+        conversation.facts = TurnFacts(
+            model=assembled.model or None,
+            role=scope.snapshot.role,
+            toolset=assembled.prefix.tool_names,
+            permissions=assembled.permissions,
+            event=request.event,
+            context=record,
+        )
     metadata = dict(assembled.metadata)
     if compaction is not None:
         metadata["compaction"] = compaction
@@ -241,17 +250,3 @@ def _result(
         positions=conversation.positions,
     )
     return msgspec.structs.replace(result, parent_turn=conversation.last_turn)
-
-
-def _record(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:
-    """What the ledger stores of the context of a turn."""
-    memory = context.metadata.get("memory")
-    return {
-        "revision": snapshot.revision,
-        "model": context.model,
-        "prefixHash": context.metadata["prefixHash"],
-        "tokens": context.metadata["tokens"],
-        "truncated": context.metadata["truncated"],
-        "tools": list(context.prefix.tool_names),
-        "parameters": {name: parameter.value for name, parameter in context.parameters.items()},
-    } | ({} if memory is None else {"memory": memory})

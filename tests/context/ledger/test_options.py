@@ -84,7 +84,10 @@ def test_a_ledger_of_the_version_before_gets_them(tmp_path: Path) -> None:
     with ledger_in(path) as ledger:
         append(ledger, "u1")
     connection = apsw.Connection(str(path))
-    connection.execute("DROP TABLE session_options; DROP TABLE workspace_options; PRAGMA user_version = 4")
+    connection.execute(
+        "ALTER TABLE turn DROP COLUMN outcome; DROP TABLE session_options; "
+        "DROP TABLE workspace_options; PRAGMA user_version = 4"
+    )
     connection.close()
     with ledger_in(path) as ledger:
         assert ledger.options(FOLDER) == {}

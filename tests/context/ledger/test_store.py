@@ -355,10 +355,26 @@ def test_turns_of_one_ledger_are_the_same_in_another(ledger: Ledger) -> None:
     with new_ledger() as other:
         other.import_turns(FOLDER, "copy", turns)
         found = list(other.turns(FOLDER, "copy"))
-        assert [msgspec.structs.replace(one, id="") for one in found] == [
-            msgspec.structs.replace(one, id="") for one in turns
+        assert [msgspec.structs.replace(one, id="", parent=None) for one in found] == [
+            msgspec.structs.replace(one, id="", parent=None) for one in turns
         ]
         assert history(other, "copy") == "u1 a1 u2 u3 a3 u4"
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 9])
+def test_the_parent_of_a_turn_is_the_one_before(ledger: Ledger, last: int) -> None:
+    for text in ("u1 a1", "u2 a2", "u3 a3"):
+        append(ledger, text)
+    second = list(ledger.turns(FOLDER, "main"))[1]
+    ledger.fork(FOLDER, "main", "fork", turn=second.id)
+    for text in ("u4 a4", "u5 a5"):
+        append(ledger, text, session="fork")
+    for session in ("main", "fork"):
+        whole = list(ledger.turns(FOLDER, session))
+        assert whole[2].parent == second.id
+        parents = [None, *(one.id for one in whole)]
+        page = list(ledger.turns(FOLDER, session, last=last))
+        assert [one.parent for one in page] == parents[:-1][-last:]
 
 
 def test_an_import_is_all_or_nothing_and_says_how_far_it_is(ledger: Ledger) -> None:

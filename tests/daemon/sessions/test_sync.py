@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assembly import model_of
+from nexus_context.conversation.agent_result import AgentResult
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import RequestError
 from nexus_context.ledger import open_ledger
@@ -84,7 +85,7 @@ class Window:
         messages = [
             Message("assistant" if number % 2 else "user", text) for number, text in enumerate(contents)
         ]
-        return operations.append(self.scope, TurnInput(messages, **more))[0]
+        return operations.append(self.scope, TurnInput(AgentResult(messages), **more))[0]
 
     def compact(self) -> Any:
         return run(compaction.compact(self.scope, protocol.CompactParams("file:///a")))[0]
@@ -383,7 +384,8 @@ def test_a_turn_has_what_it_was_made_of() -> None:
         third, second, first = reversed(list(window.ledger.store.turns(window.ledger.workspace, "main")))
         assert (first.context, first.model) == (None, None)
         assert (second.context, second.model) == (assembled.metadata["contextJson"], "gpt-4o")
-        assert (second.event, second.permissions) == ({"id": "e1"}, "trusted")
+        assert (second.event, second.permissions) == ({"id": "e1"}, assembled.permissions)
+        assert (first.parent, second.parent, third.parent) == (None, first.id, second.id)
         assert (third.context, third.model) == (None, "other")
         assert assembled.parent_turn == first.id
 
@@ -397,7 +399,7 @@ def test_of_a_long_history_only_what_can_be_sent_is_read(monkeypatch: pytest.Mon
         assert gap[0] > 50
         assert len(two.conversation.manager) == len(one.conversation.manager) == 121
         assert spent.total <= spent.available
-        appended = operations.append(two.scope, TurnInput([Message("user", "more")]))[1]
+        appended = operations.append(two.scope, TurnInput(AgentResult([Message("user", "more")])))[1]
         assert appended is not None
         assert appended.count == 122
         assert page_of(two, 3) == page_of(one, 3)
@@ -429,10 +431,12 @@ def test_what_is_sent_of_a_part_is_what_would_be_sent_of_all(
             call = ToolCall(f"c{number}", "run", {})
             if role == "tool":
                 result = Message("tool", "word " * 300, tool_call_id=call.id)
-                operations.append(writer.scope, TurnInput([Message("assistant", None, (call,)), result]))
+                operations.append(
+                    writer.scope, TurnInput(AgentResult([Message("assistant", None, (call,)), result]))
+                )
             else:
                 step = Message("assistant", f"Step {number}. " + "word " * 60)
-                operations.append(writer.scope, TurnInput([step]))
+                operations.append(writer.scope, TurnInput(AgentResult([step])))
         whole.scope.follow_all()
         sent = [window.assemble(strategy="oldest_first") for window in (part, whole)]
         assert part.conversation.manager.gap[0] > 0 == whole.conversation.manager.gap[0]
@@ -445,7 +449,7 @@ def test_windows_that_begin_a_session_at_once_open_it_once() -> None:
     with windows(2) as (one, two):
         for window in (one, two, one):
             window.conversation = Conversation("main")  # has looked before the others wrote
-            turn_input = TurnInput([Message("user", "x")])
+            turn_input = TurnInput(AgentResult([Message("user", "x")]))
             sync.append(window.conversation, window.ledger, window.snapshot, turn_input)
             check(window)
         assert one.held() == two.held()

@@ -717,8 +717,12 @@ export interface AppendParams extends SessionParams {
   parentTurn?: string | null;
   /** the model that answered; null: the model of the last assembled context */
   model?: string | null;
-  /** the cause of the turn; stored with it */
+  /** the cause of the turn, stored with it; null: the event of the last assembled context */
   event?: Record<string, Json> | null;
+  /** what the provider counted; stored with the turn */
+  providerUsage?: ProviderUsage | null;
+  /** what made the turn fail; stored with it */
+  error?: string | null;
 }
 
 /** The result of an append. */
@@ -854,6 +858,20 @@ export interface MessagesResult {
   messages: Message[];
   /** for the preceding page; absent on the first one */
   before?: number;
+}
+
+/** The tokens of a turn by the provider's own count. */
+export interface ProviderUsage {
+  /** of the request, without those that its cache read or wrote */
+  inputTokens: number;
+  /** of the answer */
+  outputTokens: number;
+  /** of the request, read from the provider's cache */
+  cacheReadTokens?: number;
+  /** of the request, written to the provider's cache */
+  cacheWriteTokens?: number;
+  /** why the model stopped, in the provider's words */
+  stopReason?: string;
 }
 
 /** The receipt of a compaction. */
