@@ -23,8 +23,8 @@ from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
-from nexus_context.encoding import foreign_encoding
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.files import foreign_encoding
 from nexus_context.ledger.records import Ranges, Turn, TurnType
 from nexus_context.ledger.rows import json_text, unwritable, value_of
 
