@@ -342,17 +342,3 @@ def _value(line: str) -> Any:
 
 def _format_of(value: Any) -> Any:
     return value if isinstance(value, dict) and value.get("format") == FORMAT else None
-
-
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Exported",
-    "Line",
-    "Sessions",
-    "is_ours",
-    "lines",
-    "lines_of",
-    "read",
-    "split",
-]

@@ -6,6 +6,7 @@ numbered without gaps: the `seq` of a turn from 1, the `position` of a message f
 the order, never a clock.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -153,6 +154,21 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[int, ...] = ()  # tokens of each message
     toolset: tuple[str, ...] = ()
     permissions: str | None = None
+
+
+def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
+    """The content of a turn, to be written again with these token counts of its messages."""
+    return NewTurn(
+        messages=tuple(map(Counted, turn.messages, counts)),
+        counter=turn.counter,
+        model=turn.model,
+        role=turn.role,
+        toolset=turn.toolset,
+        permissions=turn.permissions,
+        event=turn.event,
+        context=turn.context,
+        created=turn.created or None,
+    )
 
 
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):

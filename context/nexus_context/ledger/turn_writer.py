@@ -31,6 +31,7 @@ from nexus_context.ledger.records import (
     Ranges,
     Turn,
     TurnType,
+    as_new_turn,
 )
 from nexus_context.ledger.rows import MessageRow, json_text, optional_json, row, row_of, value
 from nexus_context.ledger.sessions import SessionPosition
@@ -168,17 +169,7 @@ def _put_again(
 ) -> SessionPosition:
     """Write a turn of another session unchanged."""
     counts = turn.counts if len(turn.counts) == len(turn.messages) else (0,) * len(turn.messages)
-    new = NewTurn(
-        messages=tuple(map(Counted, turn.messages, counts)),
-        counter=turn.counter,
-        model=turn.model,
-        role=turn.role,
-        toolset=turn.toolset,
-        permissions=turn.permissions,
-        event=turn.event,
-        context=turn.context,
-        created=turn.created,
-    )
+    new = as_new_turn(turn, counts)
     if turn.type == "query":
         return put_query(connection, position, new, moment)
     if turn.type == "undo":

@@ -371,7 +371,7 @@ def _section_pieces(
             problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, message=_LITERAL))
         return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
     span = document.span((*origin.pointer, "file"))
-    layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
+    layer = next(layer for layer in layers.layers if any(file.path == origin.path for file in layer.files))
     path, refusal = _section_path(layer, imports, str(value.get("file")))
     if refusal is None and imports.real_path(path) in imports.inherited:
         return []
@@ -395,10 +395,6 @@ def _section_pieces(
 
 # many folders share the files above them
 _secrets = TextMemo[tuple[Span, ...]]()
-
-
-def _has_file(layer: Layer, path: str) -> bool:
-    return any(file.path == path for file in layer.files)
 
 
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:

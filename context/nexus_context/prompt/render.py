@@ -151,12 +151,4 @@ def _joined(before: Fragment, after: Fragment) -> Fragment | None:
     elif after.verbatim or source != after.source:
         return None
     span = Span(before.span.start, after.span.end)
-    return Fragment(
-        section=after.section,
-        layer=after.layer,
-        title=after.title,
-        span=span,
-        path=after.path,
-        source=source,
-        verbatim=after.verbatim,
-    )
+    return msgspec.structs.replace(after, span=span, source=source)
