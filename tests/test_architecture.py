@@ -21,7 +21,6 @@ ORDER = [
     "lines",
     "visible",
     "redact",
-    "encoding",
     "files",
     "ownership",
     "jsontext",

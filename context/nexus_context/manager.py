@@ -299,9 +299,9 @@ class ContextManager:
         """
         ids = self.compactions
         if not ids or (compaction is not None and compaction not in ids):
-            what = f"no compaction {compaction!r}" if compaction is not None else "no compaction"
-            listed = f" There are: {', '.join(ids)}." if ids else ""
-            raise RequestError(f"There is {what} to undo.{listed}", code="unknown-compaction")
+            from nexus_context.conversation.compaction.receipt import nothing_to_undo
+
+            raise RequestError(nothing_to_undo(compaction, ids), code="unknown-compaction")
         while True:
             last = self._compactions.pop()
             last.history.take_over(self._history, last.length)

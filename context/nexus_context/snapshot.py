@@ -28,8 +28,8 @@ from nexus_context.layers.unread import unread_files
 from nexus_context.prompt.blocks import UNIFIED, AgentGrant, blocks_of, paths_of
 from nexus_context.prompt.environment import Environment
 from nexus_context.prompt.gather import PromptContents, gather
-from nexus_context.prompt.render import Prompt, render, tiled
-from nexus_context.prompt.sections import PromptFacts, activated_skills, skill_bodies
+from nexus_context.prompt.render import Prompt, render
+from nexus_context.prompt.sections import PromptFacts, activated_skills
 from nexus_context.tokens.models import resolve
 
 OVERDUE = "layer.overdue"
@@ -111,14 +111,12 @@ def load(
     contents = contained(
         folder, lambda: _gathered(opened, reading, inputs), lambda problem: _ungathered(last, problem)
     )
-    nothing: tuple[Skipped, ...] = ()
-    unread = reading.contain(folder, lambda: _unread(reading, opened, contents), nothing)
+    unread: tuple[Skipped, ...] = reading.contain(folder, lambda: _unread(reading, opened, contents), ())
     layers = finish_layers(msgspec.structs.replace(opened, unread=unread), reading)
     if grant is not None:
         layers = msgspec.structs.replace(layers, texts={**grant.texts, **layers.texts})
     reading.checkpoint(folder)
-    environment = inputs.environment
-    prompt, contents = _rendered(previous, last, layers, contents, environment=environment, now=now)
+    prompt, contents = _rendered(previous, last, layers, contents, environment=inputs.environment, now=now)
     snapshot = Snapshot(
         folder=folder,
         revision=1,
@@ -293,17 +291,6 @@ def prompt_for(snapshot: Snapshot, **options: Unpack[PromptOptions]) -> Prompt:
         tools=tuple(options.get("tools", ())),
     )
     return render(snapshot.layers, snapshot.contents, environment=snapshot.environment, facts=facts)
-
-
-def activate(
-    snapshot: Snapshot, names: Sequence[str], *, skill_filter: Sequence[str] | None = None
-) -> Prompt:
-    """The texts of skills by name, each under its heading, with the fragments that tile them.
-
-    Raises RequestError for a name that no skill of the folder has, or that `skill_filter` leaves out.
-    """
-    active = active_skills(snapshot, names, skill_filter=skill_filter)
-    return tiled(skill_bodies(snapshot.layers, active))
 
 
 def active_skills(

@@ -105,7 +105,7 @@ class DirectorySnapshots:
         except LoadStopped as stopped:
             if before is None:
                 raise RequestError(
-                    f"{path} could not be loaded within {stopped.seconds:g} s: it came as far as "
+                    f"{path} could not be loaded within {stopped.seconds:g} s: loading stopped at "
                     f"{stopped.path}. Make its files fewer or smaller.",
                     code="folder-unreadable",
                 ) from None

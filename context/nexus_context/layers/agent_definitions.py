@@ -104,7 +104,7 @@ class AgentChecker:
         self._tools = functools.cache(lambda agent: Patterns(_strings_in(agents[agent], "tools")))
         self._allowed = functools.cache(Patterns)
         self._servers, self._names = Patterns(map(literally, servers)), frozenset(servers)
-        self._named = functools.cache(self._is_named)
+        self._named = functools.cache(self._servers.meet)
         self._granted = functools.cache(self._granted_to)
 
     def remarks(self) -> tuple[Problem, ...]:
@@ -286,10 +286,6 @@ class AgentChecker:
     def _unknown(self, pattern: str) -> str | None:
         """The MCP server that a pattern names, if none exists that it can match."""
         return next((one for one in servers_named(pattern) if not self._named(one)), None)
-
-    def _is_named(self, server: str) -> bool:
-        """Whether a pattern of servers matches an existing one."""
-        return self._servers.meet(server)
 
     def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
         """The nearest ancestor that was not granted a server, and the server that the pattern names."""

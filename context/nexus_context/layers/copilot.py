@@ -149,15 +149,10 @@ def instruction_files(reading: Reading, directory: str) -> list[str]:
         for path in reading.overlays
         if path.startswith(directory + os.sep)
         and path.endswith(SUFFIX)
-        and path.count(os.sep) <= _depth(directory)
+        and path.count(os.sep) <= directory.count(os.sep) + DEEPEST + 1
     }
     paths = dict.fromkeys((*_below(reading, directory, 0), *sorted(unsaved)))
     return list(paths)[:MOST_FILES]
-
-
-def _depth(directory: str) -> int:
-    """The maximum number of separators in the path of a file below a directory."""
-    return directory.count(os.sep) + DEEPEST + 1
 
 
 def _below(reading: Reading, directory: str, depth: int) -> Iterator[str]:

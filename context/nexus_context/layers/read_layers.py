@@ -142,7 +142,9 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
         lambda: find_servers(reading, places, effective, environ=inputs.environ, which=search), no_servers
     )
     reading.problems.extend(contain(lambda: tuple(agent_problems(reading, effective, places, servers)), ()))
-    settings = [[_config_file(config)] if config else [] for config in configs]
+    settings = [
+        [LayerFile("config", config.path, config.status, config.text)] if config else [] for config in configs
+    ]
     layer_places = [
         place if any(each) or not (place.optional or place.name == DEFAULTS) else None
         for place, *each in zip(places, settings, instructions, mcp_files, strict=True)
@@ -293,10 +295,6 @@ def _layer(place: LayerPlace, *files: list[LayerFile]) -> Layer:
     return Layer(
         place.name, place.directory, config_directory, listed, opened=place.opened, strict=place.strict
     )
-
-
-def _config_file(file: JsonFile) -> LayerFile:
-    return LayerFile("config", file.path, file.status, file.text)
 
 
 def _repository(reading: Reading, walk: Walk, root: str) -> list[str]:

@@ -120,22 +120,7 @@ class Reading:
         """What the next load can use; of a load that failed as a whole, only the last good documents."""
         if self.failed:
             return LoadMemory(good=self.good)
-        return LoadMemory(
-            reads=self.reads,
-            documents=self.documents,
-            checked=self.checked,
-            good=self.good,
-            refusals=self.refusals,
-            served=self.served,
-            merged=self.merged,
-            listings=self.listings,
-            skills=self.skills,
-            remarks=self.remarks,
-            real_paths=self.real_paths,
-            agents=self.agents,
-            headers=self.headers,
-            presences=self.presences,
-        )
+        return LoadMemory(*(getattr(self, name) for name in LoadMemory.__struct_fields__))
 
     def resume(self, layers: Layers) -> None:
         """Continue where a reading of these layers ended."""

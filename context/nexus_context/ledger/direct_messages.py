@@ -7,10 +7,12 @@ the content is removed.
 from collections.abc import Iterable
 
 import apsw
+import msgspec
 
 from nexus_context.ledger.records import DirectMessage
 from nexus_context.ledger.rows import optional_json, optional_value
 
+# columns in the order of the fields of DirectMessage
 _INSERT = """
 INSERT OR IGNORE INTO direct (id, workspace, source, target, content, created, node, priority, ttl, task,
     metadata, session, expires)
@@ -23,21 +25,6 @@ WHERE workspace = ?1 AND target = ?2 AND delivered = 0
     AND (expires IS NULL OR expires > ?3) AND (?4 IS NULL OR node IS NULL OR node = ?4)
 ORDER BY priority DESC, number LIMIT ?5
 """
-_FIELDS = (
-    "id",
-    "workspace",
-    "source",
-    "target",
-    "content",
-    "created",
-    "node",
-    "priority",
-    "ttl",
-    "task",
-    "metadata",
-    "session",
-)
-"""The columns of `_WAITING`."""
 _EMPTY = "UPDATE direct SET delivered = 1, content = '', metadata = NULL"
 
 
@@ -47,24 +34,9 @@ def send(connection: apsw.Connection, message: DirectMessage) -> None:
         f"{_EMPTY} WHERE workspace = ? AND target = ? AND delivered = 0 AND expires <= ?",
         (message.workspace, message.target, message.created),
     )
-    connection.execute(
-        _INSERT,
-        (
-            message.id,
-            message.workspace,
-            message.source,
-            message.target,
-            message.content,
-            message.created,
-            message.node,
-            message.priority,
-            message.ttl,
-            message.task,
-            optional_json(message.metadata),
-            message.session,
-            None if message.ttl is None else message.created + message.ttl,
-        ),
-    )
+    record = msgspec.structs.asdict(message) | {"metadata": optional_json(message.metadata)}
+    expires = None if message.ttl is None else message.created + message.ttl
+    connection.execute(_INSERT, (*record.values(), expires))
 
 
 def inbox(
@@ -72,7 +44,7 @@ def inbox(
 ) -> list[DirectMessage]:
     """Highest priority first, then in order of arrival. Without `node`: those for every node."""
     rows = connection.execute(_WAITING, (workspace, agent, now, node, limit))
-    records = [dict(zip(_FIELDS, row, strict=True)) for row in rows]
+    records = [dict(zip(DirectMessage.__struct_fields__, row, strict=True)) for row in rows]
     return [DirectMessage(**record | {"metadata": optional_value(record["metadata"])}) for record in records]
 
 

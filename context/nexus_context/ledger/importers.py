@@ -30,7 +30,7 @@ from nexus_context.conversation.transcripts import Conversation, read_limits
 from nexus_context.conversation.transcripts.read_limits import SMALL
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.ledger import jsonl
-from nexus_context.ledger.records import Counted, NewTurn, Turn, turn_facts
+from nexus_context.ledger.records import Turn, as_new_turn
 from nexus_context.ledger.rows import unwritable
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import TokenCounter, count_message
@@ -252,7 +252,8 @@ class Importer:
             counted.append(self._counted(turn))
             on_progress(1)
         name = self._free(session.name)
-        self._ledger.import_turns(self._workspace, name, map(_importable, counted))
+        new = (as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted)
+        self._ledger.import_turns(self._workspace, name, new)
         self._remember(name, session.turns)
         return Imported(name, "new", len(session.turns), session.messages)
 
@@ -287,7 +288,8 @@ class Importer:
             if rest:
                 counts = turn.counts if len(rest) == len(turn.messages) else ()
                 more = msgspec.structs.replace(turn, messages=rest, counts=counts)
-                self._ledger.append(self._workspace, name, _new(self._counted(more)))
+                counted = self._counted(more)
+                self._ledger.append(self._workspace, name, as_new_turn(counted, counted.counts))
                 written, messages = written + 1, messages + len(rest)
             on_progress(1)
         return Imported(name, "continued", written, messages)
@@ -374,16 +376,3 @@ def _items(turns: Iterable[Turn]) -> list[Any]:
             items.append((turn.type, turn.compaction))
         items += turn.messages
     return items
-
-
-def _importable(turn: Turn) -> NewTurn | Turn:
-    return _new(turn) if turn.type == "query" else turn
-
-
-def _new(turn: Turn) -> NewTurn:
-    return NewTurn(
-        messages=tuple(map(Counted, turn.messages, turn.counts)),
-        counter=turn.counter,
-        created=turn.created or None,
-        **turn_facts(turn),
-    )

@@ -24,8 +24,8 @@ from nexus_context.conversation.agent_result import TurnOutcome
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.transcripts import read_limits
 from nexus_context.conversation.transcripts.read_limits import LONGEST_LINE, MOST_VALUES
-from nexus_context.encoding import foreign_encoding
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.files import foreign_encoding
 from nexus_context.ledger.records import Ranges, Turn, TurnType
 from nexus_context.ledger.rows import json_text, unwritable, value_of
 
@@ -344,17 +344,3 @@ def _value(line: str) -> Any:
 
 def _format_of(value: Any) -> Any:
     return value if isinstance(value, dict) and value.get("format") == FORMAT else None
-
-
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Exported",
-    "Line",
-    "Sessions",
-    "is_ours",
-    "lines",
-    "lines_of",
-    "read",
-    "split",
-]

@@ -97,14 +97,9 @@ def fill_anew(connection: apsw.Connection) -> None:
         pass
 
 
-def has_run(text: str) -> bool:
-    """Whether a text has a character of such a script."""
-    return not text.isascii() and _RUN.search(text) is not None
-
-
 def split_runs(text: str) -> str | None:
     """The index entry of a message; None if it has no run."""
-    if not has_run(text):
+    if text.isascii() or _RUN.search(text) is None:
         return None
     return _RUN.sub(lambda run: f" {_pairs(run[0], last=True)} ", unicodedata.normalize("NFKC", text))
 

@@ -6,6 +6,7 @@ numbered without gaps: the `seq` of a turn from 1, the `position` of a message f
 the order, never a clock.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -168,6 +169,16 @@ _FACTS = tuple(field.name for field in msgspec.structs.fields(TurnFacts))
 def turn_facts(turn: TurnFacts) -> dict[str, Any]:
     """The facts of a turn, as arguments for another one."""
     return {name: getattr(turn, name) for name in _FACTS}
+
+
+def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
+    """The content of a turn, to be written again with these token counts of its messages."""
+    return NewTurn(
+        messages=tuple(map(Counted, turn.messages, counts)),
+        counter=turn.counter,
+        created=turn.created or None,
+        **turn_facts(turn),
+    )
 
 
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):

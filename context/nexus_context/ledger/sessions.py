@@ -117,10 +117,6 @@ def require(connection: apsw.Connection, workspace: str, session: str) -> Sessio
     return position
 
 
-def position_of(connection: apsw.Connection, session: int) -> SessionPosition:
-    return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", session))
-
-
 def read_session(connection: apsw.Connection, workspace: str, session: str) -> Session | None:
     position = find(connection, workspace, session)
     return None if position is None else read_existing(connection, workspace, session)
@@ -180,7 +176,7 @@ def begin(
     connection.execute("UPDATE thread SET session = ? WHERE id = ?", (number, thread))
     if origin is not None:
         connection.execute(_INHERIT, (number, origin))
-    return position_of(connection, number)
+    return SessionPosition(*row(connection, _PLACE + " WHERE session.id = ?", number))
 
 
 def _check_name(name: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from nexus_context.conversation.compaction.receipt import nothing_to_undo
 from nexus_context.ledger import forks, sessions
 from nexus_context.ledger.chain import MessageColumns, summed_columns, turn_sum
 from nexus_context.ledger.errors import HeadMovedError, LedgerError, key_reused
@@ -30,7 +31,7 @@ from nexus_context.ledger.records import (
     Ranges,
     Turn,
     TurnType,
-    turn_facts,
+    as_new_turn,
 )
 from nexus_context.ledger.rows import (
     MessageRow,
@@ -176,12 +177,7 @@ def _put_again(
 ) -> SessionPosition:
     """Write a turn of another session unchanged."""
     counts = turn.counts if len(turn.counts) == len(turn.messages) else (0,) * len(turn.messages)
-    new = NewTurn(
-        messages=tuple(map(Counted, turn.messages, counts)),
-        counter=turn.counter,
-        created=turn.created,
-        **turn_facts(turn),
-    )
+    new = as_new_turn(turn, counts)
     if turn.type == "query":
         return put_query(connection, position, new, moment)
     if turn.type == "undo":
@@ -242,16 +238,15 @@ def put_undo(
     """`name`: the compaction to take back, by default the one in force."""
     before = state(connection, position)
     taken = below = before.in_force
+    existing = []
     while taken is not None:
         compaction, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
         if name in (None, compaction):
             break
+        existing.append(compaction)
         taken = below
     if taken is None:
-        what = "no compaction" if name is None else f"no compaction {name!r}"
-        raise LedgerError(
-            f"The session {position.name!r} has {what} to take back.", code="unknown-compaction"
-        )
+        raise LedgerError(nothing_to_undo(name, reversed(existing)), code="unknown-compaction")
     entry = _Entry("undo", turn, before, CompactionState(below, undone=True), undoes=taken)
     return _put(connection, position, entry, moment)
 

@@ -133,18 +133,12 @@ def gather(
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
     text_problems = _problems_of_texts(imports, reading, packaged)
-
-    def measure() -> size.OversizeReport:
-        return size.measure(
-            layers.effective,
-            (*blocks, *sections),
-            layers.skills,
-            read=lambda path: reading.read(path).text or "",
-            packaged=packaged,
-            load=load_vocabulary,
-        )
-
-    oversize = reported(imports.problems, layers.folder, measure, size.OversizeReport((), None))
+    oversize = reported(
+        imports.problems,
+        layers.folder,
+        lambda: _measure(layers, reading, (*blocks, *sections), packaged, load=load_vocabulary),
+        size.OversizeReport((), None),
+    )
     nothing: tuple[Credential, ...] = ()
     required = reported(imports.problems, layers.folder, lambda: _credentials(layers, environ), nothing)
     return PromptContents(
@@ -158,6 +152,25 @@ def gather(
         imports=tuple(imports.followed),
         waits_for=oversize.waits_for,
         conditional=conditional,
+    )
+
+
+def _measure(
+    layers: Layers,
+    reading: Reading,
+    blocks: Sequence[Block | PromptSection],
+    packaged: set[str],
+    *,
+    load: bool,
+) -> size.OversizeReport:
+    """What is too long for the window."""
+    return size.measure(
+        layers.effective,
+        blocks,
+        layers.skills,
+        read=lambda path: reading.read(path).text or "",
+        packaged=packaged,
+        load=load,
     )
 
 
@@ -358,7 +371,7 @@ def _section_pieces(
             problems.append(Problem(origin.path, span, "prompt.secret", Severity.WARNING, message=_LITERAL))
         return [Piece(text, origin.path, document.span((*origin.pointer, "content")))] if text else []
     span = document.span((*origin.pointer, "file"))
-    layer = next(layer for layer in layers.layers if _has_file(layer, origin.path))
+    layer = next(layer for layer in layers.layers if any(file.path == origin.path for file in layer.files))
     path, refusal = _section_path(layer, imports, str(value.get("file")))
     if refusal is None and imports.real_path(path) in imports.inherited:
         return []
@@ -382,10 +395,6 @@ def _section_pieces(
 
 # many folders share the files above them
 _secrets = TextMemo[tuple[Span, ...]]()
-
-
-def _has_file(layer: Layer, path: str) -> bool:
-    return any(file.path == path for file in layer.files)
 
 
 def _section_path(layer: Layer, imports: Imports, name: str) -> tuple[str, str | None]:

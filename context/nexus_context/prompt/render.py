@@ -2,13 +2,12 @@
 
 1. Sections stand by priority, high first; equal ones in the order below, custom ones after them.
 2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.
-3. Line ends are `\\n`. A verbatim fragment with fewer characters than its source has `\\r\\n` there, and
-   `source_at` counts them: a file with such line ends needs no fragment for each line.
+3. Line ends are `\\n`. A verbatim fragment with fewer characters than its source has `\\r\\n` there:
+   a file with such line ends needs no fragment for each line.
 4. Equal inputs give equal bytes: no clock and no state of the work is read.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -126,31 +125,6 @@ def tiled(parts: Sequence[Part]) -> Prompt:
     return Prompt(text, tuple(fragments))
 
 
-def fragment_at(prompt: Prompt, offset: int) -> Fragment | None:
-    """The fragment that holds the character at an offset of the prompt."""
-    index = bisect_right(prompt.fragments, offset, key=lambda fragment: fragment.span.start) - 1
-    if index < 0 or offset >= prompt.fragments[index].span.end:
-        return None
-    return prompt.fragments[index]
-
-
-def source_at(prompt: Prompt, offset: int, file_texts: Mapping[str, str]) -> tuple[str, int] | None:
-    """The file and the offset in its text that a character of the prompt came from; None if from no file.
-
-    `file_texts` are the texts by path that the prompt was made of (`Layers.texts`).
-    """
-    fragment = fragment_at(prompt, offset)
-    if fragment is None or fragment.path is None:
-        return None
-    source = fragment.source
-    if not fragment.verbatim:
-        return fragment.path, source.start
-    distance = offset - fragment.span.start
-    if _length(source) == _length(fragment.span):
-        return fragment.path, source.start + distance
-    return fragment.path, _skip(file_texts.get(fragment.path, ""), source, distance)
-
-
 def places_of(prompt: Prompt, path: str, offset: int, file_texts: Mapping[str, str]) -> Iterator[int]:
     """The prompt's offsets of a character of a file that stands there verbatim."""
     for fragment in prompt.fragments:
@@ -177,24 +151,4 @@ def _joined(before: Fragment, after: Fragment) -> Fragment | None:
     elif after.verbatim or source != after.source:
         return None
     span = Span(before.span.start, after.span.end)
-    return Fragment(
-        section=after.section,
-        layer=after.layer,
-        title=after.title,
-        span=span,
-        path=after.path,
-        source=source,
-        verbatim=after.verbatim,
-    )
-
-
-def _skip(text: str, source: Span, distance: int) -> int:
-    """Offset after `distance` characters of a source range, `\\r\\n` counting as one."""
-    offset = source.start
-    while distance > 0:
-        end = text.find("\r\n", offset, source.end)
-        if end < 0 or end - offset >= distance:
-            return min(offset + distance, source.end)
-        distance -= end - offset + 1
-        offset = end + 2
-    return offset
+    return msgspec.structs.replace(after, span=span, source=source)

@@ -1,9 +1,11 @@
-"""What each fragment of a prompt costs, each file, and each kind of text.
+"""What each fragment of a prompt costs, each file, each SKILL.md, and each kind of text.
 
 1. The tokens of the fragments sum exactly to those of the prompt.
 2. The text of a file costs the same wherever it stands: its estimate is rounded down separately. The prompt's
    tokens that this rounding leaves over go to the text of no layer, in proportion.
-3. Text in files of the layers, or from the request, belongs to the user; headings, paths and separators
+3. A SKILL.md costs, in every request, its line of the index; its text only where the request activates the
+   skill. Both are fragments of the section `skills`.
+4. Text in files of the layers, or from the request, belongs to the user; headings, paths and separators
    around it are Nexus's own, as are the instructions that it ships.
 """
 
@@ -72,7 +74,7 @@ def tokens_by_part(prompt: Prompt, counter: TokenCounter) -> dict[PromptPart, in
 
 
 def part_of(fragment: Fragment) -> PromptPart:
-    """Which kind of text a fragment is (rule 3)."""
+    """Which kind of text a fragment is (rule 4)."""
     section, layer, path, source = fragment.section, fragment.layer, fragment.path, fragment.source
     if path is None:  # the request's own
         parts: dict[str, PromptPart] = {

@@ -52,14 +52,6 @@ class ModelLimits(msgspec.Struct, frozen=True):
     retires: str | None = None
 
 
-class RegistrySource(msgspec.Struct, frozen=True):
-    """Where the registry's figures come from: packages with versions, and the day they were taken."""
-
-    source: str
-    version: str
-    date: str
-
-
 def resolve(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> ModelLimits:
     """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
     requested = model or ""
@@ -115,12 +107,6 @@ def get_token_counter(
 def model_names() -> tuple[str, ...]:
     """The registry's names, in its order: by provider, then by name."""
     return tuple(_registry().models)
-
-
-def registry_source() -> RegistrySource:
-    """Where and when the registry's figures were taken."""
-    registry = _registry()
-    return RegistrySource(registry.source, registry.version, registry.date)
 
 
 class _Record(msgspec.Struct, frozen=True):

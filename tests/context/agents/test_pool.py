@@ -13,10 +13,10 @@ from nexus_context.assembly import Options, Request, assemble
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation.message import Message
 from nexus_context.errors import RequestError
-from nexus_context.prompt.render import source_at
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative
 from support.pools import inputs_of, pool_of
+from support.source_map import source_at
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 COMPANY = """

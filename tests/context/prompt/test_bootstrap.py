@@ -11,11 +11,11 @@ from nexus_context.errors import Severity
 from nexus_context.files import PROMPT_LIMIT
 from nexus_context.layers.bootstrap import agent_file, variant_of
 from nexus_context.loader import ContextLoader, PromptLoader
-from nexus_context.prompt.render import fragment_at, source_at
 from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import SimpleTokenCounter
 from support.fixture import Fixture, write_fixture
 from support.folders import HOST, load_folder, load_inputs, relative
+from support.source_map import fragment_at, source_at
 
 FOLDER = "/home/c/a"
 FILES = "AGENT.md", "SOUL.md", "IDENTITY.md", "CONTEXT.md"

@@ -8,10 +8,10 @@ import pytest
 
 from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.manager import ContextManager
-from nexus_context.prompt.render import fragment_at
 from nexus_context.prompt.sections import MAX_SENTENCE
 from support.fixture import write_fixture
 from support.folders import load_folder
+from support.source_map import fragment_at
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 READ, WRITE = {"readOnlyHint": True}, {"readOnlyHint": False}

@@ -9,10 +9,11 @@ import pytest
 from nexus_context.assembly import AssembledContext, Options, Request, assemble
 from nexus_context.errors import RequestError
 from nexus_context.manager import ContextManager
-from nexus_context.prompt.render import Prompt, fragment_at, places_of, source_at
-from nexus_context.snapshot import Snapshot, activate, load, prompt_for
+from nexus_context.prompt.render import Prompt, places_of
+from nexus_context.snapshot import Snapshot, load, prompt_for
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, load_inputs, relative
+from support.source_map import fragment_at, skill_texts, source_at
 
 FOLDER = "/home/a"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -123,7 +124,7 @@ def test_activation_puts_the_text_in_the_section_traced_to_the_file(tmp_path: Pa
     without = assemble(snapshot, ContextManager(), Request(), now=NOW)
     tokens = [{row.label: row.tokens for row in one.usage.rows}["pdf"] for one in (without, made)]
     assert tokens[0] < tokens[1]
-    alone = activate(snapshot, ["pdf"])
+    alone = skill_texts(snapshot, "pdf")
     assert relative(fixture, alone.text) == PDF
     tiles(alone)
 

@@ -9,11 +9,10 @@ import pytest
 
 from nexus_context.assembly import Options, Request, assemble
 from nexus_context.manager import ContextManager
-from nexus_context.prompt.render import source_at
 from nexus_context.skills.skill import MAX_EXAMPLES, read_skill
-from nexus_context.snapshot import activate
 from support.fixture import write_fixture
 from support.folders import load_folder, relative
+from support.source_map import skill_texts, source_at
 
 FOLDER = "/home/a"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -62,7 +61,7 @@ Tools of this skill: Write"""
 def test_tools_and_examples_follow_the_text(tmp_path: Path) -> None:
     fixture = write_fixture(TEXT, tmp_path)
     snapshot = load_folder(fixture, FOLDER)
-    prompt = activate(snapshot, ["mine", "theirs"])
+    prompt = skill_texts(snapshot, "mine", "theirs")
     assert relative(fixture, prompt.text) == TOLD
     texts = snapshot.layers.texts
     path = fixture.path(MINE)

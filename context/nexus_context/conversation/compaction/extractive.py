@@ -52,18 +52,6 @@ MOST_LATEST = 6
 _CHARACTERS = 3  # of a token, at least: to shorten a message to a share without counting twice
 
 
-class Extractive:
-    """The embedded summarizer as a `Summarizer`. `counter` counts as the caller does."""
-
-    name = NAME
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self._counter = counter
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        return summary(request.replaced, self._counter, limit=request.limit, pins=request.pins)
-
-
 def extract(request: SummaryRequest, counter: TokenCounter) -> Written:
     """The embedded summary of a request. Raises `CompactionError` if nothing fits the limit."""
     facts = extract_facts(request.replaced)

@@ -4,6 +4,7 @@ RequestError
 └── CompactionError      `code`: nothing-to-compact, no-summary, no-gain
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -25,6 +26,13 @@ class CompactionError(RequestError):
 
     def __init__(self, message: str, *, code: Refusal) -> None:
         super().__init__(message, code=code)
+
+
+def nothing_to_undo(compaction: str | None, existing: Iterable[str]) -> str:
+    """The sentence for a compaction that cannot be undone, by default the last one; `unknown-compaction`."""
+    what = "no compaction" if compaction is None else f"no compaction {compaction!r}"
+    ids = ", ".join(existing)
+    return f"There is {what} to undo.{f' There are: {ids}.' if ids else ''}"
 
 
 class Lost(msgspec.Struct, frozen=True, rename="camel"):

@@ -10,7 +10,7 @@
    text that names it; reasoning that the provider did not sign itself is left out.
 7. Every difference from what is stored is a `Repair`, for the caller to report.
 
-Reading order: naming, tool_definitions, openai_chat, anthropic.
+Reading order: tool_definitions, openai_chat, anthropic.
 """
 
 from nexus_context.conversation.formats.anthropic import anthropic

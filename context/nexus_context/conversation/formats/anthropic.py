@@ -15,8 +15,7 @@ from typing import Any
 
 from nexus_context.conversation import breakpoints, parts
 from nexus_context.conversation.breakpoints import Cache
-from nexus_context.conversation.formats.naming import Naming
-from nexus_context.conversation.formats.tool_definitions import ToolDefinition, arguments, definitions
+from nexus_context.conversation.formats.tool_definitions import Naming, ToolDefinition, arguments, definitions
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.parameter_fields import takes_prefill
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, traced

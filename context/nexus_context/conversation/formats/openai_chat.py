@@ -10,8 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nexus_context.conversation import parts
-from nexus_context.conversation.formats.naming import Naming
-from nexus_context.conversation.formats.tool_definitions import ToolDefinition, arguments_text, definitions
+from nexus_context.conversation.formats.tool_definitions import (
+    Naming,
+    ToolDefinition,
+    arguments_text,
+    definitions,
+)
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.repair import Repair, RepairLog, clean, is_clean, traced
 from nexus_context.prompt import texts

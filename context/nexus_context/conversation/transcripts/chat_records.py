@@ -113,7 +113,11 @@ def neutral(value: Any) -> list[Message]:
         return _results(value, content)
     calls = _calls(value)
     if role == "assistant" and _has_block(content, "tool_use"):
-        calls += [_block_call(block) for block in content if _is_block(block, "tool_use")]
+        calls += [
+            _named_call(block.get("id"), block.get("name"), block.get("input", {}))
+            for block in content
+            if _is_block(block, "tool_use")
+        ]
         content = [block for block in content if not _is_block(block, "tool_use")] or None
     call_id = value.get("tool_call_id", value.get("toolCallId"))
     return [
@@ -181,10 +185,6 @@ def _call(call: Any) -> ToolCall:
     if inner is not None and isinstance(arguments, str):
         arguments = object_of(arguments)
     return _named_call(call.get("id"), source.get("name"), arguments)
-
-
-def _block_call(block: dict[str, Any]) -> ToolCall:
-    return _named_call(block.get("id"), block.get("name"), block.get("input", {}))
 
 
 def _named_call(call_id: Any, name: Any, arguments: Any) -> ToolCall:

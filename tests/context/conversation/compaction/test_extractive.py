@@ -1,17 +1,15 @@
 """The embedded summary: what it picks, how it fits its limit, and how it merges an earlier one."""
 
-import asyncio
 import time
 from datetime import datetime
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from nexus_context.conversation.compaction.extract_facts import Facts, Section, extract_facts
-from nexus_context.conversation.compaction.extractive import Extractive, extract, summary
+from nexus_context.conversation.compaction.extractive import extract, summary
 from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.sentence_patterns import (
     boxes_in,
@@ -20,7 +18,7 @@ from nexus_context.conversation.compaction.sentence_patterns import (
     open_in,
     sentences_of,
 )
-from nexus_context.conversation.compaction.summarizer import SummaryRequest, first_summary
+from nexus_context.conversation.compaction.summarizer import SummaryRequest
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message
 from nexus_context.tokens import TiktokenCounter
@@ -369,13 +367,7 @@ def test_no_room_is_an_error() -> None:
         "Nothing was compacted: 10 tokens are too few for a summary.",
         "no-summary",
     )
-    assert asyncio.run(Extractive(COUNTER).summarize(request)) == ""
-
-
-def test_it_is_asked_like_any_other_summarizer() -> None:
-    request = SummaryRequest((), tuple(chat(SESSION)), 500)
-    extracted = msgspec.structs.replace(extract(request, COUNTER), facts=None)
-    assert asyncio.run(first_summary([Extractive(COUNTER)], request)) == extracted
+    assert summary(request.replaced, COUNTER, limit=10) == ""
 
 
 HOSTILE = ["a", "a. ", "must ", "`", "- [ ] ", "1 passed ", "Error: x\n", "$ ", "<system-reminder>", "```\n", "\ud800", "не ", "## ", "\n", "exit code: 1 "]  # fmt: skip  # noqa: E501
