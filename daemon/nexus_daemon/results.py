@@ -9,20 +9,20 @@ import msgspec
 from nexus_context import errors
 from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.workspace.freshness import Freshness
 
 if TYPE_CHECKING:  # neither the first reply nor the first diagnostics wait for what makes contexts
     from nexus_context import budget
     from nexus_context.assembly import AssembledContext, Measure
     from nexus_context.prefix import CacheReport
     from nexus_context.snapshot import Snapshot
+    from nexus_daemon.workspace.watcher import Freshness
 
 
 def problems(locate: Locator, values: Iterable[errors.Problem]) -> list[protocol.Problem]:
     return [_problem(problem, locate) for problem in values]
 
 
-def freshness(value: Freshness) -> protocol.Freshness:
+def freshness(value: "Freshness") -> protocol.Freshness:
     since = None if value.since is None else datetime.fromtimestamp(value.since, UTC)
     return protocol.Freshness(
         state=value.state,

@@ -29,8 +29,8 @@ from nexus_daemon import protocol
 from nexus_daemon.agents.previews import AgentChecker, PreviewResult
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.workspace.agent_documents import AgentDocument
-from nexus_daemon.workspace.client import Client
 from nexus_daemon.workspace.folders import Folder, FolderTable
+from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.queue import TaskQueue
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.workers import Workers

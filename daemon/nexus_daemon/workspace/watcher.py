@@ -15,7 +15,7 @@
    stays and the rest is polled. Network file systems are both watched and polled.
 7. A system can lose reports, and some file systems that report too little are not on our list. So watched
    paths are also checked now and then: an unreported change is noticed within about a minute.
-8. `Watcher.freshness` says at any time how reliably changes are noticed.
+8. `Watcher.freshness` says at any time how reliably changes are noticed (`Freshness`).
 """
 
 import asyncio
@@ -27,10 +27,11 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from nexus_daemon import lazy
-from nexus_daemon.workspace.freshness import Freshness
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
 
@@ -51,6 +52,34 @@ RETRY_AT_MOST_S = 60.0
 MODIFIED = 2  # of watchfiles.Change, which is imported late
 Identity = tuple[str, int, int]
 Covering = Mapping[str, Identity]
+State = Literal["watched", "polled", "unknown"]
+_STATES: tuple[State, ...] = ("watched", "polled", "unknown")  # from most to least certain
+
+
+class Freshness(msgspec.Struct, frozen=True):
+    """How changes of a set of files are noticed; the least certain file counts.
+
+    `watched`: the system reports changes. `polled`: Nexus checks every `every` seconds. `unknown`: changes
+    after `since` (`time.time()`) may be unnoticed. `reasons` are clauses that say why files are not watched.
+    """
+
+    state: State
+    since: float | None = None
+    every: float | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def least_certain(several: Iterable[Freshness]) -> Freshness:
+    """Combine the freshness of several sets of files into one."""
+    ordered = sorted(several, key=lambda one: _STATES.index(one.state), reverse=True)
+    if not ordered:
+        return Freshness("watched")
+    return Freshness(
+        state=ordered[0].state,
+        since=min((one.since for one in ordered if one.since is not None), default=None),
+        every=max((one.every for one in ordered if one.every is not None), default=None),
+        reasons=tuple(dict.fromkeys(reason for one in ordered for reason in one.reasons)),
+    )
 
 
 class Watcher:
