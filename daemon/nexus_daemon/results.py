@@ -23,13 +23,17 @@ def problems(locate: Locator, values: Iterable[errors.Problem]) -> list[protocol
 
 
 def freshness(value: "Freshness") -> protocol.Freshness:
-    since = None if value.since is None else datetime.fromtimestamp(value.since, UTC)
     return protocol.Freshness(
         state=value.state,
-        since=None if since is None else since.isoformat(timespec="milliseconds")[:-6] + "Z",
+        since=None if value.since is None else utc(value.since),
         every_seconds=None if value.every is None else round(value.every, 3),
         reasons=list(value.reasons),
     )
+
+
+def utc(seconds: float) -> str:
+    """A moment (`time.time()`) in ISO 8601, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:

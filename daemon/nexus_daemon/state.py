@@ -147,14 +147,6 @@ class Daemon:
         self._warned: set[str | None] = set()  # names of the limits that users were warned of
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run a job in a worker thread; see `Workers.run`."""
-        return await self.workers.run(job, *args, **kwargs)
-
-    def counting(self) -> contextlib.AbstractContextManager[None]:
-        """Announce every folder after the block if a vocabulary was loaded in it."""
-        return self.workers.counting()
-
     # ------------------------------------------------------------ clients and folders
 
     def join(self, client: Client) -> None:

@@ -49,7 +49,7 @@ async def _serve() -> int:
     started: list[Daemon] = []
 
     def start() -> "Daemon":
-        from nexus_daemon.cli.process_environment import load_inputs
+        from nexus_daemon.cli.folder import load_inputs
         from nexus_daemon.state import Daemon
 
         started.append(Daemon(load_inputs()))

@@ -128,15 +128,9 @@ class LedgerWriter:
     def open(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger":
         """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
         from nexus_context.ledger import open_ledger
-        from nexus_context.ledger.errors import LedgerError
         from nexus_context.ledger.opening import workspace_of
 
-        if url is not None:
-            raise LedgerError(
-                "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
-                "config.json, or name a file there (ledger.path).",
-                code="ledger-url",
-            )
+        refuse_url(url)
         if self.store is None:
             self.store = open_ledger(path, environ=self._environ)
         workspace = "" if folder is None else workspace_of(folder)
@@ -409,6 +403,18 @@ class FolderLedger:
     ) -> None:
         change = Change(self.workspace, session, reason, turn=turn, former=former, by=self._by)
         self._writer.wrote(change, head, before=before)
+
+
+def refuse_url(url: str | None) -> None:
+    """LedgerError if the settings name a ledger on a server."""
+    if url is not None:
+        from nexus_context.ledger.errors import LedgerError
+
+        raise LedgerError(
+            "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
+            "config.json, or name a file there (ledger.path).",
+            code="ledger-url",
+        )
 
 
 def differences(

@@ -70,7 +70,7 @@ class _EditorModel:
             workspace_folder=self._scope.folder.uri,
             session=self._scope.conversation.session,
             purpose="compaction",
-            messages=await client.daemon.work(_messages, self._task),
+            messages=await client.daemon.workers.run(_messages, self._task),
             max_tokens=request.limit,
             model=request.model,
         )
@@ -82,7 +82,7 @@ class _EditorModel:
             raise NexusError(f"no answer within {self._seconds:g} seconds") from None
         except NexusError as error:
             raise NexusError(_one_line(str(error)) or "an error without a message") from error
-        flaw = await client.daemon.work(_flaw, answer.content, request.limit, self._task)
+        flaw = await client.daemon.workers.run(_flaw, answer.content, request.limit, self._task)
         if flaw is not None:
             raise NexusError(flaw)
         self.model = answer.model
@@ -101,7 +101,7 @@ class _Embedded:
     async def summarize(self, request: "SummaryRequest") -> str:
         from nexus_context.conversation.compaction.extractive import extract
 
-        return (await self._scope.client.daemon.work(extract, request, self._task.counter)).text
+        return (await self._scope.client.daemon.workers.run(extract, request, self._task.counter)).text
 
 
 def _messages(task: SummaryTask) -> list[msgspec.Raw]:

@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from nexus_context.layers.walk import within
 from nexus_daemon import lazy
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
@@ -151,7 +152,7 @@ class Watcher:
             elif directory is None or self._watch is None or directory not in self._watch.directories:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
-                since += [at for gone, at in self._moved.items() if _is_in(directory[0], gone)]
+                since += [at for gone, at in self._moved.items() if within(directory[0], gone)]
         if polls and hanging_since is not None:
             since.append(hanging_since)
             reasons["reading the files hangs, as on a network file system whose server is gone"] = None
@@ -218,7 +219,7 @@ class Watcher:
         }
         added -= polled
         unseen = (news | others & set(paths)) - added
-        unseen |= {path for path, at in look.covering.items() if any(_is_in(at[0], gone) for gone in moved)}
+        unseen |= {path for path, at in look.covering.items() if any(within(at[0], gone) for gone in moved)}
         self._look, self._waiting = look, {}
         for failure in set(look.unwatchable.values()) - self._logged:
             self._logged.add(failure)
@@ -362,7 +363,7 @@ class _Watch:
     def forget(self, moved: Collection[str]) -> None:
         """Drop directories that appeared or disappeared, and those below them."""
         self.directories = frozenset(
-            one for one in self.directories if not any(_is_in(one[0], gone) for gone in moved)
+            one for one in self.directories if not any(within(one[0], gone) for gone in moved)
         )
 
 
@@ -393,10 +394,6 @@ def _look(paths: Collection[str]) -> _Look:
         {directory: failure for directory, failure in failures if failure is not None},
         frozenset(directory for directory in directories if directory[0] in closed),
     )
-
-
-def _is_in(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 def covering(paths: Iterable[str]) -> dict[str, Identity]:

@@ -5,7 +5,7 @@ import argparse
 from nexus_context import files
 from nexus_context.ledger.records import Verification, Verified
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.sessions.open_session import accept, ledger_for, load_folder, note, workspace_of
 
 

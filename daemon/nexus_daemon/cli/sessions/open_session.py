@@ -11,7 +11,8 @@ from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute, read
+from nexus_daemon.cli.folder import absolute, read
+from nexus_daemon.sessions.ledger_writer import refuse_url
 
 MOST_NAMED = 5
 
@@ -53,12 +54,7 @@ def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
             "Fix it first; nexus check shows the errors.",
             code="ledger-io",
         )
-    if snapshot.effective.get("/ledger/url") is not None:
-        raise LedgerError(
-            "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
-            "config.json, or name a file there (ledger.path).",
-            code="ledger-url",
-        )
+    refuse_url(snapshot.effective.get("/ledger/url"))
     return broken
 
 
