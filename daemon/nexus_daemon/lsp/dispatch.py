@@ -463,17 +463,9 @@ class NexusServer(LanguageServer):
     ) -> Any:
         """Send a request to the client and return its result as a `result_type`.
 
-        After a cancellation or a timeout, the request is cancelled at the client, too.
-
-        Raises
-        ------
-        ClientError
-            The client answered with an error, or with something that is not a `result_type`.
-        DisconnectedError
-            The client left first.
-        TimeoutError
-            After `timeout_s` seconds.
-
+        Raises ClientError for an answer that is an error or not a `result_type`, DisconnectedError when the
+        client left first, and TimeoutError after `timeout_s` seconds. After a cancellation or a timeout, the
+        request is cancelled at the client, too.
         """
         return await self.protocol.request(method, params, result_type, timeout_s)
 

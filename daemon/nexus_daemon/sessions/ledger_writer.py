@@ -22,9 +22,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from nexus_context import ledger as ledgers
 from nexus_context.errors import RequestError
 from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.ledger.errors import LedgerError
+from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
@@ -127,13 +130,10 @@ class LedgerWriter:
 
     def open(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger":
         """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
-        from nexus_context.ledger import open_ledger
-        from nexus_context.ledger.opening import workspace_of
-
         refuse_url(url)
         if self.store is None:
-            self.store = open_ledger(path, environ=self._environ)
-        workspace = "" if folder is None else workspace_of(folder)
+            self.store = ledgers.open_ledger(path, environ=self._environ)
+        workspace = "" if folder is None else lazy.opening.workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
@@ -141,9 +141,7 @@ class LedgerWriter:
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
         """As `open`; None if there is no ledger yet."""
-        from nexus_context.ledger.opening import place
-
-        if self.store is None and url is None and not exists(place(path, self._environ)):
+        if self.store is None and url is None and not exists(lazy.opening.place(path, self._environ)):
             return None
         return self.open(folder, path=path, url=url)
 
@@ -151,9 +149,7 @@ class LedgerWriter:
         """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""
         with self._creating:
             if self._levels is None:
-                from nexus_context.memory.levels import Levels
-
-                self._levels = Levels(ledger)
+                self._levels = lazy.levels.Levels(ledger)
             return self._levels
 
     def names(self, workspace: str) -> list[str]:
@@ -181,8 +177,6 @@ class LedgerWriter:
         self.options.save_again(ledger)
         if (version := ledger.version()) == self._version:
             return
-        from nexus_context.ledger.errors import LedgerError
-
         failure: LedgerError | None = None
         for workspace, heads in list(self.heads.items()):
             self.options.read(ledger, workspace)
@@ -408,8 +402,6 @@ class FolderLedger:
 def refuse_url(url: str | None) -> None:
     """LedgerError if the settings name a ledger on a server."""
     if url is not None:
-        from nexus_context.ledger.errors import LedgerError
-
         raise LedgerError(
             "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
             "config.json, or name a file there (ledger.path).",
@@ -453,8 +445,6 @@ def _is_at(last: "Head | None", head: "Head") -> bool:
 
 
 def _ended() -> Exception:
-    from nexus_context.ledger.errors import LedgerError
-
     return LedgerError("The daemon is ending; nothing was written.", code="ledger-closed")
 
 

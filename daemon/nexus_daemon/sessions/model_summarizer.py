@@ -16,7 +16,7 @@ from nexus_context.conversation.repair import traced
 from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon import protocol
+from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp import framing
 from nexus_daemon.sessions.scope import SessionScope
 
@@ -46,10 +46,8 @@ class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
 
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
     """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
-    from nexus_context.conversation.compaction.summarizer import first_summary  # rarely needed
-
     model, embedded = _EditorModel(scope, task, seconds), _Embedded(scope, task)
-    written = await first_summary([model, embedded], task.plan.request())
+    written = await lazy.summarizer.first_summary([model, embedded], task.plan.request())
     return msgspec.structs.replace(written, model=model.model if written.summarizer == model.name else None)
 
 
@@ -99,8 +97,7 @@ class _Embedded:
         self._task = task
 
     async def summarize(self, request: "SummaryRequest") -> str:
-        from nexus_context.conversation.compaction.extractive import extract
-
+        extract = lazy.extractive.extract
         return (await self._scope.client.daemon.workers.run(extract, request, self._task.counter)).text
 
 
@@ -137,9 +134,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
 
 
 def _flaw(answer: str, limit: int, task: SummaryTask) -> str | None:
-    from nexus_context.conversation.compaction.summarizer import find_flaw
-
-    return find_flaw(answer, limit=limit, counter=task.counter)
+    return lazy.summarizer.find_flaw(answer, limit=limit, counter=task.counter)
 
 
 def _one_line(text: str) -> str:
