@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nexus_context.errors import Problem
@@ -24,12 +23,6 @@ T = TypeVar("T")
 
 NEXUS_DIRECTORY = ".nexus3"
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
-
-
-class _NoTexts:
-    """A file that no folder has read: all its positions mean its start."""
-
-    texts: Mapping[str, str] = MappingProxyType({})
 
 
 class View(NamedTuple):
@@ -244,9 +237,11 @@ class Connection:
         """A problem in the data of a failed request, in this client's positions."""
         for folder in self.daemon.folders.reading(problem.path):
             if folder.snapshot is not None:
-                locate = convert.Locator(folder.snapshot.layers, self.position_encoding)
-                return results.problems(locate, [problem])[0]
-        return results.problems(convert.Locator(_NoTexts(), self.position_encoding), [problem])[0]
+                texts: convert.HasTexts = folder.snapshot.layers
+                break
+        else:
+            texts = convert.Texts()  # no folder has read the file
+        return results.problems(convert.Locator(texts, self.position_encoding), [problem])[0]
 
     def _adopt(self, path: str) -> None:
         """Check a configuration file that is in no workspace folder as one of its own folder.

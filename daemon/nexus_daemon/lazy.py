@@ -15,17 +15,36 @@ if TYPE_CHECKING:
     import watchfiles as watchfiles
 
     from nexus_context import assembly as assembly
+    from nexus_context import manager as manager
     from nexus_context.agents import directory_snapshots as directory_snapshots
+    from nexus_context.agents import spawn as spawn
     from nexus_context.assembly import git as git
+    from nexus_context.conversation.compaction import extractive as extractive
+    from nexus_context.conversation.compaction import run
+    from nexus_context.conversation.compaction import summarizer as summarizer
+    from nexus_context.ledger import opening as opening
     from nexus_context.memory import knowledge as knowledge
+    from nexus_context.memory import levels as levels
     from nexus_context.memory import node_messages as node_messages
+    from nexus_context.memory import queries, sources
+
+    compaction_run, memory_queries, memory_sources = run, queries, sources
 
 _MODULES = {
     "assembly": "nexus_context.assembly",  # 100 ms
+    "compaction_run": "nexus_context.conversation.compaction.run",  # 50 ms; compactions are rare
     "directory_snapshots": "nexus_context.agents.directory_snapshots",  # most folders have no agents
+    "extractive": "nexus_context.conversation.compaction.extractive",  # with `compaction_run`
     "git": "nexus_context.assembly.git",  # with all of `assembly`
     "knowledge": "nexus_context.memory.knowledge",  # most folders have no knowledge base
+    "levels": "nexus_context.memory.levels",  # 50 ms
+    "manager": "nexus_context.manager",  # 20 ms
+    "memory_queries": "nexus_context.memory.queries",  # with `levels`
+    "memory_sources": "nexus_context.memory.sources",  # with `levels`
     "node_messages": "nexus_context.memory.node_messages",  # 30 ms; agents rarely write to each other
+    "opening": "nexus_context.ledger.opening",  # 80 ms: SQLite
+    "spawn": "nexus_context.agents.spawn",  # most folders have no agents
+    "summarizer": "nexus_context.conversation.compaction.summarizer",  # with `compaction_run`
     "watchfiles": "watchfiles",  # 60 ms
 }
 

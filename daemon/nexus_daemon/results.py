@@ -9,27 +9,31 @@ import msgspec
 from nexus_context import errors
 from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp.convert import Locator
-from nexus_daemon.workspace.freshness import Freshness
 
 if TYPE_CHECKING:  # neither the first reply nor the first diagnostics wait for what makes contexts
     from nexus_context import budget
     from nexus_context.assembly import AssembledContext, Measure
     from nexus_context.prefix import CacheReport
     from nexus_context.snapshot import Snapshot
+    from nexus_daemon.workspace.watcher import Freshness
 
 
 def problems(locate: Locator, values: Iterable[errors.Problem]) -> list[protocol.Problem]:
     return [_problem(problem, locate) for problem in values]
 
 
-def freshness(value: Freshness) -> protocol.Freshness:
-    since = None if value.since is None else datetime.fromtimestamp(value.since, UTC)
+def freshness(value: "Freshness") -> protocol.Freshness:
     return protocol.Freshness(
         state=value.state,
-        since=None if since is None else since.isoformat(timespec="milliseconds")[:-6] + "Z",
+        since=None if value.since is None else utc(value.since),
         every_seconds=None if value.every is None else round(value.every, 3),
         reasons=list(value.reasons),
     )
+
+
+def utc(seconds: float) -> str:
+    """A moment (`time.time()`) in ISO 8601, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:

@@ -23,14 +23,13 @@ from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversation, Conversations
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
-from nexus_daemon.workspace.client import Client
 from nexus_daemon.workspace.folders import Folder, FolderEvents, FolderTable
-from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.git_state import WorkingTrees
+from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.queue import TaskQueue
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.watch_limits import Failure
-from nexus_daemon.workspace.watcher import Watcher
+from nexus_daemon.workspace.watcher import Freshness, Watcher, least_certain
 from nexus_daemon.workspace.workers import Workers
 
 if TYPE_CHECKING:  # most folders have no agents
@@ -147,14 +146,6 @@ class Daemon:
         self._limit: Failure | None = None  # the limit of the system because of which files are polled
         self._warned: set[str | None] = set()  # names of the limits that users were warned of
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run a job in a worker thread; see `Workers.run`."""
-        return await self.workers.run(job, *args, **kwargs)
-
-    def counting(self) -> contextlib.AbstractContextManager[None]:
-        """Announce every folder after the block if a vocabulary was loaded in it."""
-        return self.workers.counting()
 
     # ------------------------------------------------------------ clients and folders
 

@@ -12,7 +12,7 @@ import pytest
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.frames import format_frame
 from nexus_context.lines import LineIndex
-from nexus_daemon.cli import check as check_command
+from nexus_daemon.cli.folder import read
 from support.canaries import MARK, STATES, WORD, Canary, canaries, commands, leaks, said, states, write
 
 CANARIES = tuple(canaries())
@@ -83,7 +83,7 @@ def test_the_ledger_keeps_no_secret(home: Path) -> None:
 
 def frames(root: Path, canary: Canary, state: str) -> Iterator[tuple[Problem, str, str]]:
     """Each problem of a canary's file with the file's text and its frame."""
-    snapshot = check_command.read(write(root, canary, STATES[state]))
+    snapshot = read(write(root, canary, STATES[state]))
     for problem in snapshot.problems:
         text = snapshot.layers.texts.get(problem.path)
         if text is not None:

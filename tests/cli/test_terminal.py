@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon.cli import check as check_command
 from nexus_daemon.cli import main
+from nexus_daemon.cli.folder import read
 from support import hostile
 
 terminal = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
@@ -68,7 +68,7 @@ def test_pipes_for_people_hold_no_controls_and_no_workflow_commands(
 
 
 def test_a_prompt_in_a_pipe_is_exact(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompt = check_command.read(work).prompt.text
+    prompt = read(work).prompt.text
     assert hostile.CLIPBOARD in prompt and "\n::error" in prompt
     assert check(capsys, "show", str(work))[0] == prompt + "\n"
     said, _ = check(capsys, "show", str(work), "--message", hostile.PAYLOAD)
@@ -76,7 +76,7 @@ def test_a_prompt_in_a_pipe_is_exact(work: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_json_is_equal_in_value_and_harmless(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompt = check_command.read(work).prompt.text
+    prompt = read(work).prompt.text
     shown, _ = check(capsys, "show", str(work), "--format", "json")
     assert json.loads(shown)["systemPrompt"] == prompt
     assert (hostile.steered(shown), hostile.COMMANDS.findall(shown)) == ([], [])

@@ -14,8 +14,9 @@ from nexus_context.frames import ConfigError, format_frame
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import results
 from nexus_daemon.api import config, context
-from nexus_daemon.cli import check, reports
 from nexus_daemon.cli import main as nexus
+from nexus_daemon.cli import reports
+from nexus_daemon.cli.folder import read
 from nexus_daemon.features.code_actions import code_actions
 from nexus_daemon.lsp.convert import Locator, diagnostic
 
@@ -298,7 +299,7 @@ def printed(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 def leaks(canary: Canary, folder: Path) -> list[str]:
     """The outputs that show a piece of the secret."""
-    snapshot = check.read(folder)
+    snapshot = read(folder)
     shown = [name for name, text in printed(snapshot) if any(piece in text for piece in canary.pieces)]
     return [f"{canary.name}: {name}" for name in shown]
 

@@ -20,7 +20,7 @@ from nexus_context.errors import Problem, RequestError, Severity, Span
 from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.layers.bootstrap import AGENT_FILE, agent_file, variant_of
-from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import lazy
 from nexus_daemon.workspace.agent_documents import AgentDocument
@@ -131,9 +131,8 @@ def _preview(pool: "AgentPool", document: AgentDocument) -> _Preview:
     if document.kind not in ("", AGENT_FILE):
         return _unread_preview(pool, document)
     folder, directory = pool.main.folder, os.path.dirname(os.path.dirname(document.path))
-    is_inside = directory == folder or directory.startswith(folder.rstrip(os.sep) + os.sep)
     watch = _watch(pool.main) | {document.path, os.path.dirname(document.path), directory}
-    for options in ({}, {**PLAIN, "cwd": directory if is_inside else folder}):
+    for options in ({}, {**PLAIN, "cwd": directory if within(directory, folder) else folder}):
         try:
             agent = pool.view_as(document.agent, **options)
         except RequestError:  # its problems are reported where the settings define it

@@ -23,14 +23,15 @@ import msgspec
 from nexus_context.agents import MAIN, MAX_AGENTS, Agent, AgentPool
 from nexus_context.agents.agent import AgentSpec
 from nexus_context.errors import RequestError
+from nexus_context.layers.walk import within
 from nexus_context.ledger.records import LiveAgent, NewAgent
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.agents.previews import AgentChecker, PreviewResult
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.workspace.agent_documents import AgentDocument
-from nexus_daemon.workspace.client import Client
 from nexus_daemon.workspace.folders import Folder, FolderTable
+from nexus_daemon.workspace.publish import Client
 from nexus_daemon.workspace.queue import TaskQueue
 from nexus_daemon.workspace.vocabulary_loader import VocabularyLoader
 from nexus_daemon.workspace.workers import Workers
@@ -347,8 +348,7 @@ class AgentRegistry:
     def _portable_path(self, agent: Agent) -> str:
         """The agent's directory for other windows: relative to the folder, whose path may differ there."""
         base = self._folder.path
-        is_inside = agent.folder == base or agent.folder.startswith(base.rstrip(os.sep) + os.sep)
-        return os.path.relpath(agent.folder, base) if is_inside else agent.folder
+        return os.path.relpath(agent.folder, base) if within(agent.folder, base) else agent.folder
 
     def _dispose(self, name: str, outcome: _Outcome) -> tuple[str, ...]:
         if name not in self._numbers:

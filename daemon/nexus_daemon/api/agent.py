@@ -4,15 +4,12 @@ Agents and messages are as durable as turns: when the reply arrives, they are on
 """
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nexus_context.errors import RequestError
-from nexus_daemon import lazy, protocol
+from nexus_daemon import lazy, protocol, results
 from nexus_daemon.api import resolve
-from nexus_daemon.lsp import convert
 from nexus_daemon.sessions import usage
-from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:
     from nexus_context.agents import Agent
@@ -84,7 +81,7 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
     An agent that has ended cannot send messages. Messages to it wait until an agent of that name starts. A
     name that differs from an agent's name only in case is refused.
     """
-    ledger = await _folder_ledger(client, params)
+    ledger = await resolve.folder_ledger(client, params.workspace_folder)
     folder = client.daemon.folders.at(params.workspace_folder)
     await resolve.check_spelling(client, folder, params.target)
     if await resolve.find(client, folder, params.source, remedy=ANOTHER_NAME) is not None:
@@ -99,7 +96,7 @@ async def messages(
 
     They include messages that a turn carried but no append has delivered yet. Listing delivers nothing.
     """
-    ledger = await _folder_ledger(client, params)
+    ledger = await resolve.folder_ledger(client, params.workspace_folder)
     messages = await client.work(
         ledger.store.inbox,
         ledger.workspace,
@@ -116,16 +113,8 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
     async with folder.conversations.using(agent.session) as conversation:
         snapshot = agent.snapshot
         ledger = await client.daemon.folder_ledger(snapshot, folder)
-        snapshot = await resolve.with_choice(client, snapshot, conversation, ledger, agent=agent)
-        locate = convert.Locator(snapshot.layers, client.position_encoding)
-        scope = SessionScope(
-            client=client,
-            folder=folder,
-            conversation=conversation,
-            snapshot=snapshot,
-            ledger=ledger,
-            locate=locate,
-            agent=agent,
+        scope = await resolve.scope_of(
+            client, conversation, ledger, folder=folder, snapshot=snapshot, agent=agent
         )
         spent = await scope.work(usage.read_usage)
     above = agent.parent
@@ -140,11 +129,6 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
         usage=spent,
         notice=agent.notice,
     )
-
-
-async def _folder_ledger(client: "Connection", params: protocol.FolderParams) -> "FolderLedger":
-    folder = client.daemon.folders.at(params.workspace_folder)
-    return await client.daemon.folder_ledger(await folder.current(), folder)
 
 
 def _send(ledger: "FolderLedger", params: protocol.AgentMessageParams) -> str:
@@ -180,7 +164,7 @@ def _message(one: "DirectMessage") -> protocol.AgentMessage:
         target=one.target,
         content=one.content,
         priority=one.priority,
-        created=datetime.fromtimestamp(one.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+        created=results.utc(one.created),
         ttl_seconds=one.ttl,
         node=one.node,
         task=one.task,

@@ -111,13 +111,13 @@ def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
     return Locator(snapshot.layers, client.position_encoding)
 
 
-def prompt_now(snapshot: Snapshot) -> Prompt:
+def _prompt_now(snapshot: Snapshot) -> Prompt:
     """The prompt that a request would send now, with the date if the settings ask for it."""
-    return prompt_for(snapshot, now=_now())
+    return prompt_for(snapshot, now=datetime.now().astimezone())
 
 
 def build_preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
-    prompt = prompt_now(snapshot)
+    prompt = _prompt_now(snapshot)
     _, counter = assembly.model_of(snapshot, None)
     counts = fragment_tokens(prompt, counter)
     layer_of = _layers_by_path(snapshot)
@@ -142,7 +142,7 @@ def build_preview(snapshot: Snapshot, locate: Locator) -> protocol.Preview:
 
 def build_layers(snapshot: Snapshot, locate: Locator) -> protocol.LayersResult:
     _, counter = assembly.model_of(snapshot, None)
-    tokens = tokens_by_path(prompt_now(snapshot), counter)
+    tokens = tokens_by_path(_prompt_now(snapshot), counter)
     by_layer: dict[str | None, int] = {}
     for path, layer_name in _layers_by_path(snapshot).items():
         by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)
@@ -213,7 +213,3 @@ class _Tree:
             tokens = self._tokens.get(one.target)
             yield protocol.ImportedFile(self._locate.uri(one.target), depth, source, tokens)
             yield from self._below(one.target, depth + 1)
-
-
-def _now() -> datetime:
-    return datetime.now().astimezone()

@@ -93,19 +93,36 @@ async def using(
             owner = await find(client, folder, agent)
         else:
             owner = await _owner(client, folder, params.session, turn)
-        snapshot = await with_choice(
-            client, snapshot if owner is None else owner.snapshot, conversation, ledger, agent=owner
-        )
-        locate = convert.Locator(snapshot.layers, client.position_encoding)
-        yield SessionScope(
-            client=client,
-            folder=folder,
-            conversation=conversation,
-            snapshot=snapshot,
-            ledger=ledger,
-            locate=locate,
-            agent=owner,
-        )
+        snapshot = snapshot if owner is None else owner.snapshot
+        yield await scope_of(client, conversation, ledger, folder=folder, snapshot=snapshot, agent=owner)
+
+
+async def scope_of(
+    client: "Connection",
+    conversation: "Conversation",
+    ledger: "FolderLedger",
+    *,
+    folder: "LiveFolder",
+    snapshot: Snapshot,
+    agent: "Agent | None",
+) -> SessionScope:
+    """The scope of a locked conversation; its snapshot has the conversation's model."""
+    snapshot = await with_choice(client, snapshot, conversation, ledger, agent=agent)
+    return SessionScope(
+        client=client,
+        folder=folder,
+        conversation=conversation,
+        snapshot=snapshot,
+        ledger=ledger,
+        locate=convert.Locator(snapshot.layers, client.position_encoding),
+        agent=agent,
+    )
+
+
+async def folder_ledger(client: "Connection", uri: str) -> "FolderLedger":
+    """The ledger of the folder that a URI is in."""
+    folder = client.daemon.folders.at(uri)
+    return await client.daemon.folder_ledger(await folder.current(), folder)
 
 
 async def with_choice(

@@ -11,7 +11,7 @@ from nexus_context.errors import RequestError
 from nexus_context.snapshot import Snapshot
 from nexus_daemon import protocol
 from nexus_daemon.api import transcript as pages
-from nexus_daemon.api.resolve import using
+from nexus_daemon.api.resolve import folder_ledger, using
 from nexus_daemon.lsp import convert
 from nexus_daemon.sessions import compaction, operations, usage
 from nexus_daemon.sessions.budget_warning import budget_warning
@@ -32,8 +32,7 @@ async def create(client: "Connection", params: protocol.CreateParams) -> protoco
 
 async def list_sessions(client: "Connection", params: protocol.FolderParams) -> protocol.ListResult:
     """The conversations of a folder with their totals, the most recently changed first."""
-    folder = client.daemon.folders.at(params.workspace_folder)
-    ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+    ledger = await folder_ledger(client, params.workspace_folder)
     sessions = await client.work(ledger.store.sessions, ledger.workspace)
     return protocol.ListResult(
         [
@@ -229,8 +228,7 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     An id finds the compaction in any conversation of the folder; without an id, the last compaction of the
     conversation is meant.
     """
-    folder = client.daemon.folders.at(params.workspace_folder)
-    ledger = await client.daemon.folder_ledger(await folder.current(), folder)
+    ledger = await folder_ledger(client, params.workspace_folder)
     stored = await client.work(ledger.store.receipt, ledger.workspace, params.session, params.compaction)
     receipt = msgspec.convert(stored.receipt, protocol.Receipt)
     return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
@@ -254,8 +252,7 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
     if params.workspace_folder is None:
         ledger, workspace = await daemon.folder_ledger(await _some_snapshot(client)), None
     else:
-        folder = daemon.folders.at(params.workspace_folder)
-        ledger = await daemon.folder_ledger(await folder.current(), folder)
+        ledger = await folder_ledger(client, params.workspace_folder)
         workspace = ledger.workspace
     hits = await client.work(
         ledger.store.search,

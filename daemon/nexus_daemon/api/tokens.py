@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from nexus_context import files
 from nexus_context.errors import Problem, RequestError
 from nexus_context.tokens import TokenCounter, counter_for, get_token_counter
@@ -24,12 +22,6 @@ async def count(client: "Connection", params: protocol.CountParams) -> protocol.
     return await client.work(count_texts, params, overlays, client.position_encoding)
 
 
-class _Texts(msgspec.Struct, frozen=True):
-    """The texts of files by path, to locate problems."""
-
-    texts: dict[str, str]
-
-
 def count_texts(
     params: protocol.CountParams, overlays: Mapping[str, str], position_encoding: str
 ) -> protocol.CountResult:
@@ -42,7 +34,7 @@ def count_texts(
     reads = [_read(uri, overlays) for uri in params.uris]
     counts = [counter.count(text) for text in (*params.texts, *(read.text or "" for read in reads))]
     odd = {problem: None for read in reads for problem in not_utf8(read)}
-    locate = convert.Locator(_Texts({read.path: read.text or "" for read in reads}), position_encoding)
+    locate = convert.Locator(convert.Texts({read.path: read.text or "" for read in reads}), position_encoding)
     return protocol.CountResult(
         encoding=counter.name,
         exact=counter.exact and not odd,

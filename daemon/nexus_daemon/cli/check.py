@@ -5,23 +5,18 @@ The lines around a problem show the reported value; all other values, and possib
 """
 
 import argparse
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.files import exists, is_dir
+from nexus_context.files import is_dir
 from nexus_context.frames import format_frame
-from nexus_context.layers.instructions import TOOL_DIRECTORIES
-from nexus_context.layers.walk import CONFIG_DIRECTORY
-from nexus_context.snapshot import Snapshot, load
+from nexus_context.snapshot import Snapshot
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import check_agents, output, reports
-from nexus_daemon.cli.process_environment import load_inputs
+from nexus_daemon.cli.folder import absolute, folder_of, is_read, load_inputs, read
 
 HELP = "check a folder's configuration; exit code 1 if there are errors"
 
-DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 SIZE = "prompt.size"
 LEVELS = {
     "error": Severity.ERROR,
@@ -80,48 +75,6 @@ def run(options: argparse.Namespace) -> int:
 def _wrong(message: str) -> int:
     output.complain("check", message)
     return 2
-
-
-def absolute(path: str) -> Path:
-    """The path without `..`, from the current directory: its parents are its ancestors."""
-    return Path(os.path.abspath(path))
-
-
-def folder_of(path: Path) -> Path | None:
-    """The folder to check for a path: the path itself, or the folder that it configures.
-
-    A directory inside a configuration directory (`.claude/skills/tests`) belongs to the folder around that if
-    the folder reads a file there. Otherwise it is a folder of its own: people have whole projects there.
-    """
-    if not exists(str(path)):
-        return None
-    folder = path if is_dir(str(path)) else path.parent
-    if folder.name in DOT_DIRECTORIES:
-        return folder.parent
-    around = [above.parent for above in reversed(folder.parents) if above.name in DOT_DIRECTORIES]
-    return next((above for above in around if _reads_in(above, folder)), folder)
-
-
-def _reads_in(folder: Path, directory: Path) -> bool:
-    """Whether the folder reads some file beneath the directory."""
-    return any(Path(path).is_relative_to(directory) for path in files_of(read(folder)))
-
-
-def is_read(snapshot: Snapshot, path: Path) -> bool:
-    """Whether the folder reads the file, or tries to."""
-    return str(path) in files_of(snapshot)
-
-
-def files_of(snapshot: Snapshot) -> set[str]:
-    """The files that the folder reads, or tries to."""
-    layers = snapshot.layers
-    paths = {file.path for layer in layers.layers for file in layer.files}
-    return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
-
-
-def read(folder: Path) -> Snapshot:
-    """The folder as the daemon would see it, without open editors."""
-    return load(str(folder), load_inputs())
 
 
 def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+import msgspec
+
 from nexus_context.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
@@ -63,8 +65,6 @@ def json_text(text: str) -> None:
 
 def json_value(value: Any) -> None:
     """A value as JSON, indented."""
-    import msgspec
-
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeError:  # a lone surrogate

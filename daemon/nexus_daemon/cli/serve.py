@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from nexus_daemon.cli import output
@@ -41,15 +42,13 @@ def run(_: argparse.Namespace) -> NoReturn:
 
 
 async def _serve() -> int:
-    from functools import partial
-
     from nexus_daemon.lsp.stdio import serve_stdio
     from nexus_daemon.server import OFFER, build
 
     started: list[Daemon] = []
 
     def start() -> "Daemon":
-        from nexus_daemon.cli.process_environment import load_inputs
+        from nexus_daemon.cli.folder import load_inputs
         from nexus_daemon.state import Daemon
 
         started.append(Daemon(load_inputs()))

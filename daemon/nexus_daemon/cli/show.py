@@ -33,7 +33,7 @@ from nexus_context.visible import visible_line
 from nexus_daemon import protocol, results
 from nexus_daemon.api import context
 from nexus_daemon.cli import output, show_agents
-from nexus_daemon.cli.check import absolute, folder_of, read
+from nexus_daemon.cli.folder import absolute, folder_of, read
 from nexus_daemon.lsp.convert import Locator
 
 HELP = "print what the model will see in a folder"

@@ -16,8 +16,7 @@ from nexus_context.prompt.token_attribution import fragment_tokens
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.api import resolve
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute
-from nexus_daemon.cli.process_environment import load_inputs
+from nexus_daemon.cli.folder import absolute, load_inputs
 
 if TYPE_CHECKING:
     from rich.text import Text

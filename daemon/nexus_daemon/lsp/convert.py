@@ -10,6 +10,7 @@ import functools
 import os
 from collections import ChainMap
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
@@ -140,10 +141,10 @@ def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
 # ---------------------------------------------------------------- values of the library
 
 
-class _Texts(NamedTuple):
-    """Texts by path, for a locator."""
+class Texts(NamedTuple):
+    """Texts by path, for a locator; in a file without one, all positions are its start."""
 
-    texts: Mapping[str, str]
+    texts: Mapping[str, str] = MappingProxyType({})
 
 
 class Locator:
@@ -161,7 +162,7 @@ class Locator:
 
     def beside(self, texts: Mapping[str, str]) -> "Locator":
         """Return a locator with more files; the snapshot's own texts take precedence."""
-        return Locator(_Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding)
+        return Locator(Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding)
 
     def uri(self, path: str) -> str:
         return path_to_uri(path)

@@ -46,7 +46,7 @@ from nexus_daemon.lsp.lsp_types import InitializeParams
 from nexus_daemon.lsp.outgoing import Outbox, OutgoingRequests
 
 if TYPE_CHECKING:
-    from nexus_daemon.lsp.link import Link
+    from nexus_daemon.lsp.link import StreamLink
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -71,7 +71,7 @@ class NexusProtocol(LanguageServerProtocol):
         super().__init__(server, converter)
         self.custom_types: dict[str, Any] = {}
         self.state: Literal["new", "ready", "shutdown", "ended"] = "new"
-        self._link: Link
+        self._link: StreamLink
         self._loop: asyncio.AbstractEventLoop
         self._thread = 0
         self._tracing = False
@@ -94,7 +94,7 @@ class NexusProtocol(LanguageServerProtocol):
     def _register_builtin_features(self) -> None:
         """Register none of pygls's own handlers: this class has its own."""
 
-    def attach(self, link: "Link") -> None:
+    def attach(self, link: "StreamLink") -> None:
         """Connect to a link; called on the event loop."""
         self._link = link
         self._loop = asyncio.get_running_loop()
@@ -463,17 +463,9 @@ class NexusServer(LanguageServer):
     ) -> Any:
         """Send a request to the client and return its result as a `result_type`.
 
-        After a cancellation or a timeout, the request is cancelled at the client, too.
-
-        Raises
-        ------
-        ClientError
-            The client answered with an error, or with something that is not a `result_type`.
-        DisconnectedError
-            The client left first.
-        TimeoutError
-            After `timeout_s` seconds.
-
+        Raises ClientError for an answer that is an error or not a `result_type`, DisconnectedError when the
+        client left first, and TimeoutError after `timeout_s` seconds. After a cancellation or a timeout, the
+        request is cancelled at the client, too.
         """
         return await self.protocol.request(method, params, result_type, timeout_s)
 

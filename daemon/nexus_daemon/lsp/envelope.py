@@ -188,11 +188,7 @@ def is_notification(method: str) -> bool:
 def structure(raw: framing.Json, kind: Any) -> Any:
     """Decode JSON into `kind`: an lsprotocol class, a struct, or anything that msgspec knows.
 
-    Raises
-    ------
-    msgspec.ValidationError
-        The JSON does not match `kind`.
-
+    Raises msgspec.ValidationError for JSON that does not match `kind`.
     """
     if not attrs.has(kind):
         return framing.decode(raw, kind)

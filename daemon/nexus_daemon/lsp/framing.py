@@ -205,24 +205,14 @@ def header(size: int) -> bytes:
     return b"Content-Length: %d\r\n\r\n" % size
 
 
-def frame(body: bytes) -> bytes:
-    """Return a body with its header."""
-    return header(len(body)) + body
-
-
 # ---------------------------------------------------------------- JSON
 
 
 def decode(data: Json, kind: Any) -> Any:
     """Decode JSON into `kind`; escaped lone surrogates, which JavaScript may send, become U+FFFD.
 
-    Raises
-    ------
-    msgspec.ValidationError
-        The JSON does not match `kind`; the message names the place.
-    msgspec.DecodeError
-        The data is not JSON.
-
+    Raises msgspec.ValidationError, which names the place, for JSON that does not match `kind`, and
+    msgspec.DecodeError for data that is not JSON.
     """
     try:
         return _decoder(kind).decode(data)
@@ -240,11 +230,7 @@ def decode(data: Json, kind: Any) -> Any:
 def encode(value: Any) -> bytes:
     """Encode to JSON: NaN and infinities become null, lone surrogates U+FFFD.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, RecursionError
-        The value is not JSON.
-
+    Raises TypeError, ValueError, OverflowError or RecursionError for a value that is not JSON.
     """
     try:
         return _encode(value)

@@ -35,23 +35,6 @@ class Limits(msgspec.Struct, frozen=True):
     flush_seconds: float = 2.0
 
 
-class Link(Protocol):
-    """What a protocol needs from the link of its connection."""
-
-    @property
-    def stalled(self) -> bool: ...
-
-    async def writable(self) -> None: ...
-
-    def send(self, *parts: framing.Part) -> None: ...
-
-    def wake(self) -> None: ...
-
-    def end(self, code: int, why: str) -> None: ...
-
-    def watch(self, process_id: int) -> None: ...
-
-
 class Receiver(Protocol):
     """What a link needs from the protocol above it."""
 

@@ -149,11 +149,7 @@ HOT: dict[str, type[Value]] = {
 def initialize_params(raw: framing.Json) -> InitializeParams:
     """Decode the params of `initialize`; a field of the wrong type counts as absent.
 
-    Raises
-    ------
-    msgspec.ValidationError
-        The params are not an object.
-
+    Raises msgspec.ValidationError for params that are not an object.
     """
     params = framing.decode(raw, dict[str, Any])
     fields: dict[str, Any] = {}

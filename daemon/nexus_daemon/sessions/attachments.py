@@ -147,8 +147,7 @@ def _reported(outcome: _Outcome, memory: Mapping[str, Any]) -> dict[str, str]:
 
 def _label(folder: str, path: str) -> str:
     """The path as people write it: relative if it is in the folder."""
-    inside = path.startswith(folder.rstrip(os.sep) + os.sep)
-    return os.path.relpath(path, folder) if inside else path
+    return os.path.relpath(path, folder) if within(path, folder) else path
 
 
 def _text(

@@ -32,7 +32,7 @@ from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.records import Counted, NewCompaction
 from nexus_context.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon import protocol
+from nexus_daemon import lazy, protocol
 from nexus_daemon.sessions import model_summarizer, next_request, sync, usage
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.model_summarizer import SummaryTask
@@ -229,20 +229,18 @@ def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tu
 
 
 def _finish(plan: "Plan", summary: "Written | None", counter: TokenCounter) -> "CompactionResult":
-    from nexus_context.conversation.compaction import extractive
-    from nexus_context.conversation.compaction.run import finish
-
     now = datetime.now().astimezone()
     failures: tuple[str, ...] = ()
     if summary is not None:
         try:
-            return finish(plan, summary, counter=counter, made_at=now)
+            return lazy.compaction_run.finish(plan, summary, counter=counter, made_at=now)
         except CompactionError:
-            if summary.summarizer == extractive.NAME:
+            if summary.summarizer == lazy.extractive.NAME:
                 raise
             failures = (*summary.failures, f"{summary.summarizer}: the summary saves nothing")
-    embedded = extractive.extract(plan.request(), counter)
-    return finish(plan, msgspec.structs.replace(embedded, failures=failures), counter=counter, made_at=now)
+    embedded = lazy.extractive.extract(plan.request(), counter)
+    embedded = msgspec.structs.replace(embedded, failures=failures)
+    return lazy.compaction_run.finish(plan, embedded, counter=counter, made_at=now)
 
 
 def _reload_prompt(scope: SessionScope) -> None:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nexus_context.cache import AssemblyCache, Statistics
+from nexus_context.ledger.errors import key_reused
+from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.assembly import AssembledContext, Options
@@ -46,10 +48,8 @@ class Conversation:
     """
 
     def __init__(self, session: str) -> None:
-        from nexus_context.manager import ContextManager  # the first diagnostics need not wait for it
-
         self.session = session
-        self.manager = ContextManager()
+        self.manager = lazy.manager.ContextManager()
         self.lock = asyncio.Lock()
         self.summarizing = (
             asyncio.Lock()
@@ -102,8 +102,6 @@ class Conversation:
             return None
         answer, count = self._answers[key]
         if count != messages:
-            from nexus_context.ledger.errors import key_reused
-
             raise key_reused(key, count, messages)
         return answer
 

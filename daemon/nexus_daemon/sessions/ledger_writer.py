@@ -5,7 +5,10 @@
    all waiting writes fail at once, not one after the other.
 3. Changes are reported in the order in which they were written, even if their request was cancelled. What
    other processes write is looked for while a client listens, and reported as theirs.
-4. The options of conversations (`session_options`) are read without the disk.
+4. The options of conversations, above all the picked model, are read without the disk (`OptionsCache`): they
+   are read from the ledger when it is opened, after a write of this process, and when another process has
+   written. What the user picks holds in this process at once. A failed write is tried again at each look at
+   the ledger, and until then the pick holds in this process alone.
 5. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
    unless another process has written since.
 """
@@ -19,10 +22,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from nexus_context import ledger as ledgers
 from nexus_context.errors import RequestError
 from nexus_context.files import exists
 from nexus_context.layers.agent_definitions import MAIN
-from nexus_daemon.sessions.session_options import OptionsCache
+from nexus_context.ledger.errors import LedgerError
+from nexus_daemon import lazy
 
 if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.ledger.records import (
@@ -44,7 +49,6 @@ Reason = Literal["created", "appended", "compacted", "undone", "cleared", "renam
 T = TypeVar("T")
 
 _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "undo": "undone"}
-
 
 LOCKED_S = 1.0  # for which a locked ledger counts as locked for the writes that waited meanwhile
 
@@ -126,19 +130,10 @@ class LedgerWriter:
 
     def open(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger":
         """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
-        from nexus_context.ledger import open_ledger
-        from nexus_context.ledger.errors import LedgerError
-        from nexus_context.ledger.opening import workspace_of
-
-        if url is not None:
-            raise LedgerError(
-                "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
-                "config.json, or name a file there (ledger.path).",
-                code="ledger-url",
-            )
+        refuse_url(url)
         if self.store is None:
-            self.store = open_ledger(path, environ=self._environ)
-        workspace = "" if folder is None else workspace_of(folder)
+            self.store = ledgers.open_ledger(path, environ=self._environ)
+        workspace = "" if folder is None else lazy.opening.workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
@@ -146,9 +141,7 @@ class LedgerWriter:
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
         """As `open`; None if there is no ledger yet."""
-        from nexus_context.ledger.opening import place
-
-        if self.store is None and url is None and not exists(place(path, self._environ)):
+        if self.store is None and url is None and not exists(lazy.opening.place(path, self._environ)):
             return None
         return self.open(folder, path=path, url=url)
 
@@ -156,9 +149,7 @@ class LedgerWriter:
         """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""
         with self._creating:
             if self._levels is None:
-                from nexus_context.memory.levels import Levels
-
-                self._levels = Levels(ledger)
+                self._levels = lazy.levels.Levels(ledger)
             return self._levels
 
     def names(self, workspace: str) -> list[str]:
@@ -186,8 +177,6 @@ class LedgerWriter:
         self.options.save_again(ledger)
         if (version := ledger.version()) == self._version:
             return
-        from nexus_context.ledger.errors import LedgerError
-
         failure: LedgerError | None = None
         for workspace, heads in list(self.heads.items()):
             self.options.read(ledger, workspace)
@@ -303,23 +292,15 @@ class FolderLedger:
             self._look_for_messages()
             return appended
 
-        return self._writer.write(job, since=self._since)
+        return self._write(job)
 
     def compact(self, session: str, compaction: "NewCompaction") -> "Appended":
-        def job() -> "Appended":
-            appended = self.store.compact(self.workspace, session, compaction)
-            self._wrote(session, "compacted", appended.head, before=appended.before, turn=appended.turn)
-            return appended
-
-        return self._writer.write(job, since=self._since)
+        return self._mark(
+            session, "compacted", lambda: self.store.compact(self.workspace, session, compaction)
+        )
 
     def undo(self, session: str, compaction: str | None) -> "Appended":
-        def job() -> "Appended":
-            appended = self.store.undo(self.workspace, session, compaction)
-            self._wrote(session, "undone", appended.head, before=appended.before, turn=appended.turn)
-            return appended
-
-        return self._writer.write(job, since=self._since)
+        return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
     def create(self, session: str, agent: str | None) -> "Session":
         return self._change(lambda: self.store.create(self.workspace, session, agent=agent), "created")
@@ -339,7 +320,7 @@ class FolderLedger:
             self._writer.options.read(self.store, self.workspace)
             self._wrote(session, "deleted", None)
 
-        self._writer.write(job, since=self._since)
+        self._write(job)
 
     def send(self, message: "DirectMessage") -> None:
         """Write a direct message for an agent."""
@@ -348,15 +329,15 @@ class FolderLedger:
             self.store.send(message)
             self._writer.on_message(message.workspace, message.target)
 
-        self._writer.write(job, since=self._since)
+        self._write(job)
 
     def start_agent(self, agent: "NewAgent") -> int:
         """Write a live agent; returns its number."""
-        return self._writer.write(lambda: self.store.start_agent(self.workspace, agent), since=self._since)
+        return self._write(lambda: self.store.start_agent(self.workspace, agent))
 
     def end_agent(self, name: str) -> None:
         """End an agent and all below it. Their conversations stay."""
-        self._writer.write(lambda: self.store.end_agent(self.workspace, name), since=self._since)
+        self._write(lambda: self.store.end_agent(self.workspace, name))
 
     def delivered(self, ids: Iterable[str]) -> None:
         """Mark direct messages as delivered."""
@@ -365,7 +346,7 @@ class FolderLedger:
             self.store.delivered(ids)
             self._look_for_messages()
 
-        self._writer.write(job, since=self._since)
+        self._write(job)
 
     def waits(self, agent: str) -> bool:
         """Whether a direct message waits for an agent."""
@@ -380,6 +361,19 @@ class FolderLedger:
         except Exception:  # as above
             logger.exception("looking for messages failed; the next turn looks")
 
+    def _write(self, job: Callable[[], T]) -> T:
+        return self._writer.write(job, since=self._since)
+
+    def _mark(self, session: str, reason: Reason, write: "Callable[[], Appended]") -> "Appended":
+        """Write a compaction or its undoing."""
+
+        def job() -> "Appended":
+            appended = write()
+            self._wrote(session, reason, appended.head, before=appended.before, turn=appended.turn)
+            return appended
+
+        return self._write(job)
+
     def _change(
         self, write: "Callable[[], Session]", reason: Reason, *, former: str | None = None
     ) -> "Session":
@@ -389,7 +383,7 @@ class FolderLedger:
             self._wrote(session.name, reason, session.head, former=former)
             return session
 
-        return self._writer.write(job, since=self._since)
+        return self._write(job)
 
     def _wrote(
         self,
@@ -403,6 +397,16 @@ class FolderLedger:
     ) -> None:
         change = Change(self.workspace, session, reason, turn=turn, former=former, by=self._by)
         self._writer.wrote(change, head, before=before)
+
+
+def refuse_url(url: str | None) -> None:
+    """LedgerError if the settings name a ledger on a server."""
+    if url is not None:
+        raise LedgerError(
+            "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
+            "config.json, or name a file there (ledger.path).",
+            code="ledger-url",
+        )
 
 
 def differences(
@@ -441,6 +445,69 @@ def _is_at(last: "Head | None", head: "Head") -> bool:
 
 
 def _ended() -> Exception:
-    from nexus_context.ledger.errors import LedgerError
-
     return LedgerError("The daemon is ending; nothing was written.", code="ledger-closed")
+
+
+logger = logging.getLogger(__name__)
+
+
+class OptionsCache:
+    """The options of all open workspaces. Safe for several threads.
+
+    `on_change` is called with a workspace, in whichever thread made the change.
+    """
+
+    def __init__(self, on_change: Callable[[str], None]) -> None:
+        self._on_change = on_change
+        self._options: dict[str, dict[str | None, SessionOptions]] = {}
+        self._unsaved: dict[tuple[str, str], SessionOptions] = {}
+        self._lock = threading.Lock()
+
+    def get(self, workspace: str, session: str | None) -> "SessionOptions | None":
+        """The options of a session, else those of the workspace. None: nothing was ever picked."""
+        options = self._options.get(workspace, {})
+        return options.get(session) or options.get(None)
+
+    def get_exact(self, workspace: str, session: str | None) -> "SessionOptions | None":
+        """The options of a session alone; None as its name: those of the workspace."""
+        return self._options.get(workspace, {}).get(session)
+
+    def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:
+        """Store what the user picked, before it is written. `exists`: the ledger has the session."""
+        names = (session, None) if exists else (None,)
+        with self._lock:
+            self._unsaved[workspace, session] = options
+            self._options[workspace] = self._options.get(workspace, {}) | dict.fromkeys(names, options)
+        self._on_change(workspace)
+
+    def read(self, ledger: "Ledger", workspace: str) -> None:
+        """Read the options from the ledger. In the writer's thread only."""
+        stored = ledger.options(workspace)
+        names = {each.name for each in ledger.sessions(workspace)} if self._unsaved else set()
+        with self._lock:
+            for (owner, session), options in self._unsaved.items():
+                if owner == workspace:
+                    stored |= {None: options} | ({session: options} if session in names else {})
+            same = self._options.get(workspace) == stored
+            self._options[workspace] = stored
+        if not same:
+            self._on_change(workspace)
+
+    def save(self, ledger: "Ledger", workspace: str, session: str) -> None:
+        """Write what was put last for a session. In the writer's thread only. LedgerError: `save_again`."""
+        options = self._unsaved.get((workspace, session))
+        if options is None:  # the write of an earlier pick included this one
+            return
+        ledger.keep_options(workspace, session, options)
+        with self._lock:
+            if self._unsaved.get((workspace, session)) is options:
+                del self._unsaved[workspace, session]
+
+    def save_again(self, ledger: "Ledger") -> None:
+        """Repeat the writes that failed. In the writer's thread only."""
+        for workspace, session in tuple(self._unsaved):
+            try:
+                self.save(ledger, workspace, session)
+            except RequestError as error:
+                logger.debug("the model picked for %s is not written yet: %s", session, error)
+                return

@@ -16,7 +16,7 @@ from nexus_context.conversation.repair import traced
 from nexus_context.conversation.view import View
 from nexus_context.errors import NexusError
 from nexus_context.tokens import TokenCounter, count_message
-from nexus_daemon import protocol
+from nexus_daemon import lazy, protocol
 from nexus_daemon.lsp import framing
 from nexus_daemon.sessions.scope import SessionScope
 
@@ -46,10 +46,8 @@ class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
 
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
     """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
-    from nexus_context.conversation.compaction.summarizer import first_summary  # rarely needed
-
     model, embedded = _EditorModel(scope, task, seconds), _Embedded(scope, task)
-    written = await first_summary([model, embedded], task.plan.request())
+    written = await lazy.summarizer.first_summary([model, embedded], task.plan.request())
     return msgspec.structs.replace(written, model=model.model if written.summarizer == model.name else None)
 
 
@@ -70,7 +68,7 @@ class _EditorModel:
             workspace_folder=self._scope.folder.uri,
             session=self._scope.conversation.session,
             purpose="compaction",
-            messages=await client.daemon.work(_messages, self._task),
+            messages=await client.daemon.workers.run(_messages, self._task),
             max_tokens=request.limit,
             model=request.model,
         )
@@ -82,7 +80,7 @@ class _EditorModel:
             raise NexusError(f"no answer within {self._seconds:g} seconds") from None
         except NexusError as error:
             raise NexusError(_one_line(str(error)) or "an error without a message") from error
-        flaw = await client.daemon.work(_flaw, answer.content, request.limit, self._task)
+        flaw = await client.daemon.workers.run(_flaw, answer.content, request.limit, self._task)
         if flaw is not None:
             raise NexusError(flaw)
         self.model = answer.model
@@ -99,9 +97,8 @@ class _Embedded:
         self._task = task
 
     async def summarize(self, request: "SummaryRequest") -> str:
-        from nexus_context.conversation.compaction.extractive import extract
-
-        return (await self._scope.client.daemon.work(extract, request, self._task.counter)).text
+        extract = lazy.extractive.extract
+        return (await self._scope.client.daemon.workers.run(extract, request, self._task.counter)).text
 
 
 def _messages(task: SummaryTask) -> list[msgspec.Raw]:
@@ -137,9 +134,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
 
 
 def _flaw(answer: str, limit: int, task: SummaryTask) -> str | None:
-    from nexus_context.conversation.compaction.summarizer import find_flaw
-
-    return find_flaw(answer, limit=limit, counter=task.counter)
+    return lazy.summarizer.find_flaw(answer, limit=limit, counter=task.counter)
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
 """What a conversation's next request is made with: the picked model, and what is sent beside the messages.
 
 1. If the settings leave the model to the editor, a request with a user's message names the model. It holds
-   from then on, for the conversation and for those of its folder without a turn (`session_options`).
+   from then on, for the conversation and for those of its folder without a turn (`ledger_writer`).
 2. The model and its window become settings of the conversation's snapshot, so every figure is for them.
 3. A live agent that was started with a model keeps it until a turn in its own conversation names another. In
    all other cases the folder's last model holds.
@@ -19,6 +19,7 @@ from nexus_context.config.picked_model import ModelChoice, leaves_model_to_edito
 from nexus_context.errors import RequestError
 from nexus_context.ledger.records import SessionOptions
 from nexus_context.snapshot import Snapshot, for_choice
+from nexus_daemon import lazy
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 
@@ -44,7 +45,7 @@ def choice_of(
     """The picked model of the conversation; None: the snapshot has the model. No disk is read."""
     if ledger is None:
         return None
-    has_model = agent is not None and _has_model(agent)
+    has_model = agent is not None and lazy.spawn.requested_model(agent) is not None
     options = (ledger.session_options if has_model else ledger.options)(conversation.session)
     return None if options is None else options.choice
 
@@ -160,12 +161,6 @@ def _besides(options: Options) -> Any:
     values = {name: getattr(options, name) for name in SentBesides.__struct_fields__}
     sent = {name: value for name, value in values.items() if value}
     return msgspec.to_builtins(SentBesides(**sent)) or None
-
-
-def _has_model(agent: "Agent") -> bool:
-    from nexus_context.agents.spawn import requested_model
-
-    return requested_model(agent) is not None
 
 
 def _log_failure(writing: "Future[None]") -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from nexus_context import snapshot as snapshots
 from nexus_context.errors import RequestError
+from nexus_context.ledger import jsonl, markdown
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon import protocol
@@ -69,8 +70,6 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
 
 def export(scope: SessionScope, form: str) -> str:
     """The whole conversation as text."""
-    from nexus_context.ledger import jsonl, markdown  # rarely needed
-
     write = {"jsonl": jsonl.lines, "markdown": markdown.pieces}.get(form)
     if write is None:
         raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")

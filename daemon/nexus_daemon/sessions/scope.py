@@ -1,7 +1,6 @@
 """`SessionScope`: all that a request about one conversation needs, passed along as one value."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -16,6 +15,7 @@ if TYPE_CHECKING:  # most conversations belong to no agent
     from nexus_context.agents import Agent
     from nexus_daemon.workspace.folders import Folder, FolderTable
     from nexus_daemon.workspace.git_state import WorkingTrees
+    from nexus_daemon.workspace.workers import Workers
 
 T = TypeVar("T")
 
@@ -25,10 +25,7 @@ class Services(Protocol):
 
     folders: "FolderTable[Any]"
     git: "WorkingTrees"
-
-    async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T: ...
-
-    def counting(self) -> AbstractContextManager[None]: ...
+    workers: "Workers"
 
 
 class Requester(Protocol):
@@ -62,7 +59,7 @@ class SessionScope(msgspec.Struct, frozen=True, kw_only=True):
 
     async def work(self, job: Callable[..., T], /, *args: Any) -> T:
         """Run `job(scope, *args)` in a worker thread, where it may block."""
-        return await self.client.daemon.work(job, self, *args)
+        return await self.client.daemon.workers.run(job, self, *args)
 
     def follow(self) -> None:
         """Read what other windows wrote, as far back as the next request can send it."""

@@ -49,7 +49,7 @@ async def _search_knowledge(scope: SessionScope, request: assembly.Request) -> "
     if not text or not takes_memory(request):
         return ()
     _, counter = assembly.model_of(scope.snapshot, request.options.model)
-    with scope.client.daemon.counting():
+    with scope.client.daemon.workers.counting():
         return await scope.folder.knowledge.query(text, counter)
 
 
@@ -68,6 +68,6 @@ async def _read_attachments(
     if not attachments and not scope.snapshot.contents.conditional:
         return NO_ATTACHMENTS
     overlays = dict(scope.client.daemon.folders.overlays)
-    return await scope.client.daemon.work(
+    return await scope.client.daemon.workers.run(
         read_attachments, scope.snapshot, attachments, overlays=overlays, files=files
     )

@@ -23,8 +23,10 @@ from nexus_context.conversation.message import Message, text_of
 from nexus_context.errors import RequestError
 from nexus_context.files import read_text
 from nexus_context.layers.agent_definitions import MAIN
+from nexus_context.memory.events import memory_messages
 from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.levels import MemorySettings, settings_of
+from nexus_daemon import lazy
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
@@ -63,8 +65,7 @@ def _search(scope: SessionScope, request: Request, inputs: "TurnInputs") -> Turn
     newest = not _has_newest(conversation, settings.l1_messages)
     if agent == MAIN and not inputs.passages and not newest and not _waits(ledger, agent):
         return TurnMemory()
-    from nexus_context.memory import sources  # what it imports takes 30 ms
-
+    sources = lazy.memory_sources
     chosen: list[Source] = [_Inbox(ledger)]
     if newest:
         chosen.append(sources.MemorySource(ledger.levels))
@@ -95,10 +96,8 @@ def hand_out(conversation: Conversation, agent: str, messages: Sequence[str]) ->
 
 def call_tool(scope: SessionScope, tool: str, arguments: Mapping[str, Any] | str | None) -> str:
     """Run a call of a memory tool. RequestError for a tool or an argument that is not valid."""
-    from nexus_context.memory import queries  # rarely needed
-
     settings: MemorySettings = settings_of(scope.snapshot.effective.get("/memory") or {})
-    return queries.run(
+    return lazy.memory_queries.run(
         tool,
         arguments,
         levels=scope.ledger.levels,
@@ -126,13 +125,10 @@ class _Inbox:
     def items(self, query: "Query") -> list[MemoryItem]:
         if query.agent is None:
             return []
-        from nexus_context.memory import node_messages
-
-        return node_messages.items(
-            node_messages.inbox(
-                self._ledger.store, query.workspace, query.agent, now=query.now, node=query.node
-            )
+        inbox = lazy.node_messages.inbox(
+            self._ledger.store, query.workspace, query.agent, now=query.now, node=query.node
         )
+        return lazy.node_messages.items(inbox)
 
 
 def _waits(ledger: FolderLedger, agent: str) -> bool:
@@ -156,8 +152,6 @@ def _has_newest(conversation: Conversation, most: int) -> bool:
         begin = max(begin, prefix.view.start)
     if most <= 0 or (not begin and conversation.compaction is None):
         return True
-    from nexus_context.memory.events import memory_messages
-
     first_searched = max(begin, len(history) - MESSAGES_PER_EVENT * most)
     return len(memory_messages(history.messages[first_searched:])) >= most
 

@@ -15,7 +15,7 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.deadline import LoadStopped, Turns
 from nexus_context.errors import RequestError
 from nexus_context.layers.model import DEFAULTS
-from nexus_context.layers.walk import CONFIG_DIRECTORY
+from nexus_context.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.skills import SKILL_FILE
 from nexus_context.snapshot import LoadInputs, Snapshot
 from nexus_daemon.lsp import convert
@@ -93,7 +93,7 @@ class Folder:
             is_read = snapshot is not None and path in snapshot.layers.texts
             return None if is_read else self.agent_directories.document(path)
         config = os.path.dirname(path)
-        if os.path.basename(config) == CONFIG_DIRECTORY and _contains(self.path, os.path.dirname(config)):
+        if os.path.basename(config) == CONFIG_DIRECTORY and within(os.path.dirname(config), self.path):
             return document
         layers = () if snapshot is None else snapshot.layers.layers
         is_layer = any(layer.config_directory == config and layer.name != DEFAULTS for layer in layers)
@@ -120,7 +120,7 @@ class Folder:
             return True
         if self.reload.snapshot is not None:
             return _watches(self.watched, path) or _watches(self.read_by_agents, path)
-        return _contains(self.path, path) or _contains(os.path.dirname(os.path.dirname(path)), self.path)
+        return within(path, self.path) or within(self.path, os.path.dirname(os.path.dirname(path)))
 
 
 F = TypeVar("F", bound=Folder)
@@ -233,14 +233,14 @@ class FolderTable(Generic[F]):
 
     def containing(self, path: str) -> F | None:
         """The innermost folder that contains a path."""
-        folders = [folder for folder in self._folders.values() if _contains(folder.path, path)]
+        folders = [folder for folder in self._folders.values() if within(path, folder.path)]
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
 
     def reading(self, path: str) -> Iterator[F]:
         """The folders that depend on a path, those that contain it first, from the inside out."""
         folders = [folder for folder in self._folders.values() if folder.depends_on(path)]
         yield from sorted(
-            folders, key=lambda folder: len(folder.path) * _contains(folder.path, path), reverse=True
+            folders, key=lambda folder: len(folder.path) * within(path, folder.path), reverse=True
         )
 
     def set_overlay(self, path: str, text: str | None, reason: str, *, owner: object = None) -> None:
@@ -279,7 +279,7 @@ class FolderTable(Generic[F]):
             snapshot = folder.reload.snapshot
             agents = () if snapshot is None else snapshot.effective.get("/agents") or ()
             is_listed, is_named = any(folder.owners.values()), document.agent in agents
-            return _contains(folder.path, path), is_listed, is_named, len(folder.path)
+            return within(path, folder.path), is_listed, is_named, len(folder.path)
 
         pairs = [
             (folder, document)
@@ -376,7 +376,3 @@ def _watches(watched: Collection[str], path: str) -> bool:
     if os.path.basename(path) == SKILL_FILE:
         directory = os.path.dirname(directory)
     return directory + os.sep in watched
-
-
-def _contains(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

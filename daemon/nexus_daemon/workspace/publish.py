@@ -9,10 +9,12 @@
 5. A document that is open under a symbolic link has the diagnostics of the file, too.
 6. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
    file's problems nor its text changed: an edit costs what it changes.
+
+`Client` is the interface of a client for the layers below its connection.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -23,12 +25,38 @@ from nexus_daemon.lsp.documents import Document, OpenDocuments
 
 if TYPE_CHECKING:
     from nexus_context.snapshot import Snapshot
+    from nexus_daemon.workspace.folders import Folder
 
 PUBLISH = "textDocument/publishDiagnostics"
 
 Notify = Callable[[str, Any], None]
 Diagnostics = Mapping[bytes, Mapping[str, Any]]
 NONE: Diagnostics = {}
+
+
+class Client(Protocol):
+    """A connected editor; `connection` implements it."""
+
+    @property
+    def position_encoding(self) -> str: ...
+
+    def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
+        """Publish the diagnostics of a folder's new snapshot; None: the folder is removed."""
+        ...
+
+    def swap_agent(
+        self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
+    ) -> None:
+        """As `swap`, for the snapshot of an agent of the folder."""
+        ...
+
+    def adopt(self) -> None:
+        """Check open documents that no folder reads any more, or stop checking them."""
+        ...
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        ...
 
 
 class PublishDiagnosticsParams(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -95,11 +95,7 @@ class Reload:
     async def settled(self) -> None:
         """Wait until the snapshot contains everything that was requested before this call.
 
-        Raises
-        ------
-        RequestError
-            If the folder was removed before or is removed meanwhile.
-
+        RequestError if the folder was removed before or is removed meanwhile.
         """
         await self._queue.settled()
 

@@ -15,7 +15,7 @@
    stays and the rest is polled. Network file systems are both watched and polled.
 7. A system can lose reports, and some file systems that report too little are not on our list. So watched
    paths are also checked now and then: an unreported change is noticed within about a minute.
-8. `Watcher.freshness` says at any time how reliably changes are noticed.
+8. `Watcher.freshness` says at any time how reliably changes are noticed (`Freshness`).
 """
 
 import asyncio
@@ -27,10 +27,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
+
+from nexus_context.layers.walk import within
 from nexus_daemon import lazy
-from nexus_daemon.workspace.freshness import Freshness
 from nexus_daemon.workspace.polling import Poller
 from nexus_daemon.workspace.watch_limits import Failure, explain, network_devices, unlisted
 
@@ -51,6 +53,34 @@ RETRY_AT_MOST_S = 60.0
 MODIFIED = 2  # of watchfiles.Change, which is imported late
 Identity = tuple[str, int, int]
 Covering = Mapping[str, Identity]
+State = Literal["watched", "polled", "unknown"]
+_STATES: tuple[State, ...] = ("watched", "polled", "unknown")  # from most to least certain
+
+
+class Freshness(msgspec.Struct, frozen=True):
+    """How changes of a set of files are noticed; the least certain file counts.
+
+    `watched`: the system reports changes. `polled`: Nexus checks every `every` seconds. `unknown`: changes
+    after `since` (`time.time()`) may be unnoticed. `reasons` are clauses that say why files are not watched.
+    """
+
+    state: State
+    since: float | None = None
+    every: float | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def least_certain(several: Iterable[Freshness]) -> Freshness:
+    """Combine the freshness of several sets of files into one."""
+    ordered = sorted(several, key=lambda one: _STATES.index(one.state), reverse=True)
+    if not ordered:
+        return Freshness("watched")
+    return Freshness(
+        state=ordered[0].state,
+        since=min((one.since for one in ordered if one.since is not None), default=None),
+        every=max((one.every for one in ordered if one.every is not None), default=None),
+        reasons=tuple(dict.fromkeys(reason for one in ordered for reason in one.reasons)),
+    )
 
 
 class Watcher:
@@ -122,7 +152,7 @@ class Watcher:
             elif directory is None or self._watch is None or directory not in self._watch.directories:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
-                since += [at for gone, at in self._moved.items() if _is_in(directory[0], gone)]
+                since += [at for gone, at in self._moved.items() if within(directory[0], gone)]
         if polls and hanging_since is not None:
             since.append(hanging_since)
             reasons["reading the files hangs, as on a network file system whose server is gone"] = None
@@ -189,7 +219,7 @@ class Watcher:
         }
         added -= polled
         unseen = (news | others & set(paths)) - added
-        unseen |= {path for path, at in look.covering.items() if any(_is_in(at[0], gone) for gone in moved)}
+        unseen |= {path for path, at in look.covering.items() if any(within(at[0], gone) for gone in moved)}
         self._look, self._waiting = look, {}
         for failure in set(look.unwatchable.values()) - self._logged:
             self._logged.add(failure)
@@ -333,7 +363,7 @@ class _Watch:
     def forget(self, moved: Collection[str]) -> None:
         """Drop directories that appeared or disappeared, and those below them."""
         self.directories = frozenset(
-            one for one in self.directories if not any(_is_in(one[0], gone) for gone in moved)
+            one for one in self.directories if not any(within(one[0], gone) for gone in moved)
         )
 
 
@@ -364,10 +394,6 @@ def _look(paths: Collection[str]) -> _Look:
         {directory: failure for directory, failure in failures if failure is not None},
         frozenset(directory for directory in directories if directory[0] in closed),
     )
-
-
-def _is_in(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 def covering(paths: Iterable[str]) -> dict[str, Identity]:

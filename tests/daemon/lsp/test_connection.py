@@ -30,7 +30,7 @@ def errors(*messages: object, hello: bool = True) -> list[tuple[Any, int, str]]:
 
 
 def body(text: bytes) -> bytes:
-    return framing.frame(text)
+    return framing.header(len(text)) + text
 
 
 # ---------------------------------------------------------------- every request is answered

@@ -39,9 +39,9 @@ SETTINGS = """
 
 
 class Inline:
-    """A daemon without threads."""
+    """Workers without threads."""
 
-    async def work(self, job: Callable[..., T], /, *args: Any) -> T:
+    async def run(self, job: Callable[..., T], /, *args: Any) -> T:
         return job(*args)
 
 
@@ -70,7 +70,7 @@ class Window:
 
     @property
     def scope(self) -> SessionScope:
-        client: Any = SimpleNamespace(has_model=False, daemon=Inline())
+        client: Any = SimpleNamespace(has_model=False, daemon=SimpleNamespace(workers=Inline()))
         folder: Any = SimpleNamespace(uri="file:///a", reload=SimpleNamespace(request=lambda _: None))
         return SessionScope(
             client=client,

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexus_daemon.workspace import polling, watcher
-from nexus_daemon.workspace.freshness import Freshness, least_certain
 from nexus_daemon.workspace.watch_limits import Failure
-from nexus_daemon.workspace.watcher import Watcher, covering
+from nexus_daemon.workspace.watcher import Freshness, Watcher, covering, least_certain
 from support.waiting import wait_until
 
 TIMEOUT_S = 10.0

@@ -20,8 +20,7 @@ import type {
 import type { Backoff } from "./backoff";
 import type { Connection, ConnectOptions } from "./connection";
 import type { Launch } from "./find";
-import type { Obstacle, RemedyId } from "./remedies";
-import { SetupError } from "./setup";
+import { type Obstacle, type RemedyId, SetupError } from "./remedies";
 import { shown } from "./versions";
 
 export interface DaemonParts {

@@ -11,7 +11,7 @@ import { stat } from "node:fs/promises";
 import { bundleIn, discard, type Installing, install, installed } from "./install";
 import { isInside, isProgram, onPath, type Places, type Run, written } from "./programs";
 import { findPython, type PythonSearch } from "./python";
-import { SetupError } from "./setup";
+import { SetupError } from "./remedies";
 import { atLeast, NEEDED_SERVER, serverVersion, shown, type Version } from "./versions";
 
 export interface Launch {

@@ -13,7 +13,7 @@ import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Run } from "./programs";
 import type { Python } from "./python";
-import { SetupError } from "./setup";
+import { SetupError } from "./remedies";
 
 export interface Bundle {
   readonly wheel: string;

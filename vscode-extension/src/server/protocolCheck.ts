@@ -1,7 +1,7 @@
 /** Whether a server speaks the protocol of this extension, and what to update if it does not. */
 import { PROTOCOL } from "../protocol";
 import type { Launch } from "./find";
-import { SetupError } from "./setup";
+import { SetupError } from "./remedies";
 import { shown } from "./versions";
 
 /** What a server that names no number speaks. */

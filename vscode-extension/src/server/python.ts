@@ -6,7 +6,7 @@
  * 3. A setting that does not fit is an error, never passed over in silence.
  */
 import { isInside, onPath, type Places, type Run, written } from "./programs";
-import { SetupError } from "./setup";
+import { SetupError } from "./remedies";
 import { atLeast, NEEDED_PYTHON, shown, type Version, versionIn } from "./versions";
 
 export interface Python {

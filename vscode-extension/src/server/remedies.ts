@@ -41,6 +41,26 @@ export interface Obstacle {
   readonly remedies: readonly RemedyId[];
 }
 
+/** The server cannot be found or installed. The message says what is wrong and what to do. */
+export class SetupError extends Error implements Obstacle {
+  readonly remedies: readonly RemedyId[];
+
+  constructor(
+    readonly kind: ObstacleKind,
+    message: string,
+    ...remedies: RemedyId[]
+  ) {
+    super(message);
+    this.name = "SetupError";
+    this.remedies = remedies;
+  }
+
+  /** How it is, not a failure: it is shown where the user looks for Nexus, and nowhere else. */
+  get isQuiet(): boolean {
+    return this.kind === "not-trusted";
+  }
+}
+
 /** For the panel, and in a few words for the status bar. */
 export const OBSTACLE_TITLES: Readonly<Record<ObstacleKind, { readonly title: string; readonly brief: string }>> = {
   "no-python": { title: "Python 3.11 or later is missing", brief: "no Python" },

@@ -4,7 +4,7 @@ import type { NexusError, ServerState } from "../../src/nexus";
 import { backoff } from "../../src/server/backoff";
 import type { ConnectOptions } from "../../src/server/connection";
 import { Daemon, type DaemonParts } from "../../src/server/daemon";
-import { SetupError } from "../../src/server/setup";
+import { SetupError } from "../../src/server/remedies";
 
 const LAUNCH = { command: "/bin/nexus", args: ["serve"], from: "path", version: [0, 1, 0] } as const;
 

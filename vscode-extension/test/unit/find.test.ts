@@ -6,7 +6,7 @@ import { findServer, type Search } from "../../src/server/find";
 import { bundleIn } from "../../src/server/install";
 import { isInside, onPath, type Printed, type Run, run, written } from "../../src/server/programs";
 import { findPython } from "../../src/server/python";
-import { SetupError } from "../../src/server/setup";
+import { SetupError } from "../../src/server/remedies";
 import type { Version } from "../../src/server/versions";
 
 const FOLDER = `$\{workspaceFolder}`;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Launch } from "../../src/server/find";
 import { checkProtocol, protocolOf } from "../../src/server/protocolCheck";
-import { SetupError } from "../../src/server/setup";
+import { SetupError } from "../../src/server/remedies";
 
 const LAUNCH: Launch = { command: "/opt/nexus", args: ["serve"], from: "setting", version: [0, 3, 0] };
 

@@ -6,6 +6,7 @@ use by default is called main.
 
 import argparse
 import importlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nexus_context.errors import RequestError
@@ -75,63 +76,6 @@ code is also 1 if the ledger had to be set aside when it was opened: the copy is
 """
 
 SALVAGE = "Copies what can still be read of a ledger that was set aside as broken into the ledger in use."
-
-
-class _Action(NamedTuple):
-    """One thing to do: the module that does it, help, and longer text below the options."""
-
-    module: str
-    help: str
-    epilog: str | None = None
-
-
-ACTIONS = {
-    "list": _Action("list_show", "list the sessions of a folder, most recently changed first"),
-    "show": _Action("list_show", "show the messages of a session, a line each"),
-    "search": _Action("list_show", "find messages by their words", SEARCH),
-    "export": _Action("transfer", "write a session to a file: all of it as JSON lines, or for reading"),
-    "import": _Action("transfer", "read conversations from files, also of other programs", IMPORT),
-    "fork": _Action("change", "begin a session that shares the turns of another"),
-    "rename": _Action("change", "give a session another name"),
-    "delete": _Action("change", "remove sessions for good"),
-    "verify": _Action("maintenance", "check that no turn was changed or lost", VERIFY),
-    "backup": _Action("maintenance", "copy the ledger while it is in use", BACKUP),
-    "salvage": _Action("maintenance", "recover what a broken ledger still holds", SALVAGE),
-}
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, action in ACTIONS.items():
-        form = argparse.RawDescriptionHelpFormatter
-        parser = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
-        parser.description = f"{action.help[:1].upper()}{action.help[1:]}."
-        _OPTIONS[name](parser)
-        if name not in ("salvage", "verify", "backup"):
-            parser.add_argument(
-                "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
-            )
-
-
-def run(options: argparse.Namespace) -> int:
-    module = importlib.import_module(f"nexus_daemon.cli.sessions.{ACTIONS[options.action].module}")
-    try:
-        code: int = getattr(module, f"run_{options.action}")(options)
-    except RequestError as error:
-        output.complain("sessions", str(error))
-        return 1
-    return code
-
-
-def take(options: argparse.Namespace, rest: list[str]) -> bool:
-    """Accept words that look like options: those that a search excludes. False if they are wrong usage."""
-    if options.action != "search" or any(one.startswith("--") for one in rest):
-        return False
-    options.query += rest
-    return True
-
-
-# ---------------------------------------------------------------- options
 
 
 def _list(command: argparse.ArgumentParser) -> None:
@@ -221,21 +165,6 @@ def _salvage(command: argparse.ArgumentParser) -> None:
     )
 
 
-_OPTIONS = {
-    "list": _list,
-    "show": _show,
-    "search": _search,
-    "export": _export,
-    "import": _import,
-    "fork": _fork,
-    "rename": _rename,
-    "delete": _delete,
-    "verify": _verify,
-    "backup": _backup,
-    "salvage": _salvage,
-}
-
-
 def _session(command: argparse.ArgumentParser) -> None:
     command.add_argument("session", metavar="SESSION", help="the name of the session")
 
@@ -252,3 +181,60 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
     return int(text)
+
+
+class _Action(NamedTuple):
+    """One thing to do: the module that does it, its options, help, and longer text below the options."""
+
+    module: str
+    options: Callable[[argparse.ArgumentParser], None]
+    help: str
+    epilog: str | None = None
+
+
+ACTIONS = {
+    "list": _Action("list_show", _list, "list the sessions of a folder, most recently changed first"),
+    "show": _Action("list_show", _show, "show the messages of a session, a line each"),
+    "search": _Action("list_show", _search, "find messages by their words", SEARCH),
+    "export": _Action(
+        "transfer", _export, "write a session to a file: all of it as JSON lines, or for reading"
+    ),
+    "import": _Action("transfer", _import, "read conversations from files, also of other programs", IMPORT),
+    "fork": _Action("change", _fork, "begin a session that shares the turns of another"),
+    "rename": _Action("change", _rename, "give a session another name"),
+    "delete": _Action("change", _delete, "remove sessions for good"),
+    "verify": _Action("maintenance", _verify, "check that no turn was changed or lost", VERIFY),
+    "backup": _Action("maintenance", _backup, "copy the ledger while it is in use", BACKUP),
+    "salvage": _Action("maintenance", _salvage, "recover what a broken ledger still holds", SALVAGE),
+}
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, action in ACTIONS.items():
+        form = argparse.RawDescriptionHelpFormatter
+        parser = actions.add_parser(name, help=action.help, epilog=action.epilog, formatter_class=form)
+        parser.description = f"{action.help[:1].upper()}{action.help[1:]}."
+        action.options(parser)
+        if name not in ("salvage", "verify", "backup"):
+            parser.add_argument(
+                "--folder", default=".", metavar="PATH", help="the folder of the session (default: .)"
+            )
+
+
+def run(options: argparse.Namespace) -> int:
+    module = importlib.import_module(f"nexus_daemon.cli.sessions.{ACTIONS[options.action].module}")
+    try:
+        code: int = getattr(module, f"run_{options.action}")(options)
+    except RequestError as error:
+        output.complain("sessions", str(error))
+        return 1
+    return code
+
+
+def take(options: argparse.Namespace, rest: list[str]) -> bool:
+    """Accept words that look like options: those that a search excludes. False if they are wrong usage."""
+    if options.action != "search" or any(one.startswith("--") for one in rest):
+        return False
+    options.query += rest
+    return True

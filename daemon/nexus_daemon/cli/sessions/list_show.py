@@ -19,7 +19,7 @@ from nexus_context.ledger.search import AFTER, BEFORE
 from nexus_context.ledger.search_query import expression
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
 from nexus_daemon.cli.tables import print_sentence
 

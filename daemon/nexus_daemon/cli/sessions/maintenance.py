@@ -2,10 +2,13 @@
 
 import argparse
 
+import msgspec
+
 from nexus_context import files
 from nexus_context.ledger.records import Verification, Verified
+from nexus_context.ledger.salvage import salvage
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute
+from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.sessions.open_session import accept, ledger_for, load_folder, note, workspace_of
 
 
@@ -44,8 +47,6 @@ def run_backup(options: argparse.Namespace) -> int:
 
 
 def run_salvage(options: argparse.Namespace) -> int:
-    from nexus_context.ledger.salvage import salvage  # rarely needed
-
     path = absolute(options.broken)
     if not path.is_file():
         note(f"{options.broken} is not a file; name the ledger that was set aside.")
@@ -105,14 +106,5 @@ def _as_json(verification: Verification, *, sound: bool) -> dict[str, object]:
         "sound": sound,
         "damage": list(verification.damage),
         "unchained": verification.unchained,
-        "sessions": [
-            {
-                "workspace": session.workspace,
-                "session": session.session,
-                "turns": session.turns,
-                "broken": session.broken,
-                "reason": session.reason,
-            }
-            for session in verification.sessions
-        ],
+        "sessions": [msgspec.to_builtins(session) for session in verification.sessions],
     }

@@ -3,15 +3,17 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from nexus_context.layers.model import GLOBAL
-from nexus_context.ledger import open_ledger
+from nexus_context.ledger import open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
 from nexus_context.snapshot import Snapshot
 from nexus_daemon.cli import output
-from nexus_daemon.cli.check import absolute, read
+from nexus_daemon.cli.folder import absolute, read
+from nexus_daemon.sessions.ledger_writer import refuse_url
 
 MOST_NAMED = 5
 
@@ -38,8 +40,6 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
 
 def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
     """Accept the ledger as complete, or replace it with another file; see `ledger.opening.accept`."""
-    from nexus_context.ledger import opening
-
     _check_settings(snapshot, writes=True)
     return opening.accept(snapshot.effective.get("/ledger/path"), os.environ, replacement)
 
@@ -53,12 +53,7 @@ def _check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
             "Fix it first; nexus check shows the errors.",
             code="ledger-io",
         )
-    if snapshot.effective.get("/ledger/url") is not None:
-        raise LedgerError(
-            "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "
-            "config.json, or name a file there (ledger.path).",
-            code="ledger-url",
-        )
+    refuse_url(snapshot.effective.get("/ledger/url"))
     return broken
 
 
@@ -78,8 +73,6 @@ def load_folder(path: str) -> Snapshot:
 
 def workspace_of(path: str) -> str:
     """The ledger's name for a folder; LedgerError for a path that cannot be a folder."""
-    from nexus_context.ledger import opening  # SQLite, which opening the ledger loads as well
-
     try:
         return opening.workspace_of(str(absolute(path)))
     except ValueError:
@@ -103,8 +96,6 @@ def note(text: str) -> None:
 
 
 def _near(ledger: Ledger, workspace: str, name: str) -> str:
-    from difflib import get_close_matches
-
     names = [session.name for session in ledger.sessions(workspace)]
     if not names:
         return "That folder has no sessions; nexus sessions list --all lists those of all folders."

@@ -1,0 +1,65 @@
+"""The folder that a command line names, as the daemon would see it without open editors."""
+
+import os
+from pathlib import Path
+
+from nexus_context.files import exists, is_dir
+from nexus_context.layers.instructions import TOOL_DIRECTORIES
+from nexus_context.layers.walk import CONFIG_DIRECTORY, global_directory, user_home
+from nexus_context.prompt.environment import detect
+from nexus_context.snapshot import LoadInputs, Snapshot, load
+
+DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
+
+
+def absolute(path: str) -> Path:
+    """The path without `..`, from the current directory: its parents are its ancestors."""
+    return Path(os.path.abspath(path))
+
+
+def folder_of(path: Path) -> Path | None:
+    """The folder to check for a path: the path itself, or the folder that it configures.
+
+    A directory inside a configuration directory (`.claude/skills/tests`) belongs to the folder around that if
+    the folder reads a file there. Otherwise it is a folder of its own: people have whole projects there.
+    """
+    if not exists(str(path)):
+        return None
+    folder = path if is_dir(str(path)) else path.parent
+    if folder.name in DOT_DIRECTORIES:
+        return folder.parent
+    around = [above.parent for above in reversed(folder.parents) if above.name in DOT_DIRECTORIES]
+    return next((above for above in around if _reads_in(above, folder)), folder)
+
+
+def _reads_in(folder: Path, directory: Path) -> bool:
+    """Whether the folder reads some file beneath the directory."""
+    return any(Path(path).is_relative_to(directory) for path in files_of(read(folder)))
+
+
+def is_read(snapshot: Snapshot, path: Path) -> bool:
+    """Whether the folder reads the file, or tries to."""
+    return str(path) in files_of(snapshot)
+
+
+def files_of(snapshot: Snapshot) -> set[str]:
+    """The files that the folder reads, or tries to."""
+    layers = snapshot.layers
+    paths = {file.path for layer in layers.layers for file in layer.files}
+    return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
+
+
+def read(folder: Path) -> Snapshot:
+    """Load the folder and its settings; it may be a deleted one."""
+    return load(str(folder), load_inputs())
+
+
+def load_inputs() -> LoadInputs:
+    """The inputs that this process loads folders with: its directories and environment variables."""
+    environ = dict(os.environ)
+    return LoadInputs(
+        home=global_directory(environ),
+        user_home=user_home(environ),
+        environment=detect("editor", environ=environ),
+        environ=environ,
+    )
