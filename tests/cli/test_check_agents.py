@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from nexus_context.agents import directory_snapshots
 from nexus_context.snapshot import Snapshot, load
@@ -81,8 +82,10 @@ def check(
 def test_what_each_agent_reads_is_checked(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, said = check(tree, capsys)
     assert (code, found) == (1, OWN.union(*FOUND.values()))
-    (note,) = said.splitlines()
-    assert note.startswith("nexus check: 'lost' is checked as if it worked in /home/c/a: The cwd of agent")
+    assert said == snapshot(
+        "nexus check: 'lost' is checked as if it worked in /home/c/a: The cwd of agent "
+        "'lost', /home/c/a/nowhere, does not exist. Create it.\n"
+    )
 
 
 @pytest.mark.parametrize("agent", FOUND)
@@ -140,7 +143,9 @@ def test_show_and_check_agree(tree: Fixture, capsys: pytest.CaptureFixture[str])
     file = tree.path("/home/c/a/.nexus3/AGENT.writer.md")
     Path(file).write_bytes(b"Zo\xff\xff")
     main(["show", tree.path("/home/c/a"), "--agent", "writer"])
-    assert "1 error in this folder's files: run nexus check" in capsys.readouterr().err
+    assert capsys.readouterr().err.replace(tree.root, "") == snapshot(
+        "nexus show: 1 error in this folder's files: run nexus check /home/c/a\n"
+    )
     assert check(tree, capsys)[0] == check(tree, capsys, at="/home/c/a/.nexus3/AGENT.writer.md")[0] == 1
 
 

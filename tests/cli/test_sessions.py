@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
@@ -20,6 +21,7 @@ CHAT = [
     {"role": "user", "content": "Empty it."},
     {"role": "assistant", "content": "Done."},
 ]
+STAMP = re.compile(r"\d{8}T\d{6}Z")
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
 
 
@@ -39,8 +41,8 @@ class Place:
         place = [] if whole or "--folder" in arguments else ["--folder", str(self.folder)]
         assert main(["sessions", *arguments, *place]) == code
         shown = self._capsys.readouterr()
-        out, err = (TIME.sub("<time>", text.replace(self._root, "")) for text in shown)
-        return out, err
+        out, err = (STAMP.sub("<stamp>", text.replace(self._root, "")) for text in shown)
+        return TIME.sub("<time>", out), TIME.sub("<time>", err)
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "--json")[0])
@@ -82,9 +84,15 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(place: Place) -> None:
     with place.file.open("a") as file:
         file.write('{broken}\n{"role": "user", "content": "Thanks."}\n')
     out, err = place.run("import", str(place.file), "/nowhere/x.jsonl", code=1)
-    assert "imported as 'chat': 3 turns, 5 messages" in out
-    assert err.startswith("nexus sessions: /chat.jsonl:5: ")
-    assert err.endswith("nexus sessions: /nowhere/x.jsonl does not exist.\n")
+    assert out == snapshot("""\
+/chat.jsonl: messages, imported as 'chat': 3 turns, 5 messages.
+1 session imported, 3 turns with 5 messages written of 2 files.
+""")
+    assert err == snapshot(
+        "nexus sessions: /chat.jsonl:5: Expecting property name enclosed in double quotes: "
+        "write a name, or remove this. The line is left out.\n"
+        "nexus sessions: /nowhere/x.jsonl does not exist.\n"
+    )
 
 
 def test_sessions_are_listed(chat: Place) -> None:
@@ -120,17 +128,33 @@ def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -
     _, err = place.run("list", "--folder", str(tmp_path))
     assert err == "nexus sessions:  has no sessions; 1 other folder has: see nexus sessions list --all.\n"
     out, _ = place.run("list", "--all", "--folder", str(tmp_path))
-    assert "/project" in out
+    assert [line.split() for line in out.splitlines() if line.strip(" ─")] == [
+        ["session", "folder", "turns", "messages", "tokens", "changed"],
+        ["chat", "/project", "2", "4", "31", "<time>"],
+    ]
 
 
 def test_a_session_is_shown(chat: Place) -> None:
-    out, _ = chat.run("show", "chat")
-    assert [line.split()[0] for line in out.splitlines() if line] == [
-        "chat", "2", "turn", "user", "assistant", "turn", "user", "assistant",
-    ]  # fmt: skip
-    assert "Is the disk full?" in out
-    out, _ = chat.run("show", "chat", "--last", "1")
-    assert "… 1 earlier turn" in out and "Is the disk full?" not in out
+    assert chat.run("show", "chat")[0] == snapshot("""\
+chat
+2 turns, 4 messages, 31 tokens; begun <time>, changed <time>
+
+turn 1, <time>
+       user        9  Is the disk full?
+  assistant        9  The disk is full.
+turn 2, <time>
+       user        7  Empty it.
+  assistant        6  Done.
+""")
+    assert chat.run("show", "chat", "--last", "1")[0] == snapshot("""\
+chat
+2 turns, 4 messages, 31 tokens; begun <time>, changed <time>
+
+… 1 earlier turn: --last N shows more
+turn 2, <time>
+       user        7  Empty it.
+  assistant        6  Done.
+""")
     told = chat.json("show", "chat")
     assert [turn["seq"] for turn in told["turns"]] == [1, 2]
     assert told["turns"][0]["messages"][0] == CHAT[0]
@@ -164,7 +188,12 @@ def test_search_colours_what_matched_on_a_terminal(chat: Place, monkeypatch: pyt
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     out, _ = chat.run("search", "disk is")
-    assert "\x1b[1;31mdisk\x1b[0m" in out and "«" not in out
+    assert out == snapshot("""\
+\x1b[1mchat\x1b[0m, turn 1, \x1b[33massistant\x1b[0m\x1b[2m, <time>\x1b[0m
+  The \x1b[1;31mdisk\x1b[0m \x1b[1;31mis\x1b[0m full.
+\x1b[1mchat\x1b[0m, turn 1, \x1b[32muser\x1b[0m\x1b[2m, <time>\x1b[0m
+  \x1b[1;31mIs\x1b[0m the \x1b[1;31mdisk\x1b[0m full?
+""")
 
 
 def test_an_export_never_overwrites(chat: Place, tmp_path: Path) -> None:
@@ -176,13 +205,42 @@ def test_an_export_never_overwrites(chat: Place, tmp_path: Path) -> None:
     assert err == "nexus sessions: 2 turns of 'chat' written to /out.jsonl.\n"
     assert file.read_text() == out and file.stat().st_mode & 0o777 == 0o600
     _, err = chat.run("export", "chat", "-o", str(file), "--format", "markdown", code=1)
-    assert "already exists" in err and file.read_text() == out
+    assert err == snapshot(
+        "nexus sessions: /out.jsonl already exists; use another name, or --force to overwrite it.\n"
+    )
+    assert file.read_text() == out
     chat.run("export", "chat", "-o", str(file), "--format", "markdown", "--force")
-    assert file.read_text().startswith("# chat\n")
+    assert re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", file.read_text()) == snapshot("""\
+# chat
+
+## Turn 1
+
+<time>
+
+### User
+
+Is the disk full?
+
+### Assistant
+
+The disk is full.
+
+## Turn 2
+
+<time>
+
+### User
+
+Empty it.
+
+### Assistant
+
+Done.
+""")
     chat.run("export", "chat", "-o", str(tmp_path / "out.md"))
     assert (tmp_path / "out.md").read_text() == file.read_text()
     _, err = chat.run("export", "chat", "-o", "/nowhere/x.md", code=1)
-    assert "cannot be written" in err
+    assert err == snapshot("nexus sessions: /nowhere/x.md cannot be written: No such file or directory.\n")
 
 
 def test_an_export_is_imported_elsewhere(chat: Place, tmp_path: Path) -> None:
@@ -195,10 +253,17 @@ def test_an_export_is_imported_elsewhere(chat: Place, tmp_path: Path) -> None:
 
 def test_fork_rename_and_delete(chat: Place) -> None:
     assert chat.run("fork", "chat", "a", "--turn", "1")[0] == "'a' shares 1 turn of 'chat'.\n"
-    assert "no turn 3" in chat.run("fork", "chat", "b", "--turn", "3", code=1)[1]
+    assert chat.run("fork", "chat", "b", "--turn", "3", code=1)[1] == snapshot(
+        "nexus sessions: The session 'chat' has 2 turns; there is no turn 3.\n"
+    )
     assert chat.run("rename", "a", "b")[0] == "'a' is now 'b'.\n"
-    assert "already" in chat.run("rename", "b", "chat", code=1)[1]
-    assert "use --yes" in chat.run("delete", "b", code=2)[1]
+    assert chat.run("rename", "b", "chat", code=1)[1] == snapshot(
+        "nexus sessions: A session 'chat' already exists in /project; choose another name.\n"
+    )
+    assert chat.run("delete", "b", code=2)[1] == snapshot(
+        "nexus sessions: delete asks for confirmation, which needs a terminal; use --yes to "
+        "delete without it.\n"
+    )
     assert chat.run("delete", "b", "--yes")[0] == "'b' is deleted.\n"
     assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
 
@@ -208,7 +273,10 @@ def test_delete_asks_on_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin.readline", lambda: next(answers), raising=False)
-    assert chat.run("delete", "chat", code=1)[1].endswith("Nothing was deleted.\n")
+    assert chat.run("delete", "chat", code=1)[1] == snapshot("""\
+  chat: 4 messages, changed <time>
+Delete this session for good? [y/N] nexus sessions: Nothing was deleted.
+""")
     assert chat.run("delete", "chat")[0] == "'chat' is deleted.\n"
 
 
@@ -220,7 +288,10 @@ def test_what_delete_asks_cannot_steer_a_terminal(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin.readline", lambda: "n", raising=False)
     _, err = chat.run("delete", "\x1b[31m", code=1)
-    assert err.startswith("  ␛[31m: 1 message, changed <time>\nDelete this session for good?")
+    assert err == snapshot("""\
+  ␛[31m: 1 message, changed <time>
+Delete this session for good? [y/N] nexus sessions: Nothing was deleted.
+""")
 
 
 def test_an_interrupt_is_no_traceback(chat: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,9 +329,10 @@ def test_nothing_is_written_where_it_would_not_stay(
 def test_with_broken_settings_nothing_is_written(chat: Place, tmp_path: Path, action: list[str]) -> None:
     settings(tmp_path, '{"ledger": {"path": "/elsewhere/ledger.db",}')
     out, err = chat.run(*(word.format(file=chat.file) for word in action), code=1)
-    assert (out, err[:77]) == (
-        "",
-        "nexus sessions: Nothing was done: /home/.nexus3/config.json has errors, and i",
+    assert out == ""
+    assert err == snapshot(
+        "nexus sessions: Nothing was done: /home/.nexus3/config.json has errors, and it may "
+        "name another ledger (ledger.path). Fix it first; nexus check shows the errors.\n"
     )
     out, err = chat.run("list")
     assert "chat" in out
@@ -275,7 +347,11 @@ def test_the_path_of_the_ledger(chat: Place, tmp_path: Path) -> None:
     assert chat.run("list")[1] == "nexus sessions: There are no sessions yet.\n"
     assert (tmp_path / "home/mine/ledger.db").is_file()
     settings(tmp_path, '{"ledger": {"path": "mine/ledger.db"}}')
-    assert "'mine/ledger.db' (ledger.path) is not an absolute path" in chat.run("list", code=1)[1]
+    assert chat.run("list", code=1)[1] == snapshot(
+        "nexus sessions: The ledger's path 'mine/ledger.db' (ledger.path) is not an absolute "
+        "path: its meaning would depend on the working directory. Write it from the root, or "
+        "with ~/ for your home directory.\n"
+    )
 
 
 def settings(root: Path, text: str) -> None:
@@ -287,7 +363,11 @@ def settings(root: Path, text: str) -> None:
 def test_a_broken_export_leaves_no_empty_session(place: Place) -> None:
     place.file.write_text('{"format": "nexus-session", "version": 1, "session": "a"}\n{"seq": 1, "ty')
     out, err = place.run("import", str(place.file), code=1)
-    assert (out, "has no turn that can be read" in err) == ("", True)
+    assert out == ""
+    assert err == snapshot("""\
+nexus sessions: /chat.jsonl:2: The line is not valid JSON; the turn is left out.
+nexus sessions: /chat.jsonl:1: The session 'a' has no turn that can be read; it is left out.
+""")
     assert place.json("list") == {"sessions": []}
 
 
@@ -363,7 +443,11 @@ def test_a_broken_ledger_is_salvaged_into_the_one_in_use(chat: Place, tmp_path: 
     broken.write_bytes(data)
     chat.run("delete", "chat", "--yes")
     out, err = chat.run("salvage", str(broken))
-    assert (out.splitlines()[0], err) == ("1 session with 2 turns recovered.", "")
+    assert out == snapshot("""\
+1 session with 2 turns recovered.
+/ledger.db.broken-1 is unchanged; nexus sessions list --all shows the recovered sessions.
+""")
+    assert err == ""
     assert [one["session"] for one in chat.json("list")["sessions"]] == ["chat"]
     assert [turn["messages"][0]["role"] for turn in chat.json("show", "chat")["turns"]] == ["user", "user"]
 
@@ -399,17 +483,31 @@ def test_a_broken_session_is_told_with_its_turn_and_the_exit_code(chat: Place, t
     with closing(sqlite3.connect(tmp_path / "state" / "ledger.db")) as ledger, ledger:
         ledger.execute("UPDATE turn SET created = 'x' WHERE id & 3 = 1")
     out, err = chat.run("verify", code=1)
-    assert out.startswith("broken at turn 1 (it is not what was written): chat, /project\n")
-    assert "1 session verified: 1 broken.\n" in out
-    assert "was changed by another program" in err and "salvage" in err
+    assert out == snapshot("""\
+broken at turn 1 (it is not what was written): chat, /project
+1 session verified: 1 broken.
+""")
+    assert err == snapshot(
+        "nexus sessions: The ledger /state/ledger.db was changed by another program: the "
+        "session 'chat' of /project is not what was written from turn 1 on. nexus sessions "
+        "verify checks all sessions.\n"
+        "nexus sessions: nexus sessions salvage recovers what can still be read of a broken "
+        "session.\n"
+    )
     assert main(["sessions", "verify", "--json"]) == 1
 
 
 def test_a_lost_ledger_is_told_whatever_is_asked(chat: Place, tmp_path: Path) -> None:
     (tmp_path / "state" / "ledger.db").write_bytes(b"")
     out, err = chat.run("verify", code=1)
-    assert "0 sessions verified" in out
-    assert "lacks acknowledged writes (its file is empty or gone)" in err
+    assert out == snapshot("0 sessions verified: none is broken.\n")
+    assert err == snapshot(
+        "nexus sessions: The ledger /state/ledger.db lacks acknowledged writes (its file is "
+        "empty or gone): it was set aside as /state/ledger.db.broken-<stamp>, and a new one "
+        "begun. Recover what can be read: nexus sessions salvage "
+        "/state/ledger.db.broken-<stamp>. If you put it there yourself, for example from a "
+        "backup: nexus sessions verify --accept /state/ledger.db.broken-<stamp>\n"
+    )
     chat.run("verify")
 
 
@@ -418,20 +516,36 @@ def test_a_backup_is_written_verified_and_restored(chat: Place, tmp_path: Path) 
     out, err = chat.run("backup", str(target))
     assert (out, err) == ("1 session written to /backup.db and verified.\n", "")
     assert target.stat().st_mode & 0o777 == 0o600
-    assert "exists already" in chat.run("backup", str(target), code=1)[1]
-    assert "cannot be written" in chat.run("backup", str(tmp_path / "no" / "backup.db"), code=1)[1]
+    assert chat.run("backup", str(target), code=1)[1] == snapshot(
+        "nexus sessions: /backup.db exists already; give another name.\n"
+    )
+    assert chat.run("backup", str(tmp_path / "no" / "backup.db"), code=1)[1] == snapshot(
+        "nexus sessions: /no/backup.db cannot be written: No such file or directory.\n"
+    )
     chat.run("rename", "chat", "later")
     out, err = chat.run("verify", "--accept", str(target))
-    assert "chat, /project" in out and "later" not in out
-    assert "ledger.db.replaced-" in err
+    assert out == snapshot("""\
+ok, 2 turns: chat, /project
+1 session verified: none is broken.
+""")
+    assert err == snapshot("""\
+nexus sessions: /state/ledger.db is now accepted as complete.
+nexus sessions: The previous ledger is now /state/ledger.db.replaced-<stamp>.
+""")
     assert not target.exists()
 
 
 def test_a_backup_of_a_ledger_that_lost_something_does_not_end_well(chat: Place, tmp_path: Path) -> None:
     (tmp_path / "state" / "ledger.db").write_bytes(b"")
     out, err = chat.run("backup", str(tmp_path / "backup.db"), code=1)
-    assert "0 sessions written" in out
-    assert "lacks acknowledged writes" in err
+    assert out == snapshot("0 sessions written to /backup.db and verified.\n")
+    assert err == snapshot(
+        "nexus sessions: The ledger /state/ledger.db lacks acknowledged writes (its file is "
+        "empty or gone): it was set aside as /state/ledger.db.broken-<stamp>, and a new one "
+        "begun. Recover what can be read: nexus sessions salvage "
+        "/state/ledger.db.broken-<stamp>. If you put it there yourself, for example from a "
+        "backup: nexus sessions verify --accept /state/ledger.db.broken-<stamp>\n"
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no ledger"])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from nexus_daemon.cli import main
 from support.fixture import Fixture, write_fixture
@@ -67,5 +68,17 @@ def test_check_shows_a_broken_skill_in_its_frame(tree: Fixture, capsys: pytest.C
     path = Path(tree.path("/home/a/.claude/skills/pdf/SKILL.md"))
     path.write_text("---\nname: pdf\ndescription: Use when: always\n---\nText.\n")
     shown = check(tree, capsys, "check", tree.path("/home/a"), code=1)
-    assert "Line 3, Column 22" in shown
-    assert "a value with a colon must be in quotes" in shown
+    assert shown == snapshot("""\
+Configuration Error: Problem in /home/a/.claude/skills/pdf/SKILL.md
+
+  Line 3, Column 22: The front matter cannot be read: a value with a colon must be in quotes.
+
+  2 | name: ***
+  3 | description: *** ****: ******
+    |                      ^
+  4 | ---
+
+Fix the file and try again.
+
+1 error and 0 warnings in 6 files of 3 layers.
+""")

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from nexus_context import deadline
 from nexus_context.deadline import PATIENCE_S, Deadline, LoadStopped, Turns
@@ -163,13 +164,17 @@ def test_who_contains_failures_does_not_contain_this() -> None:
 
 def test_the_last_snapshot_says_that_there_is_no_newer_one(tmp_path: Path) -> None:
     tree = write_fixture(FILES, tmp_path)
-    snapshot = check(tree, 1000)
-    assert isinstance(snapshot, Snapshot)
+    before = check(tree, 1000)
+    assert isinstance(before, Snapshot)
     stopped = LoadStopped(tree.path("/home/co/.nexus3/mcp.json"), superseded=False, seconds=30)
-    late = overdue(snapshot, stopped)
+    late = overdue(before, stopped)
     (problem,) = (one for one in late.problems if one.code == OVERDUE)
     assert (problem.path, problem.severity) == (stopped.path, Severity.ERROR)
-    assert "stopped here after 30 s" in problem.message
-    assert (late.revision, late.prompt) == (snapshot.revision + 1, snapshot.prompt)
+    assert problem.message == snapshot(
+        "Loading the folder was stopped here after 30 s; what was read before stays in "
+        "force. Make its files fewer or smaller. The folder is loaded again when one of them "
+        "changes."
+    )
+    assert (late.revision, late.prompt) == (before.revision + 1, before.prompt)
     assert overdue(late, stopped) is late
-    assert json.dumps(late.effective.values) == json.dumps(snapshot.effective.values)
+    assert json.dumps(late.effective.values) == json.dumps(before.effective.values)

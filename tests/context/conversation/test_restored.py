@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.budget import ContextConfig
 from nexus_context.conversation.compaction.detection import CompactionSettings
@@ -194,8 +195,10 @@ def test_the_figures_include_the_gap_and_the_names_are_of_what_is_loaded() -> No
     made.restore(said, tokens=sizes(said), counter="letters", lead=2, gap_messages=97, gap_tokens=10)
     view = made.view(Letters(), Policy(pin_first=False), Budget(600, 0), limit=600)
     assert view.note is not None
-    assert "src/app.py" in str(view.note.content)
-    assert "99 earlier messages" in str(view.note.content)
+    assert str(view.note.content) == snapshot("""\
+[EARLIER CONTEXT] 99 earlier messages are not shown. Names and values from them, word for word:
+Files: src/app.py\
+""")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, ToolCall, text_of
@@ -115,7 +116,10 @@ def test_names_of_what_is_cut_stand_behind_what_is_pinned() -> None:
     view = Window(history, Letters(), Policy(keep_recent_turns=1)).fit(Budget(500, 0))
     assert shown(view.messages()) == "Look … u2 a2 u3 a3"
     assert view.note is not None
-    assert "load_settings" in str(view.note.content)
+    assert str(view.note.content) == snapshot("""\
+[EARLIER CONTEXT] 1 earlier messages are not shown. Names and values from them, word for word:
+Symbols: load_settings\
+""")
 
 
 def test_few_cuts_in_a_long_chat() -> None:

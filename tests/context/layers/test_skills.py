@@ -241,7 +241,10 @@ def test_a_directory_that_cannot_be_listed_is_said(tmp_path: Path, monkeypatch: 
     assert [f"{relative(fixture, one.path)} {one.code}" for one in seen.problems] == [
         f"{PLACES['n']} skill.unreadable"
     ]
-    assert "chmod u+rx" in seen.problems[0].message
+    assert relative(fixture, seen.problems[0].message) == (
+        "No skill in here is read: the directory cannot be listed. Give this user permission "
+        "to read it (chmod u+rx), or remove it."
+    )
 
 
 def test_too_many_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

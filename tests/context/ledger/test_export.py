@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.errors import Problem
@@ -205,7 +206,7 @@ def test_undos_take_back_the_newest_of_a_name_and_what_came_after_it() -> None:
     (session,), problems, places = jsonl.read(jsonl.split("\n".join(lines)), "/x/export.jsonl")
     assert [turn.compaction for turn in session.turns] == ["c", "c", "d", "c", "c"]
     assert places == [7]  # `d` went with the second `c`
-    assert "is not in force" in problems[0].message
+    assert problems[0].message == snapshot("An undo takes back 'c', which is not in force; it is left out.")
 
 
 def test_forty_thousand_compactions_are_read_in_linear_time() -> None:
@@ -228,7 +229,10 @@ def line_of(kind: str, name: str) -> str:
 
 def test_a_newer_export_is_refused(ledger: Ledger) -> None:
     (problem,) = imported(ledger, THERE, '{"format": "nexus-session", "version": 2, "session": "a"}\n{}')
-    assert "newer version" in problem.message
+    assert problem.message == snapshot(
+        "The session 'a' was exported by a newer version of Nexus (format 2, but only 1 is "
+        "supported); install that version to import it."
+    )
     assert ledger.sessions(THERE) == []
 
 
@@ -247,22 +251,153 @@ def test_a_page() -> None:
         Message("assistant", "Yes:", (call,)),
         Message("tool", "```py\nx\n```", tool_call_id="c1", name="read"),
         model="gpt-4o",
-    ) == (
-        "# main\n\n## Turn 1\n\n2026-01-02 · gpt-4o\n"
-        "\n### User\n\nRead it.\n"
-        '\n### Assistant\n\nYes:\n\n**Tool call** `read` `c1`\n\n```json\n{\n  "path": "a.py"\n}\n```\n'
-        "\n### Tool result `read` of `c1`\n\n````\n```py\nx\n```\n````\n"
-    )
+    ) == snapshot("""\
+# main
+
+## Turn 1
+
+2026-01-02 · gpt-4o
+
+### User
+
+Read it.
+
+### Assistant
+
+Yes:
+
+**Tool call** `read` `c1`
+
+```json
+{
+  "path": "a.py"
+}
+```
+
+### Tool result `read` of `c1`
+
+````
+```py
+x
+```
+````
+""")
 
 
 def test_compactions_are_marked(ledger: Ledger) -> None:
     filled(ledger)
-    made = "".join(markdown.pieces("main", ledger.turns(HERE, "main")))
-    assert "## Turn 3: compaction\n" in made
-    assert "kept beside it: messages 0, counted from 0." in made
-    assert "kept beside it: messages 1 to 2, counted from 0." in made
-    assert "## Turn 6: compaction taken back\n" in made and "`second`" in made
-    assert "[CONTEXT SUMMARY] so far" in made
+    text = "".join(markdown.pieces("main", ledger.turns(HERE, "main")))
+    assert re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text) == snapshot("""\
+# main
+
+## Turn 1
+
+<time>
+
+### User
+
+one
+
+### Assistant
+
+**Tool call** `read` `c1`
+
+```json
+{
+  "path": "a.py",
+  "deep": [
+    1,
+    2.5,
+    null,
+    "é"
+  ]
+}
+```
+
+## Turn 2
+
+<time> · gpt-4o
+
+### Tool result `read` of `c1`
+
+```
+result
+```
+
+## Turn 3: compaction
+
+<time>
+
+From here on the summary stands for what came before (compaction `first`); kept beside it: messages 0, counted from 0.
+
+Receipt:
+
+```json
+{
+  "id": "first",
+  "replacedMessages": 2
+}
+```
+
+### User
+
+[CONTEXT SUMMARY] so far
+
+## Turn 4
+
+<time>
+
+### User
+
+two
+
+Meta:
+
+```json
+{
+  "k": 1
+}
+```
+
+## Turn 5: compaction
+
+<time>
+
+From here on the summary stands for what came before (compaction `second`); kept beside it: messages 1 to 2, counted from 0.
+
+Receipt:
+
+```json
+{
+  "id": "second",
+  "replacedMessages": 2
+}
+```
+
+### User
+
+[CONTEXT SUMMARY] so far
+
+## Turn 6: compaction taken back
+
+<time>
+
+The compaction `second` and all later ones are not in force any more.
+
+## Turn 7
+
+<time>
+
+Context, `time`:
+
+```
+now
+```
+
+### User
+
+three
+""")  # noqa: E501
 
 
 @given(st.lists(st.text(alphabet="#`~-=<>ab \n\r"), max_size=4))

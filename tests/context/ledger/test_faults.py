@@ -10,12 +10,14 @@ from typing import Any
 
 import apsw
 import pytest
+from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import connections, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION
 from nexus_context.ledger.rows import message_of, row_of
+from nexus_context.ledger.store import Ledger
 from support.ledgers import FOLDER, append, history, ledger_in, turn
 
 
@@ -142,7 +144,11 @@ def test_a_newer_ledger_is_left_as_it_is(path: Path, beside: bool) -> None:
     else:
         changed(path, f"PRAGMA user_version = {VERSION + 1}")
     before = contents(path.parent)
-    assert "newer version" in refused("ledger-newer", open_ledger, str(path))
+    assert refused("ledger-newer", open_ledger, str(path)) == (
+        f"The ledger {path} was written by a newer version of Nexus (its format is {VERSION + 1}, this "
+        f"version supports {VERSION}) and is left unchanged. Install the newer version, or set "
+        "NEXUS_STATE to another folder."
+    )
     after = contents(path.parent)
     after.pop("ledger.db-shm", None)
     before.pop("ledger.db-shm", None)
@@ -172,6 +178,12 @@ def test_another_programs_database_is_left_as_it_is(tmp_path: Path, statements: 
 # ---------------------------------------------------------------- damage
 
 
+def notice_of(ledger: Ledger, path: Path, aside: Path | None = None) -> str:
+    """A ledger's notice, without the paths of this test."""
+    notice = str(ledger.notice)
+    return (notice if aside is None else notice.replace(str(aside), "<aside>")).replace(str(path), "<ledger>")
+
+
 def overwritten(path: Path, at: int, data: bytes) -> None:
     with unnoticed(path), path.open("r+b") as file:
         file.seek(at)
@@ -182,11 +194,13 @@ def overwritten(path: Path, at: int, data: bytes) -> None:
 def test_what_is_no_ledger_is_set_aside_and_told(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with ledger_in(path) as ledger:
-        assert ledger.notice is not None and "nexus sessions salvage" in ledger.notice
+        (aside,) = path.parent.glob("*.broken-*Z")
+        assert notice_of(ledger, path, aside) == snapshot(
+            "The ledger <ledger> was damaged: it was set aside as <aside>; a new one was "
+            "started. Recover what can be read: nexus sessions salvage <aside>"
+        )
         assert ledger.persists and ledger.sessions() == []
         append(ledger, "u1")
-        (aside,) = path.parent.glob("*.broken-*Z")
-        assert str(aside) in ledger.notice
         assert aside.read_bytes() == data
     with ledger_in(path) as ledger:
         assert (ledger.notice, history(ledger)) == (None, "u1")
@@ -201,11 +215,14 @@ def test_damage_that_is_found_later_is_set_aside_too(path: Path) -> None:
     with ledger_in(path) as ledger:
         assert "broken-" not in str(ledger.notice)
         refused("ledger-corrupt", history, ledger, "long")
-        assert "broken-" in str(ledger.notice)
+        (aside,) = path.parent.glob("*.broken-*Z")
+        assert notice_of(ledger, path, aside) == snapshot(
+            "The ledger <ledger> was damaged: it was set aside as <aside>; a new one was "
+            "started. Recover what can be read: nexus sessions salvage <aside>"
+        )
         assert ledger.sessions() == []
         append(ledger, "u1")
         assert history(ledger) == "u1"
-    (aside,) = path.parent.glob("*.broken-*Z")
     assert aside.read_bytes() == damaged
 
 
@@ -213,7 +230,9 @@ def test_a_damaged_index_of_words_is_made_anew(path: Path) -> None:
     changed(path, "UPDATE found_data SET block = x'ffffffffffff' WHERE id > 1")
     with ledger_in(path) as ledger:
         refused("ledger-corrupt", ledger.search, "a1")
-        assert ledger.notice is not None and "rebuilt" in ledger.notice
+        assert notice_of(ledger, path) == snapshot(
+            "An index of the ledger <ledger> was damaged and has been rebuilt; nothing is lost."
+        )
         assert [hit.seq for hit in ledger.search("a1")] == [1]
         assert history(ledger) == "u1 a1"
 
@@ -232,7 +251,11 @@ def test_a_damaged_schema_is_set_aside(path: Path, damage: str) -> None:
     changed(path, damage)
     with ledger_in(path) as ledger:
         refused("ledger-corrupt", append, ledger, "u2")
-        assert "broken-" in str(ledger.notice)
+        (aside,) = path.parent.glob("*.broken-*Z")
+        assert notice_of(ledger, path, aside) == snapshot(
+            "The ledger <ledger> was damaged: it was set aside as <aside>; a new one was "
+            "started. Recover what can be read: nexus sessions salvage <aside>"
+        )
         append(ledger, "u3")
         assert history(ledger) == "u3"
 
@@ -247,7 +270,9 @@ def test_a_damaged_index_of_sessions_is_made_anew(path: Path) -> None:
     overwritten(path, at, path.read_bytes()[at : at + 4096].replace(b"main", b"mbin"))
     with ledger_in(path) as ledger:
         refused("ledger-corrupt", append, ledger, "u2")
-        assert "rebuilt" in str(ledger.notice)
+        assert notice_of(ledger, path) == snapshot(
+            "An index of the ledger <ledger> was damaged and has been rebuilt; nothing is lost."
+        )
         append(ledger, "u2")
         assert history(ledger) == "u1 a1 u2"
 
@@ -359,7 +384,10 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path, monkeypatch
         pages = connection.pragma("page_count")
         connection.pragma("max_page_count", pages + 2)
         large = "u" + "x" * 100_000
-        assert "No space" in refused("ledger-full", append, ledger, large)
+        assert refused("ledger-full", append, ledger, large).replace(str(path), "<ledger>") == snapshot(
+            "No space is left for the ledger <ledger>; nothing was written. Free some space "
+            "there and try again."
+        )
         refused("ledger-full", ledger.import_turns, FOLDER, "new", [turn("u1"), turn(large)])
         assert (history(ledger), [one.name for one in ledger.sessions()]) == ("u1 a1", ["main"])
         connection.pragma("max_page_count", 1_000_000)

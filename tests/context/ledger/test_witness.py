@@ -11,11 +11,11 @@ import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.ledger import integrity, open_ledger, opening, rows, witness
 from nexus_context.ledger.connections import identity
 from nexus_context.ledger.errors import LedgerError
-from nexus_context.ledger.rows import message_of
 from nexus_context.ledger.salvage import salvage
 from nexus_context.ledger.witness import Mark, Witness
 from support.ledgers import FOLDER, append, history, ledger_in, make_old, turn
@@ -280,7 +280,11 @@ def test_a_file_that_another_program_changed_is_looked_through(path: Path) -> No
     connection.execute("UPDATE turn SET created = 'yesterday' WHERE id = (1 << 32) + 3")
     connection.close()
     with ledger_in(path) as ledger:
-        assert "'main'" in str(ledger.notice) and "from turn 3 on" in str(ledger.notice)
+        assert str(ledger.notice).replace(str(path), "<ledger>") == snapshot(
+            "The ledger <ledger> was changed by another program: the session 'main' of "
+            "/work/project is not what was written from turn 3 on. nexus sessions verify checks "
+            "all sessions."
+        )
         assert len(ledger.sessions()) == 2
     check(path, {}, None)  # it is told once
 
@@ -293,16 +297,19 @@ def test_what_others_write_while_a_file_is_looked_through_raises_no_alarm(
         append(ledger, "u1", "other")
     os.utime(path, ns=(0, 0))
 
-    def write(*arguments: Any) -> Any:
-        others_wrote.append(True)
-        monkeypatch.setattr("nexus_context.ledger.chain.message_of", message_of)
-        with ledger_in(path) as ledger:
-            append(ledger, "u2")
-            ledger.delete(FOLDER, "other")
-        return message_of(*arguments)
+    def write_before_turns_are_read(_: object, statement: str, __: object) -> bool:
+        if "compaction" in statement and "FROM turn" in statement and not others_wrote:
+            others_wrote.append(statement)
+            with ledger_in(path) as ledger:
+                append(ledger, "u2")
+                ledger.delete(FOLDER, "other")
+        return True
 
-    others_wrote: list[bool] = []
-    monkeypatch.setattr("nexus_context.ledger.chain.message_of", write)
+    def trace(connection: apsw.Connection) -> None:
+        connection.set_exec_trace(write_before_turns_are_read)
+
+    others_wrote: list[str] = []
+    monkeypatch.setattr(apsw, "connection_hooks", [trace])
     with ledger_in(path) as ledger:
         assert others_wrote
         assert (ledger.notice, history(ledger)) == (None, "u1 u2")

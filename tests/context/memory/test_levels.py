@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message, with_pins
@@ -176,8 +177,15 @@ def test_a_session_without_compactions_has_a_summary_when_it_is_asked_for(ledger
     check(ledger, "summaries", [])  # nothing but the newest messages
     append(ledger, "main", *(says(f"{number}.") for number in range(3)))
     (entry,) = Levels(ledger).summaries(FOLDER, "main", limit=5)
-    assert "## Instructions from the user\n- Never push to main." in entry.text
-    assert entry.text.startswith("Extractive:")
+    assert entry.text == snapshot("""\
+Extractive: sentences picked from the conversation; no model wrote this.
+
+## Goal
+- Never push to main.
+
+## Instructions from the user
+- Never push to main.\
+""")
 
 
 # ---------------------------------------------------------------- L4

@@ -222,10 +222,13 @@ def test_a_file_of_another_user_in_a_shared_directory_is_refused(tmp_path: Path)
     assert codes_of(fixture) == ["prompt.import-refused", "prompt.section-file"]
     (tmp_path / "home/a").chmod(0o1777)
     assert codes_of(fixture) == ["prompt.import-refused", "prompt.import-refused", "prompt.section-file"]
-    snapshot = load_folder(fixture, FOLDER)
-    assert ("Mine" in snapshot.prompt.text, "Planted" in snapshot.prompt.text) == (True, False)
-    assert "belongs to another user (uid 4242)" in snapshot.problems[0].message
-    assert fixture.path(f"{FOLDER}/planted.md") not in snapshot.layers.texts
+    loaded = load_folder(fixture, FOLDER)
+    assert ("Mine" in loaded.prompt.text, "Planted" in loaded.prompt.text) == (True, False)
+    assert relative(fixture, loaded.problems[0].message) == (
+        "Import @planted.md is left out: it belongs to another user (uid 4242). Only your "
+        "own files and root's are read there."
+    )
+    assert fixture.path(f"{FOLDER}/planted.md") not in loaded.layers.texts
 
 
 def codes_of(fixture: Fixture) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.transcripts import read_limits
@@ -142,7 +143,9 @@ def test_what_grows_too_much_is_refused_before_it_is_unpacked() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found == read_limits.Unpacked(b"", found.problem, refused=True)
-    assert "more than 250 times its size" in str(found.problem)
+    assert found.problem == snapshot(
+        "The file is not a transcript: it unpacks to more than 250 times its size."
+    )
     assert most < 160 << 20  # one step at the largest ratio, twice while the buffer grows
 
 
@@ -167,10 +170,17 @@ def test_a_file_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     record = '{"role": "user", "content": "x", "meta": [' + "{}," * 200 + "{}]}\n"
     monkeypatch.setattr(read_limits, "MOST_VALUES", 100)
     monkeypatch.setattr("nexus_context.ledger.jsonl.MOST_VALUES", 100)
+    messages = []
     for text in (GOOD + record, HEADER + turn * 40):
         contents = importers.read(text.encode(), "/x/chat.jsonl")
         assert contents.sessions == ()
-        assert "more than the 100 JSON values" in contents.problems[0].message
+        messages.append(contents.problems[0].message)
+    assert messages == snapshot(
+        [
+            "The file holds more than the 100 JSON values that are read at most. Split it.",
+            "The file holds more than the 100 JSON values that are read at most. Split it.",
+        ]
+    )
 
 
 def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,5 +190,7 @@ def test_a_line_that_is_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     text = HEADER + "\n\n" + json.dumps(long) + "\n" + json.dumps(turn) + "\n"
     contents = importers.read(text.encode(), "/x/export.jsonl")
     assert contents.lines == (4,)
-    assert "and at most 200 are read. It is left out." in contents.problems[0].message
+    assert contents.problems[0].message == snapshot(
+        "The line has 307 characters, and at most 200 are read. It is left out."
+    )
     assert contents.sessions[0].messages == 1

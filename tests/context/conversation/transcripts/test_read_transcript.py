@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from nexus_context.conversation import transcripts
 from nexus_context.conversation.message import Message, ToolCall, text_of
@@ -316,7 +317,9 @@ def test_packed_files() -> None:
 def test_a_bomb_is_not_unpacked() -> None:
     found = read(gzip.compress(b" " * (transcripts.LIMIT + 1), 1), "/t")
     assert (found.conversations, told(found)[0][1]) == ((), "transcript.too-large")
-    assert "67,108,864 bytes" in found.problems[0].message
+    assert found.problems[0].message == snapshot(
+        "The file is too large: it unpacks to more than 67,108,864 bytes."
+    )
 
 
 def test_deep_nesting() -> None:
