@@ -218,7 +218,7 @@ def _advice(
 
 def _compaction_reason(snapshot: Snapshot, conversation: ContextManager, percent: float) -> str | None:
     return should_compact(
-        settings_of(snapshot.effective.get("/compaction") or {}),
+        settings_of(snapshot.effective),
         percent=percent,
         messages=len(conversation),
         tool_calls=conversation.history.tool_calls,

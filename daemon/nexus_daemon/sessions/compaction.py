@@ -117,7 +117,7 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
     compaction_plan = conversation.manager.plan_compaction(
         fixed.counter,
         Budget(spent.available, sum(row.tokens for row in fixed.before)),
-        settings=settings_of(snapshot.effective.get("/compaction") or {}),
+        settings=settings_of(snapshot.effective),
         reason="explicit",
         pins=params.pins,
         instructions=params.instructions,
@@ -148,7 +148,7 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     compaction_plan = conversation.manager.plan_compaction(
         counter,
         Budget(spent.available, fixed),
-        settings=settings_of(snapshot.effective.get("/compaction") or {}),
+        settings=settings_of(snapshot.effective),
         reason="token_limit",
     )
     task = SummaryTask(
@@ -234,10 +234,10 @@ def _finish(plan: "Plan", summary: "Written | None", counter: TokenCounter) -> "
     if summary is not None:
         try:
             return lazy.compaction_run.finish(plan, summary, counter=counter, made_at=now)
-        except CompactionError:
+        except CompactionError as error:
             if summary.summarizer == lazy.extractive.NAME:
                 raise
-            failures = (*summary.failures, f"{summary.summarizer}: the summary saves nothing")
+            failures = (*summary.failures, f"{summary.summarizer}: {error.reason}")
     embedded = lazy.extractive.extract(plan.request(), counter)
     embedded = msgspec.structs.replace(embedded, failures=failures)
     return lazy.compaction_run.finish(plan, embedded, counter=counter, made_at=now)

@@ -6,10 +6,11 @@
 3. The percentage is compared as it is displayed: rounded to one decimal.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+
+from nexus_context.config.merge import Effective
 
 READ_TOKENS = 500_000
 """Tokens of old messages that one compaction reads at most, or the tokens available for a request if those
@@ -20,7 +21,10 @@ Reason = Literal["explicit", "token_limit", "message_count", "tool_count"]
 
 
 class CompactionSettings(msgspec.Struct, frozen=True):
-    """The section `compaction` of config.json. Ratios are shares of the available tokens."""
+    """The section `compaction` of config.json. Ratios are shares of the available tokens.
+
+    `keep_recent_turns` is in the section `context`, since truncation keeps to it as well.
+    """
 
     enabled: bool = True
     threshold: float = 0.8
@@ -32,12 +36,14 @@ class CompactionSettings(msgspec.Struct, frozen=True):
     reload_prompt: bool = True
     model: str | None = None
     instructions: str | None = None
+    keep_recent_turns: int = 3
 
 
-def settings_of(section: Mapping[str, Any]) -> CompactionSettings:
-    """The settings in a validated section of config.json, with defaults for missing keys."""
+def settings_of(effective: Effective) -> CompactionSettings:
+    """The settings of a folder."""
+    section = effective.get("/compaction") or {}
     values = {name: section[name] for name in CompactionSettings.__struct_fields__ if name in section}
-    return msgspec.convert(values, CompactionSettings)
+    return CompactionSettings(**values, keep_recent_turns=effective.get("/context/keep_recent_turns"))
 
 
 def should_compact(

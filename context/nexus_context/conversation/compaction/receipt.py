@@ -21,11 +21,13 @@ class CompactionError(RequestError):
     """Nothing was compacted; the conversation is unchanged.
 
     `code` is `nothing-to-compact`, `no-summary` (every summarizer failed; the message says why each did) or
-    `no-gain` (the summary is not smaller than what it would replace).
+    `no-gain` (the summary is not smaller than what it would replace). `reason` says why the summary was
+    refused, for the list of failures of another one.
     """
 
-    def __init__(self, message: str, *, code: Refusal) -> None:
+    def __init__(self, message: str, *, code: Refusal, reason: str = "") -> None:
         super().__init__(message, code=code)
+        self.reason = reason or message
 
 
 def nothing_to_undo(compaction: str | None, existing: Iterable[str]) -> str:

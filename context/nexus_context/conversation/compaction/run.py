@@ -10,24 +10,26 @@ What stays
     stays even if it exceeds the budget.
  2. If the first turn among these groups holds at least TURN_SHARE of their tokens, start there instead: a
     conversation that begins with a user message is easier to follow.
- 3. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
+ 3. The newest `keep_recent_turns` turns stay if they fit beside the summary (rule 6), else as many of them as
+    fit, whoever requests the compaction. Only if nothing precedes them, they are compacted as rule 1 says.
+ 4. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
     nothing to compact.
- 4. A pinned message stays with its whole group. A pinned text appears verbatim in the summary, and so do the
+ 5. A pinned message stays with its whole group. A pinned text appears verbatim in the summary, and so do the
     pins of earlier summaries. A pin that cannot be honored is refused.
 
 How long
- 5. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
+ 6. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
     the request), minus what is not history: system prompt and tools. Messages and summary share that.
- 6. The summary may take SUMMARY_SHARE of the available tokens and at most SUMMARY_TOKENS.
- 7. The work is bounded: of the replaced messages only the beginning and the newest READ_TOKENS (or as many as
+ 7. The summary may take SUMMARY_SHARE of the available tokens and at most SUMMARY_TOKENS.
+ 8. The work is bounded: of the replaced messages only the beginning and the newest READ_TOKENS (or as many as
     the window holds) are read. Summary and receipt state how many are not; callers need not load them.
 
 What comes of it
- 8. A summary that does not shrink the history is refused. `reached` says whether the history is below the
+ 9. A summary that does not shrink the history is refused. `reached` says whether the history is below the
     threshold now; if not, do not compact again until something changed.
- 9. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
+10. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
     the messages that stay, in their texts or the arguments of their tool calls. Case matters.
-10. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
+11. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals.
 """
 
 from bisect import bisect_left, bisect_right
@@ -186,8 +188,8 @@ def plan(
     messages, sums, gap = history.messages, history.sums(counter), history.gap
     pins = _checked_pins(request.pins, len(messages) + gap.messages)
     total = sums[-1] + gap.tokens
-    most, room = _shares(budget, total, settings, request)
-    start = select(history, counter, budget=room)
+    room = _share(budget, total, settings, request)
+    start = select(history, counter, budget=room.recent, turns=settings.keep_recent_turns, most=room.turns)
     indexes = [_loaded_index(pin, gap) for pin in pins if isinstance(pin, int)]
     pinned = _pinned_groups(messages, start, indexes)
     replaced = [each for index, each in enumerate(messages[:start]) if index not in pinned]
@@ -196,7 +198,7 @@ def plan(
     lead, read_from = _read_range(history, sums, start, max(READ_TOKENS, budget.available))
     unread = read_from - lead + gap.messages
     shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
-    limit = max(most - count_message(counter, content_of(shell)), 1)
+    limit = max(room.summary - count_message(counter, content_of(shell)), 1)
     texts = [pin for pin in pins if isinstance(pin, str)]
     _check_sizes(texts, counter, limit)
     carried = [pin for each in replaced if is_summary(each) for pin in pins_in(summary_of(each))]
@@ -218,10 +220,11 @@ def plan(
     )
 
 
-def select(history: History, counter: TokenCounter, *, budget: int) -> int:
-    """The index from which messages stay (rules 1 to 3); 0 if there is nothing to replace.
+def select(history: History, counter: TokenCounter, *, budget: int, turns: int = 0, most: int = 0) -> int:
+    """The index from which messages stay (rules 1 to 4); 0 if there is nothing to replace.
 
-    The messages that stay may take `budget` tokens. None of those before a gap stays.
+    The messages that stay may take `budget` tokens, or `most` tokens if they are the newest `turns` turns.
+    None of those before a gap stays.
     """
     messages, sums = history.messages, history.sums(counter)
     earliest = history.gap.lead if history.gap.messages else 0
@@ -245,20 +248,30 @@ def select(history: History, counter: TokenCounter, *, budget: int) -> int:
     turn = next((turn for turn in grouping.turns if turn >= start), None)
     if turn is not None and sums[-1] - sums[turn] >= least:
         start = turn
-    return 0 if not earliest and all(map(is_summary, messages[:start])) else start
+    recent = [turn for turn in grouping.turns if turn >= groups[0]][-turns:] if turns else []
+    with_turns = min([start, *(turn for turn in recent if sums[-1] - sums[turn] <= most)])
+    if earliest or not all(map(is_summary, messages[:with_turns])):
+        return with_turns
+    return 0 if all(map(is_summary, messages[:start])) else start
 
 
-def _shares(
-    budget: Budget, total: int, settings: CompactionSettings, request: CompactionRequest
-) -> tuple[int, int]:
-    """Tokens for the summary message and for the messages that stay (rules 5 and 6)."""
+class _Room(NamedTuple):
+    """Tokens for the summary message, for the messages that stay, and for the newest turns that stay."""
+
+    summary: int
+    recent: int
+    turns: int
+
+
+def _share(budget: Budget, total: int, settings: CompactionSettings, request: CompactionRequest) -> _Room:
+    """How much room there is (rules 3, 6 and 7)."""
     target = settings.overflow_target if request.overflow else settings.target
     goal = int(budget.available * target) - budget.fixed
     summary = max(LEAST_SUMMARY, min(SUMMARY_TOKENS, int(budget.available * SUMMARY_SHARE), goal // 2))
     recent = min(int(max(budget.room, 0) * settings.recent_preserve_ratio), max(goal - summary, 0))
     if request.reason == "explicit" or request.overflow:
         recent = min(recent, int(total * settings.recent_preserve_ratio))
-    return summary, recent
+    return _Room(summary, recent, turns=max(goal - summary, 0))
 
 
 def _pinned_groups(messages: Sequence[Message], start: int, pins: Sequence[int]) -> set[int]:
@@ -273,7 +286,7 @@ def _pinned_groups(messages: Sequence[Message], start: int, pins: Sequence[int])
 
 
 def _read_range(history: History, sums: Sequence[int], start: int, most: int) -> tuple[int, int]:
-    """`lead` and `read_from` of a plan (rule 7): read the newest `most` tokens before `start`."""
+    """`lead` and `read_from` of a plan (rule 8): read the newest `most` tokens before `start`."""
     read_from = min(bisect_left(sums, sums[start] - most), max(start - 1, 0))
     end = history.gap.lead if history.gap.messages else read_from
     read_from = max(read_from, end)
@@ -366,10 +379,9 @@ def finish(
     message = create_summary_message(text, made_at, plan.replaced_count, unread=plan.unread)
     after = plan.tokens_kept + count_message(counter, content_of(message))
     if after >= plan.tokens_before:
+        reason = f"with its summary the history would take {after:,} tokens instead of {plan.tokens_before:,}"
         raise CompactionError(
-            f"Nothing was compacted: with the summary of {written.summarizer} the history would take {after} "
-            f"tokens instead of {plan.tokens_before}.",
-            code="no-gain",
+            f"Nothing was compacted ({written.summarizer}): {reason}.", code="no-gain", reason=reason
         )
     receipt = Receipt(
         id=compaction or new_id(),
@@ -403,7 +415,7 @@ def new_id() -> str:
 
 
 def find_lost(replaced: Sequence[Message], history: Iterable[Message], facts: Facts | None = None) -> Lost:
-    """What occurs in `replaced` and nowhere in `history` (rule 9). `facts`: those of `replaced`, if known."""
+    """What occurs in `replaced` and nowhere in `history` (rule 10). `facts`: of `replaced`, if known."""
     present = _Present("\n".join(text for message in history for text in _texts_of(message)))
     if facts is None:
         facts = extract_facts(replaced)

@@ -1,5 +1,7 @@
 """When a conversation is compacted."""
 
+from pathlib import Path
+
 import pytest
 
 from nexus_context.conversation.compaction.detection import (
@@ -8,6 +10,8 @@ from nexus_context.conversation.compaction.detection import (
     settings_of,
     should_compact,
 )
+from support.fixture import write_fixture
+from support.folders import load_folder
 
 
 @pytest.mark.parametrize(
@@ -33,8 +37,11 @@ def test_the_first_reason_that_applies(
     assert result == reason
 
 
-def test_if_compaction_is_off_only_an_explicit_request_counts() -> None:
-    off = settings_of({"enabled": False, "threshold": 0.5, "_comment": "x"})
-    assert off == CompactionSettings(enabled=False, threshold=0.5)
+def test_if_compaction_is_off_only_an_explicit_request_counts(tmp_path: Path) -> None:
+    files = """//- /a/.nexus3/config.json
+{"compaction": {"enabled": false, "threshold": 0.5, "_comment": "x"}, "context": {"keep_recent_turns": 5}}
+"""
+    off = settings_of(load_folder(write_fixture(files, tmp_path), "/a").effective)
+    assert off == CompactionSettings(enabled=False, threshold=0.5, keep_recent_turns=5)
     assert should_compact(off, percent=99.0, messages=1000) is None
     assert should_compact(off, percent=0.0, explicit=True) == "explicit"

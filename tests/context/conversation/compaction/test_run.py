@@ -22,7 +22,7 @@ from nexus_context.conversation.compaction.run import (
     select,
 )
 from nexus_context.conversation.compaction.summarizer import Written
-from nexus_context.conversation.groups import group_starts
+from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import History
 from nexus_context.conversation.message import Message, text_of
 from nexus_context.conversation.summary import is_summary, summary_of
@@ -53,6 +53,49 @@ def planned(
         settings=own,
         request=CompactionRequest(reason, overflow, pins),
     )
+
+
+@given(
+    histories(SOUND),
+    st.integers(0, 4),
+    st.integers(200, 40_000),
+    st.booleans(),
+    st.sampled_from(["explicit", "token_limit"]),
+)
+def test_the_newest_turns_stay_if_they_fit(
+    messages: list[Message], turns: int, available: int, overflow: bool, reason: Reason
+) -> None:
+    own = CompactionSettings(keep_recent_turns=turns)
+    compaction = planned(messages, available, reason=reason, overflow=overflow, own=own)
+    if compaction is None or not turns:
+        return
+    history, grouping = History(messages), Grouping(())
+    for message in messages:
+        grouping.add(message)
+    sums = history.sums(COUNTER)
+    goal = int(available * (own.overflow_target if overflow else own.target))
+    fitting = [at for at in grouping.turns[-turns:] if sums[-1] - sums[at] + run.SUMMARY_TOKENS <= goal]
+    if fitting and fitting[0] > 0:  # else nothing precedes them
+        assert compaction.start <= fitting[0]
+
+
+def test_the_newest_turns_stay_after_a_refusal_by_the_provider() -> None:
+    talk = chat("".join(f"user: {number} {'why ' * 40}\nassistant: {'so ' * 40}\n" for number in range(9)))
+    for overflow in (False, True):
+        compaction = planned(talk, 4_000, overflow=overflow)
+        assert compaction is not None
+        assert [text_of(one)[:1] for one in compaction.preserved if one.role == "user"][-3:] == [
+            "6",
+            "7",
+            "8",
+        ]
+
+
+def test_nothing_but_new_turns_is_compacted_on_request() -> None:
+    talk = chat("".join(f"user: {number} {'why ' * 40}\nassistant: {'so ' * 40}\n" for number in range(3)))
+    compaction = planned(talk, 4_000)
+    assert compaction is not None
+    assert compaction.start > 0
 
 
 def compacted(messages: list[Message], summary: str = "", **kwargs: object) -> CompactionResult:
@@ -215,7 +258,7 @@ def test_a_summary_that_is_no_smaller_is_refused() -> None:
         finish(made, Written("x" * 9_000, "editor"), counter=COUNTER, made_at=NOON)
     assert caught.value.code == "no-gain"
     assert str(caught.value) == snapshot(
-        "Nothing was compacted: with the summary of editor the history would take 2341 tokens instead of 446."
+        "Nothing was compacted (editor): with its summary the history would take 2,341 tokens instead of 446."
     )
 
 
