@@ -11,9 +11,8 @@ from nexus_context.redact import redact
 MAX_FRAMES = 20
 MAX_COLUMNS = 160  # of one printed line; minified files have lines of a megabyte
 
-_lines_of = functools.lru_cache(maxsize=2)(
-    LineIndex
-)  # the problems of a file are formatted one after another
+# the problems of a file are formatted one after another
+_lines_of = functools.lru_cache(maxsize=2)(LineIndex)
 
 _TITLES = {
     "json": ("Invalid JSON in", "Fix the JSON syntax error and try again."),

@@ -102,9 +102,8 @@ def resolve_spec(spec: AgentSpec, folder: Snapshot, parent: Agent) -> tuple[Agen
     completed_spec = complete_spec(spec, configured_agents(layers).get(spec.id))
     if completed_spec.folder is not None:
         return completed_spec, completed_spec.folder
-    placed = msgspec.structs.replace(
-        layers, folder=folder.folder
-    )  # paths of the global file are relative to the workspace folder
+    # paths of the global file are relative to the workspace folder
+    placed = msgspec.structs.replace(layers, folder=folder.folder)
     return completed_spec, configured_directory(placed, spec.id) or parent.folder
 
 

@@ -82,9 +82,8 @@ class AgentPool:
         self._directories = DirectorySnapshots(folder, inputs, roots, turns=turns)
         self._followed = followed
         self._last: dict[str, int] = {}  # revisions of disposed agents
-        self._views: dict[
-            str, _View
-        ] = {}  # previewed agents and the parents made for them, the last used at the end
+        # previewed agents and the parents made for them, the last used at the end
+        self._views: dict[str, _View] = {}
         self._lock = threading.RLock()
 
     @property

@@ -171,9 +171,8 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
         "/tools/disabled": _joined(parent.snapshot.effective, base.effective, "/tools/disabled"),
     }
     model_name = requested_model(agent)
-    if (
-        model_name is not None
-    ):  # a model that was picked for the folder is not this agent's; neither is its window
+    # a model that was picked for the folder is not this agent's; neither is its window
+    if model_name is not None:
         limit = without_choice(base.effective).get(MAX_TOKENS)
         return {**settings, MAX_TOKENS: limit, "/provider/model": model_name}
     model = base.effective.get("/provider/model") or parent.model

@@ -138,9 +138,8 @@ class _Automaton:
         beyond = self._last << 1
         states, stay = self._first, self._stay
         for item in _items(pattern):
-            if (
-                item == "*"
-            ):  # all states of a pattern above its lowest; what is borrowed ends at the bit above
+            # all states of a pattern above its lowest; what is borrowed ends at the bit above
+            if item == "*":
                 states = (states | (beyond - states)) & ~beyond
             elif item == "?" or len(item) > 1:
                 states = (states << 1) & ~beyond | states & stay

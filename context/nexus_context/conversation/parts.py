@@ -46,7 +46,6 @@ class TextPart(NamedTuple):
     """Text."""
 
     text: str
-    citations: Any = None  # Anthropic's, beside assistant text
 
 
 class RefusalPart(NamedTuple):
@@ -108,7 +107,7 @@ def read_part(part: Any) -> AnyPart:
         return TextPart(json_text(part))
     kind = part.get("type")
     if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
-        return TextPart(part["text"], part.get("citations"))
+        return TextPart(part["text"])
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     known_part = reader(part) if reader else None
     if known_part is not None:

@@ -1,9 +1,9 @@
 """JSON text to a value and the span of every key and value; continues past errors.
 
-Reading order: pointer, problems, strings, lexer, spans, runs, index, scanner, document.
+Reading order: problems, strings, lexer, spans, runs, index, scanner, document.
 """
 
 from nexus_context.jsontext.document import JsonDocument, parse
-from nexus_context.jsontext.pointer import Pointer, parse_pointer, pointer_text
+from nexus_context.jsontext.spans import Pointer, parse_pointer, pointer_text
 
 __all__ = ["JsonDocument", "Pointer", "parse", "parse_pointer", "pointer_text"]

@@ -6,7 +6,6 @@ from typing import Any
 
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.jsontext.index import NodeIndex
-from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.runs import (
     DEEPEST,
     PlacedRun,
@@ -19,7 +18,7 @@ from nexus_context.jsontext.runs import (
     move_runs,
 )
 from nexus_context.jsontext.scanner import Scan, scan
-from nexus_context.jsontext.spans import Location, Waypoints, find, find_at
+from nexus_context.jsontext.spans import Location, Pointer, Waypoints, as_index, find, find_at
 
 FEW_LOOKUPS = 24
 """Look-ups by skipping through valid text, after which a table of all locations is built."""

@@ -4,9 +4,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from nexus_context.errors import Span
-from nexus_context.jsontext.pointer import Pointer, as_index
 from nexus_context.jsontext.runs import Run
-from nexus_context.jsontext.spans import Location, touches
+from nexus_context.jsontext.spans import Location, Pointer, as_index, touches
 
 Node = tuple[int, int, int, str | int | None, int, int]
 """A value, in document order: start, end, number of its container, name or index there, its key's span.

@@ -21,12 +21,12 @@ from itertools import chain, islice
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from nexus_context.jsontext.pointer import Pointer
 from nexus_context.jsontext.spans import (
     SCAN,
     SPACE,
     Location,
     Member,
+    Pointer,
     Waypoints,
     follow,
     members_in,

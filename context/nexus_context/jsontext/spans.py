@@ -1,4 +1,7 @@
-"""Where the keys and values of valid text lie: everything before them is skipped by the C scanner."""
+"""JSON pointers, and where the keys and values of valid text lie.
+
+Everything before a key or value is skipped by the C scanner.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,10 +10,13 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
 
 from nexus_context.errors import Span
-from nexus_context.jsontext.pointer import Pointer, as_index
 
 SPACE = re.compile(r"[ \t\r\n]*+")
 SCAN = JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+Pointer = tuple[str | int, ...]
+"""Member names (str) and array indices (int, from 0) from the root to a value."""
+_INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 class Location(NamedTuple):
@@ -141,3 +147,29 @@ def members_in(text: str, at: int, end: int, *, first: int | None) -> Iterator[M
 def skip_space(text: str, at: int) -> int:
     """Offset of the next character that is not white space."""
     return SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+
+def pointer_text(path: Pointer) -> str:
+    """Text of a path: `("a", 0, "b/c")` is `/a/0/b~1c`; the root is the empty string."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+def parse_pointer(text: str) -> Pointer:
+    """Path of a pointer's text; ValueError if it neither is empty nor begins with a slash.
+
+    The text does not say whether `0` is an index or a name: it becomes an int, and every look-up of
+    `JsonDocument` takes either for the other.
+    """
+    if not text:
+        return ()
+    if text[0] != "/":
+        raise ValueError(f"a JSON pointer is empty or begins with '/': {text!r}")
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/")]
+    return tuple(step if (index := as_index(step)) is None else index for step in steps)
+
+
+def as_index(step: str | int) -> int | None:
+    """The array index that a step of a path can stand for, or None: `"0"` and 0, but not `"00"`."""
+    if isinstance(step, int):
+        return step
+    return int(step) if _INDEX.fullmatch(step) else None

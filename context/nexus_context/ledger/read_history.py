@@ -1,9 +1,10 @@
-"""Reads histories, turns, and new messages from the ranges of a thread.
+"""Reads histories, turns, new messages and receipts from the ranges of a thread.
 
 1. A history is the summary in force, the messages kept beside it, and all messages of queries after it;
    without a compaction, all messages of queries.
 2. With a limit only both ends are read; the size of the gap follows from sums that turns carry. Neither end
    is much longer than the limit, whatever the conversation looks like.
+3. A receipt is found by the id of its compaction, even after its session was renamed.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ import apsw
 
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import sessions
+from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import (
     PER_THREAD,
     SHIFT,
@@ -24,7 +26,7 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.records import Head, StoredHistory, StoredMessage, Turn
+from nexus_context.ledger.records import Head, StoredHistory, StoredMessage, StoredReceipt, Turn
 from nexus_context.ledger.rows import (
     SELECTED,
     DamagedError,
@@ -60,6 +62,17 @@ SELECT turn.id, turn.type, turn.messages, turn.created, turn.tokens, turn.model,
 FROM turn LEFT JOIN compaction ON compaction.turn = ifnull(turn.undoes, turn.id)
 WHERE turn.id >= ? AND turn.id < ? ORDER BY turn.id
 """
+
+_RECEIPT = """
+SELECT turn, receipt FROM compaction
+WHERE turn >= ?1 AND turn < ?2 AND (?3 IS NULL OR name = ?3) ORDER BY turn DESC LIMIT 1
+"""
+_HOLDER = """
+SELECT session.name FROM compaction
+JOIN thread ON thread.id = compaction.turn >> 32 JOIN session ON session.thread = thread.id
+WHERE session.workspace = ? AND compaction.name = ? LIMIT 1
+"""
+_BELOW = "SELECT below FROM compaction WHERE turn = ?"
 
 
 class _Lead(NamedTuple):
@@ -279,3 +292,47 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         outcome=outcome_of(optional_value(outcome)),
         parent=parent,
     )
+
+
+def receipt(
+    connection: apsw.Connection, workspace: str, session: str, compaction: str | None
+) -> StoredReceipt:
+    """The receipt of a compaction, by default the last one of the session.
+
+    If the session does not have the compaction, the other sessions of the workspace are searched.
+    """
+    if compaction is None:
+        place = sessions.require(connection, workspace, session)
+        last = _receipt_of(connection, session, place, None)
+        if last is not None:
+            return last
+        raise LedgerError(f"The session {session!r} was never compacted.", code="unknown-compaction")
+    holder = row(connection, _HOLDER, workspace, compaction)
+    for name in (session, *(holder or ())):
+        position = sessions.find(connection, workspace, name)
+        stored = None if position is None else _receipt_of(connection, name, position, compaction)
+        if stored is not None:
+            return stored
+    raise LedgerError(
+        f"No session of {workspace} has the compaction {compaction!r}: it was deleted or cleared.",
+        code="unknown-compaction",
+    )
+
+
+def _receipt_of(
+    connection: apsw.Connection, session: str, place: SessionPosition, compaction: str | None
+) -> StoredReceipt | None:
+    for ids in reversed(turn_ranges(whole(connection, place))):
+        row_of_compaction = row(connection, _RECEIPT, *ids, compaction)
+        if row_of_compaction is not None:
+            turn, text = row_of_compaction
+            return StoredReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
+    return None
+
+
+def _is_in_force(connection: apsw.Connection, place: SessionPosition, turn: int) -> bool:
+    """Whether the compaction was not taken back: it is in force, or below the one in force."""
+    compaction = state(connection, place).in_force
+    while compaction is not None and compaction != turn:
+        (compaction,) = row(connection, _BELOW, compaction)
+    return compaction is not None

@@ -260,9 +260,8 @@ def _new_thread(connection: apsw.Connection, session: int, base: Base | None) ->
 
 def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
     position = require(connection, workspace, session)
-    connection.execute(
-        "PRAGMA defer_foreign_keys = ON"
-    )  # session and thread refer to each other until both are gone
+    # session and thread refer to each other until both are gone
+    connection.execute("PRAGMA defer_foreign_keys = ON")
     for thread in threads_of(connection, position):  # a fork is newer than its parent: children come first
         shared = row(
             connection,

@@ -1,7 +1,7 @@
 """The ledger in SQLite: each method of `store.Ledger` is one transaction.
 
 The work of a method is a function of a connection, in `sessions`, `turn_writer`, `read_history`,
-`excerpt`, `receipts`, `search`, `direct_messages` or `agents`.
+`excerpt`, `search`, `direct_messages` or `agents`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,6 @@ from nexus_context.ledger import (
     forks,
     part_index,
     read_history,
-    receipts,
     sessions,
     turn_writer,
 )
@@ -189,7 +188,7 @@ class SqliteLedger:
 
     def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
         with self._connections.reading(session) as connection:
-            return receipts.receipt(connection, workspace, session, compaction)
+            return read_history.receipt(connection, workspace, session, compaction)
 
     def search(
         self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20

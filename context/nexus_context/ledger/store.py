@@ -33,17 +33,21 @@ class Ledger(Protocol):
     @property
     def persists(self) -> bool:
         """Whether data outlives the process."""
+        ...
 
     @property
     def notice(self) -> str | None:
         """A notice for the user: why nothing persists, or that a damaged file was set aside."""
+        ...
 
     @property
     def location(self) -> str:
         """The path of the ledger."""
+        ...
 
     def version(self) -> int:
         """A number that changes when another process writes; costs next to nothing."""
+        ...
 
     def close(self) -> None: ...
 
@@ -51,22 +55,27 @@ class Ledger(Protocol):
 
     def sessions(self, workspace: str | None = None) -> list[Session]:
         """The sessions of a workspace, or all; the most recently changed first."""
+        ...
 
     def find(self, workspace: str, session: str) -> Session | None: ...
 
     def create(self, workspace: str, session: str, *, agent: str | None = None) -> Session:
         """Create a session; `session-exists` if the name is taken."""
+        ...
 
     def rename(self, workspace: str, session: str, to: str) -> Session: ...
 
     def delete(self, workspace: str, session: str) -> None:
         """Remove a session and all turns that no other session shares, from searches as well."""
+        ...
 
     def clear(self, workspace: str, session: str) -> Session:
         """Give the session an empty thread. Its previous turns stay in the ledger."""
+        ...
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
         """A new session that shares all turns up to and including `turn`, by default all."""
+        ...
 
     # ------------------------------------------------------------ options
 
@@ -75,14 +84,17 @@ class Ledger(Protocol):
 
         Under None: those that one of them used last, for the sessions without options.
         """
+        ...
 
     def keep_options(self, workspace: str, session: str, options: SessionOptions) -> None:
         """Store the options of a session, if it exists, and of its workspace."""
+        ...
 
     # ------------------------------------------------------------ turns
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
         """Append a turn; an unknown session is created."""
+        ...
 
     def import_turns(
         self,
@@ -97,18 +109,22 @@ class Ledger(Protocol):
         A Turn from `turns` is restored as it was, including compactions and undos, with its `created`; only
         its `id` and `seq` are new.
         """
+        ...
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
         """Put a compaction in force. Turns appended since it was planned follow what it keeps.
 
         HeadMovedError if anything else happened to the thread.
         """
+        ...
 
     def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
         """Take back a compaction, by default the one in force, and all later ones."""
+        ...
 
     def head(self, workspace: str, session: str) -> Head | None:
         """The end of a session; None if there is no such session. Costs one look-up."""
+        ...
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
         """What the next request is made of; None if there is no such session.
@@ -117,12 +133,15 @@ class Ledger(Protocol):
         answer; or a summary and what was kept beside it) and whole turns from the end until they have that
         many tokens. Costs what is read, not what there is.
         """
+        ...
 
     def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
         """The messages after `head`; None if anything but appends happened: then read the history again."""
+        ...
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         """All turns, oldest first, or the last few; read on demand."""
+        ...
 
     def excerpt(
         self,
@@ -139,12 +158,14 @@ class Ledger(Protocol):
         `limit` messages, fewer if they are long: from the position `first` on, else the last ones before
         `before`, else the last ones. `thread`: one from before the session was cleared. Costs what is read.
         """
+        ...
 
     def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
         """The receipt of a compaction, by default the session's last one; else `unknown-compaction`.
 
         An id is searched in all sessions of the workspace: the session may have been renamed.
         """
+        ...
 
     def search(
         self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
@@ -153,11 +174,13 @@ class Ledger(Protocol):
 
         `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
         """
+        ...
 
     # ------------------------------------------------------------ the whole ledger
 
     def verify(self) -> Verification:
         """Verify the chain of every session and the file. Costs as much as reading everything."""
+        ...
 
     def backup(self, path: str) -> int:
         """Copy the ledger at one moment to a new file at an absolute path; returns the number of sessions.
@@ -166,33 +189,41 @@ class Ledger(Protocol):
         exists, another OSError if it cannot be written, LedgerError `ledger-corrupt` if the copy is damaged;
         then no file is left.
         """
+        ...
 
     # ------------------------------------------------------------ direct messages
 
     def send(self, message: DirectMessage) -> None:
         """Store a direct message; a repeated id is ignored."""
+        ...
 
     def inbox(
         self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
     ) -> list[DirectMessage]:
         """The waiting messages of an agent that are valid at `now`: by priority, then oldest first."""
+        ...
 
     def delivered(self, ids: Iterable[str]) -> None:
         """Mark messages as delivered."""
+        ...
 
     # ------------------------------------------------------------ agents
 
     def agents(self, workspace: str) -> list[LiveAgent]:
         """The running agents of a workspace in the order of their start."""
+        ...
 
     def agent_names(self, workspace: str, name: str) -> dict[str, bool]:
         """The names of agents, running and ended, that equal `name` except for case, and which are running.
 
         Costs one look-up.
         """
+        ...
 
     def start_agent(self, workspace: str, agent: NewAgent) -> int:
         """Store an agent; returns its number. `agent-exists`, `unknown-agent` (parent), `agent-count`."""
+        ...
 
     def end_agent(self, workspace: str, name: str) -> list[str]:
         """Remove an agent and all below it; returns their names, children first. None for an unknown one."""
+        ...

@@ -51,9 +51,11 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """Its name for people."""
+        ...
 
     def items(self, query: Query) -> Iterable[MemoryItem]:
         """What it remembers for this turn, in the final order."""
+        ...
 
 
 class PassageLike(Protocol):

@@ -25,9 +25,8 @@ Mode = Literal["repl", "server", "editor"]
 
 _ASSIGNMENT = re.compile(r"^([A-Z_]+)=(.*)$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\(.)")
-_SELECTORS = re.compile(
-    "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
-)  # the hidden characters that count as printable
+# the hidden characters that count as printable
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 class Host(msgspec.Struct, frozen=True):

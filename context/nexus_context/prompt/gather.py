@@ -139,8 +139,9 @@ def gather(
         lambda: _measure(layers, reading, (*blocks, *sections), packaged, load=load_vocabulary),
         size.OversizeReport((), None),
     )
-    nothing: tuple[Credential, ...] = ()
-    required = reported(imports.problems, layers.folder, lambda: _credentials(layers, environ), nothing)
+    required: tuple[Credential, ...] = reported(
+        imports.problems, layers.folder, lambda: _credentials(layers, environ), ()
+    )
     return PromptContents(
         bootstrap=tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS),
         blocks=tuple(block for block in blocks if block.kind not in BOOTSTRAP_KINDS),

@@ -118,13 +118,13 @@ def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = Non
 
     `now` has a zone. `zone` replaces the one of the settings. With an unknown one, `now` stays in its zone.
     """
-    zone = zone or settings.get("timezone") or "local"
-    local = _in_zone(now, zone)
+    name: str = zone or settings.get("timezone") or "local"
+    local = _in_zone(now, name)
     pattern = settings.get("format") or DEFAULT_TIME_FORMAT
     offset = local.strftime("%z")
-    zone = f"UTC{offset[:3]}:{offset[3:5]}" if zone == "local" and offset else zone
+    name = f"UTC{offset[:3]}:{offset[3:5]}" if name == "local" and offset else name
     formatted = _TIME_PART.sub(lambda part: local.strftime(_DIRECTIVES[part[0]]), pattern)
-    return {"moment": formatted, "date": f"{local:%Y-%m-%d}", "zone": zone}
+    return {"moment": formatted, "date": f"{local:%Y-%m-%d}", "zone": name}
 
 
 def is_zone(name: str) -> bool:

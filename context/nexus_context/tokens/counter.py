@@ -25,10 +25,12 @@ class CountedToolCall(Protocol):
     @property
     def name(self) -> str:
         """The tool's name."""
+        ...
 
     @property
     def arguments(self) -> Any:
         """A JSON value, or a string of JSON."""
+        ...
 
 
 class CountedMessage(Protocol):
@@ -37,10 +39,12 @@ class CountedMessage(Protocol):
     @property
     def content(self) -> Any:
         """Text, or parts: JSON objects of `type` text, image or anything else; or None."""
+        ...
 
     @property
     def tool_calls(self) -> "Sequence[CountedToolCall] | None":
         """The tool calls that the message makes."""
+        ...
 
 
 class TokenCounter(Protocol):
@@ -49,19 +53,24 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """The tokenizer, for people: `o200k_base`, `o200k_base × 1.18`, `characters`."""
+        ...
 
     @property
     def exact(self) -> bool:
         """Whether counts of text are exact for the model; else they are estimates, shown with ≈."""
+        ...
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
+        ...
 
     def count_messages(self, messages: Iterable[CountedMessage]) -> int:
         """Tokens of all `messages`: the sum of `count_message` of each."""
+        ...
 
     def __hash__(self) -> int:
         """Counts are cached by counter."""
+        ...
 
 
 def count_message(

@@ -43,9 +43,11 @@ class Summarizer(Protocol):
     @property
     def name(self) -> str:
         """The name in the receipt: `editor`, `anthropic`, `extractive`."""
+        ...
 
     async def summarize(self, request: SummaryRequest) -> str:
         """A summary of `request.replaced` in at most `request.limit` tokens."""
+        ...
 
 
 class Written(msgspec.Struct, frozen=True):

@@ -205,9 +205,8 @@ def _text(data: bytes, path: str, report: Report) -> str:
         return ""
     decoded = files.decode(path, data)
     for problem in decoded.problems:
-        if (
-            problem.code == "layer.encoding"
-        ):  # byte order marks, line ends and NULs do not matter in JSON lines
+        # byte order marks, line ends and NULs do not matter in JSON lines
+        if problem.code == "layer.encoding":
             report.add(problem.span, problem.code, problem.message)
     return decoded.text or ""
 
