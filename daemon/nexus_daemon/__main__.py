@@ -2,19 +2,57 @@
 
 `python -m` itself looks for Nexus and a few modules of Python there, before a line of ours runs. In a folder
 that may hold anything, start `nexus` or `python -P -m nexus_daemon`.
+
+1. `python -m` puts the working directory first. So does an empty entry of PYTHONPATH; a relative one names
+   something in it. Start-up makes such entries absolute, so they are known by where they lead.
+2. All of them stand before the standard library. What stands behind it belongs to the installation.
+3. The directory that Nexus itself came from stays, as the last one: all other packages come from elsewhere.
+4. Nothing may be imported before `clean_path` but what every interpreter has imported by then.
 """
 
+import os
 import sys
-
-from nexus_daemon import search_path
 
 
 def main() -> int:
     """Run the command line with a clean search path; return the exit code."""
-    search_path.clean()
+    clean_path()
     from nexus_daemon import cli
 
     return cli.main()
+
+
+def clean_path() -> None:
+    """Remove from `sys.path` what lies in the working directory, or depends on it."""
+    at = _library_at(sys.path)
+    sys.path[:at] = [entry for entry in sys.path[:at] if not _is_unsafe(entry)]
+    installation = os.path.dirname(os.path.dirname(__file__))
+    if installation not in sys.path:
+        sys.path.append(installation)
+
+
+def _library_at(entries: list[str]) -> int:
+    """The index of the first entry of the standard library; behind all where there is none."""
+    library = os.path.dirname(os.__file__)
+    above = os.path.dirname(library)  # where its archive would be
+    for index, entry in enumerate(entries):
+        if entry == library or (entry.endswith(".zip") and os.path.dirname(entry) == above):
+            return index
+    return len(entries)
+
+
+def _is_unsafe(entry: str) -> bool:
+    if not os.path.isabs(entry):
+        return True
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:  # it has been removed: nothing can be imported from it
+        return False
+    relative = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(one)]
+    real = os.path.realpath(entry)
+    if real == here or real in (os.path.realpath(os.path.join(here, one)) for one in relative):
+        return True
+    return here != os.path.dirname(here) and real.startswith(here + os.sep)
 
 
 if __name__ == "__main__":

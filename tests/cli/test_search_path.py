@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_daemon import search_path
+from nexus_daemon import __main__ as entry
 from support.client import Client
 from support.editor import environ
 
@@ -193,21 +193,21 @@ def test_what_is_left(
     monkeypatch.chdir(here)
     monkeypatch.setenv("PYTHONPATH", python_path.format(**names))
     library = os.path.dirname(os.__file__)
-    behind = [library, str(here), search_path.__file__.rpartition("/nexus_daemon/")[0]]
+    behind = [library, str(here), entry.__file__.rpartition("/nexus_daemon/")[0]]
     monkeypatch.setattr(sys, "path", [*(each.format(**names) for each in before), *behind])
-    search_path.clean()
+    entry.clean_path()
     assert sys.path == [*(each.format(**names) for each in left), *behind]
 
 
 def test_nexus_itself_stays_importable(tmp_path: Path) -> None:
     """Started in the directory that holds the package, it is imported from there, and nothing else is."""
-    own = Path(search_path.__file__).parents[1]
+    own = Path(entry.__file__).parents[1]
     code = textwrap.dedent("""
         import sys
         sys.path.insert(0, "")
-        from nexus_daemon import search_path
+        from nexus_daemon import __main__ as entry
         sys.path = [entry for entry in sys.path if not entry.endswith("daemon")]
-        search_path.clean()
+        entry.clean_path()
         print(sys.path[-1])
         import nexus_daemon.version
     """)

@@ -214,14 +214,14 @@ def _warn(snapshot: Snapshot, options: argparse.Namespace) -> None:
 
 def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace) -> int:
     """Print what is sent of a transcript, or what else the options request."""
-    from nexus_daemon.cli import tables, transcript
+    from nexus_daemon.cli import show_messages, tables
 
     if options.source or options.layers:
         output.complain("show", "--source and --layers are about the folder; leave out --messages.")
         return 2
     try:
-        opened = transcript.open_transcript(options.messages, options.conversation)
-    except transcript.WrongUsage as error:
+        opened = show_messages.open_transcript(options.messages, options.conversation)
+    except show_messages.WrongUsage as error:
         output.complain("show", f"{error}")
         return 2
     if opened is None:
@@ -229,7 +229,7 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
     conversation = opened.conversation
     options.model = options.model or snapshot.effective.get("/provider/model") or conversation.model
     if conversation.system is not None or options.no_folder:
-        snapshot = transcript.with_prompt(snapshot, conversation.system or "", options.model)
+        snapshot = show_messages.with_prompt(snapshot, conversation.system or "", options.model)
         options.model = None  # it is a setting now
     if options.format != "text":
         output.json_value(_result(snapshot, folder, options, conversation))
@@ -238,13 +238,13 @@ def _show_messages(snapshot: Snapshot, folder: Path, options: argparse.Namespace
     if not options.tokens:
         target = snapshot.effective.get("/context/truncation_target")
         _, counter = assembly.model_of(snapshot, options.model)
-        transcript.print_sent(opened, assembled, target, counter)
+        show_messages.print_sent(opened, assembled, target, counter)
     spent = results.usage(assembled.usage, Locator(snapshot.layers, "utf-32"))
     tables.print_usage(spent)
     if spent.over:
         tables.print_overflow(spent)
         return 1
-    transcript.print_prefix(assembled)
+    show_messages.print_prefix(assembled)
     return 1 if opened.partial else 0
 
 

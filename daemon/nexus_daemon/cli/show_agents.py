@@ -3,7 +3,6 @@
 import argparse
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +16,6 @@ from nexus_context.snapshot import Snapshot
 from nexus_daemon.api import resolve
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _DESCRIBING = ("folder", "role", "task")
 _NOT_COMPARED = (
@@ -109,13 +105,13 @@ def print_difference(snapshot: Snapshot, other: Snapshot, options: argparse.Name
         *_changed(one, two, names),
     ]
     if not lines:
-        lines = [Text(f"{names[0]} and {names[1]} see the same.")]
+        lines = [(f"{names[0]} and {names[1]} see the same.", "")]
     compared = unified_diff(
         other.prompt.text.splitlines(), snapshot.prompt.text.splitlines(), names[1], names[0], lineterm=""
     )
     colours = {"+": "green", "-": "red", "@": "cyan"}
-    for line in (*lines, *(Text(line, colours.get(line[:1], "")) for line in compared)):
-        out.print(line, soft_wrap=True)
+    for line, style in (*lines, *((line, colours.get(line[:1], "")) for line in compared)):
+        out.print(Text(line, style), soft_wrap=True)
     return 0
 
 
@@ -179,24 +175,20 @@ def _parts(snapshot: Snapshot, model: str | None) -> dict[str, _Part]:
     return parts
 
 
-def _listed(title: str, parts: Iterable[_Part], style: str) -> "list[Text]":
-    from rich.text import Text
-
+def _listed(title: str, parts: Iterable[_Part], style: str) -> list[tuple[str, str]]:
+    """Lines with their styles."""
     rows = list(parts)
     if not rows:
         return []
     width = max(len(part.count) for part in rows)
-    lines = [f"  {part.count:>{width}}  {part.name}" for part in rows]
-    return [Text(title, "bold"), *(Text(line, style) for line in lines), Text("")]
+    return [(title, "bold"), *((f"  {part.count:>{width}}  {part.name}", style) for part in rows), ("", "")]
 
 
-def _changed(one: dict[str, _Part], two: dict[str, _Part], names: tuple[str, str]) -> "list[Text]":
+def _changed(one: dict[str, _Part], two: dict[str, _Part], names: tuple[str, str]) -> list[tuple[str, str]]:
     """The parts that both have, with different texts."""
-    from rich.text import Text
-
     lines = [
-        f"  {part.name}: {part.count} tokens for {names[0]}, {two[key].count} for {names[1]}"
+        (f"  {part.name}: {part.count} tokens for {names[0]}, {two[key].count} for {names[1]}", "")
         for key, part in one.items()
         if key in two and two[key].text != part.text
     ]
-    return [Text("Different:", "bold"), *map(Text, lines), Text("")] if lines else []
+    return [("Different:", "bold"), *lines, ("", "")] if lines else []

@@ -12,7 +12,14 @@ from nexus_context.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.cli.output import console
 
-COLOURS = {"system": "cyan", "tools": "magenta", "history": "yellow", "memory": "blue", "event": "green"}
+ROLE_COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
+ROW_COLOURS = {
+    "system": "cyan",
+    "tools": "magenta",
+    "history": "yellow",
+    "memory": "blue",
+    "event": "green",
+}
 BAR = 20
 
 
@@ -33,7 +40,7 @@ def print_usage(usage: protocol.TokenUsage) -> None:
         share = row.tokens / max(usage.total, 1)
         bar = Text("█" * max(1, round(BAR * share)))
         cells = (row.category, visible_line(row.label), f"{mark}{row.tokens:,}", f"{share:.0%}", bar)
-        table.add_row(*cells, style=COLOURS[row.category])
+        table.add_row(*cells, style=ROW_COLOURS[row.category])
     console().print(table)
 
 

@@ -1,9 +1,9 @@
 """Quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.errors import Fix, Problem, Span
+from nexus_context.errors import Edit, Fix, Problem, Span
 from nexus_context.layers.unread import edits_of, title_of
 from nexus_daemon.lsp.convert import Locator, diagnostic
 
@@ -43,12 +43,7 @@ def _unread_actions(
     new = [locate.uri(each.path) for each in files if each.creates]
     if not files or (new and not creates):
         return
-    edits = {
-        locate.uri(each.path): [
-            {"range": locate.range(each.path, edit.span), "newText": edit.text} for edit in each.edits
-        ]
-        for each in files
-    }
+    edits = {locate.uri(each.path): _text_edits(each.path, each.edits, locate) for each in files}
     workspace_edit: dict[str, Any] = {"changes": edits}
     if new:
         creating = [{"kind": "create", "uri": uri, "options": {"ignoreIfExists": True}} for uri in new]
@@ -68,7 +63,7 @@ def _fix_action(problem: Problem, fix: Fix, uri: str, locate: Locator) -> dict[s
         "kind": "quickfix",
         "isPreferred": True,
         "diagnostics": [diagnostic(problem, locate)],
-        "edit": {"changes": {uri: _edits(problem, fix, locate)}},
+        "edit": {"changes": {uri: _text_edits(problem.path, fix.edits, locate)}},
     }
 
 
@@ -79,5 +74,5 @@ def _touches(problem: Problem, cursor: Span) -> bool:
     return any(span.start <= cursor.end and cursor.start <= span.end for span in spans)
 
 
-def _edits(problem: Problem, fix: Fix, locate: Locator) -> list[dict[str, Any]]:
-    return [{"range": locate.range(problem.path, edit.span), "newText": edit.text} for edit in fix.edits]
+def _text_edits(path: str, edits: Iterable[Edit], locate: Locator) -> list[dict[str, Any]]:
+    return [{"range": locate.range(path, edit.span), "newText": edit.text} for edit in edits]

@@ -107,9 +107,7 @@ class NexusProtocol(LanguageServerProtocol):
         """Number of requests whose handlers run."""
         return len(self._running)
 
-    def is_urgent(self, body: framing.Body) -> bool:
-        """Whether a message may end a request: a reply of the client, a cancellation or `exit`."""
-        return is_urgent(body)
+    is_urgent = staticmethod(is_urgent)
 
     def receive(self, body: framing.Body) -> bool:
         """Handle one message; return True when it started a task, whose first step should run next."""

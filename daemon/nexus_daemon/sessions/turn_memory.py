@@ -28,13 +28,15 @@ from nexus_context.memory.item import MemoryItem
 from nexus_context.memory.levels import MemorySettings, settings_of
 from nexus_daemon import lazy
 from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.sessions.attachments import NO_ATTACHMENTS, Attachments
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.sessions.scope import SessionScope
 
 if TYPE_CHECKING:  # most turns have no memory
+    from nexus_context.assembly.git import GitState
+    from nexus_context.memory.knowledge import Passage
     from nexus_context.memory.sources import Query, Source
-    from nexus_daemon.sessions.turn_inputs import TurnInputs
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,18 @@ FILE_LIMIT = 1 << 20
 """Bytes of a file to read to find the lines of a passage: as much as is indexed."""
 MESSAGES_PER_EVENT = 8
 """Messages of the history to search for each event of L1."""
+
+
+class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn brings besides the conversation.
+
+    `agent` is whose turn it is: the name that messages wait for. `passages` match the user's message.
+    """
+
+    agent: str = MAIN
+    passages: "Sequence[Passage]" = ()
+    git: "GitState | None" = None
+    attachments: Attachments = NO_ATTACHMENTS
 
 
 class TurnMemory(msgspec.Struct, frozen=True):
@@ -52,14 +66,14 @@ class TurnMemory(msgspec.Struct, frozen=True):
     failures: tuple[str, ...] = ()
 
 
-def gather(scope: SessionScope, request: Request, inputs: "TurnInputs") -> TurnMemory:
+def gather(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMemory:
     """Read all sources for one turn, behind its attachments. The caller has followed the ledger."""
     memory = _search(scope, request, inputs) if takes_memory(request) else TurnMemory()
     attached = inputs.attachments.items
     return msgspec.structs.replace(memory, items=(*attached, *memory.items)) if attached else memory
 
 
-def _search(scope: SessionScope, request: Request, inputs: "TurnInputs") -> TurnMemory:
+def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMemory:
     conversation, ledger, agent = scope.conversation, scope.ledger, inputs.agent
     settings = settings_of(scope.snapshot.effective.get("/memory") or {})
     newest = not _has_newest(conversation, settings.l1_messages)

@@ -11,8 +11,9 @@
 5. Memory (`turn_memory`) takes only the room that is left, and is never a reason to compact.
 """
 
+import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,21 +22,28 @@ import msgspec
 from nexus_context import assembly
 from nexus_context.assembly import AssembledContext, costs
 from nexus_context.assembly.context_json import context_json
-from nexus_context.conversation.message import Message
+from nexus_context.assembly.last_message import takes_memory
+from nexus_context.conversation.message import Message, text_of
+from nexus_context.layers.agent_definitions import MAIN
 from nexus_context.ledger.records import TurnFacts
 from nexus_context.prefix import compare
 from nexus_context.prompt import texts
 from nexus_daemon import protocol, results
 from nexus_daemon.sessions import next_request, sync, turn_memory, usage
-from nexus_daemon.sessions.attachments import report_attachments
+from nexus_daemon.sessions.attachments import (
+    NO_ATTACHMENTS,
+    Attachments,
+    read_attachments,
+    report_attachments,
+)
 from nexus_daemon.sessions.compaction import TurnCompaction, compact_turn
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.scope import SessionScope
-from nexus_daemon.sessions.turn_inputs import TurnInputs, collect_inputs
-from nexus_daemon.sessions.turn_memory import TurnMemory
+from nexus_daemon.sessions.turn_memory import TurnInputs, TurnMemory
 
 if TYPE_CHECKING:
     from nexus_context.assembly.git import GitState
+    from nexus_context.memory.knowledge import Passage
 
 LARGEST_KEY = 64 * 1024
 """Bytes of a request as JSON that is looked up: comparing more costs as much as assembling."""
@@ -64,7 +72,7 @@ class _Context(NamedTuple):
 async def assemble(scope: SessionScope, params: protocol.AssembleParams) -> protocol.AssembledContext:
     """Answer `nexus/context/assemble`. The conversation changes only if the turn is compacted."""
     params = msgspec.structs.replace(params, session=scope.conversation.session)
-    inputs = await collect_inputs(scope, request_of(params), params)
+    inputs = await _collect_inputs(scope, request_of(params), params)
     return await assemble_with(scope, params, inputs)
 
 
@@ -93,7 +101,7 @@ async def predict_usage(
         files=next_turn.files,
     )
     request = request_of(params)
-    inputs = await collect_inputs(scope, request, params)
+    inputs = await _collect_inputs(scope, request, params)
     return await scope.work(usage.read_next_usage, request, inputs)
 
 
@@ -115,6 +123,51 @@ def request_of(
         agent_parameters=agent_parameters,
         options=assembly.Options(**msgspec.structs.asdict(options)),
         git=git,
+    )
+
+
+# ---------------------------------------------------------------- inputs, while the conversation stays locked
+
+
+async def _collect_inputs(
+    scope: SessionScope, request: assembly.Request, params: protocol.AssembleParams
+) -> TurnInputs:
+    """Read the inputs of a turn; `params` are those of `request`."""
+    passages, git, attachments = await asyncio.gather(
+        _search_knowledge(scope, request),
+        _read_git(scope, request),
+        _read_attachments(scope, params.attachments, params.files),
+    )
+    agent = params.agent or (MAIN if scope.agent is None else scope.agent.id)
+    return TurnInputs(agent=agent, passages=passages, git=git, attachments=attachments)
+
+
+async def _search_knowledge(scope: SessionScope, request: assembly.Request) -> "Sequence[Passage]":
+    text = "" if request.message is None else text_of(request.message)
+    if not text or not takes_memory(request):
+        return ()
+    _, counter = assembly.model_of(scope.snapshot, request.options.model)
+    with scope.client.daemon.workers.counting():
+        return await scope.folder.knowledge.query(text, counter)
+
+
+async def _read_git(scope: SessionScope, request: assembly.Request) -> "GitState | None":
+    """The state of the folder's working tree, unless the turn does not report it."""
+    reports_git = takes_memory(request) and "git" not in (request.event or {})
+    if not reports_git or not scope.snapshot.effective.get("/context/git"):
+        return None
+    folder = scope.snapshot.folder
+    return await scope.client.daemon.git.state(folder, trusted=scope.client.trusts(folder))
+
+
+async def _read_attachments(
+    scope: SessionScope, attachments: Sequence[protocol.Attachment], files: Sequence[str]
+) -> Attachments:
+    if not attachments and not scope.snapshot.contents.conditional:
+        return NO_ATTACHMENTS
+    overlays = dict(scope.client.daemon.folders.overlays)
+    return await scope.client.daemon.workers.run(
+        read_attachments, scope.snapshot, attachments, overlays=overlays, files=files
     )
 
 

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +18,6 @@ from nexus_daemon.sessions import next_request, sync, turn_memory
 from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 from nexus_daemon.sessions.scope import SessionScope
-
-if TYPE_CHECKING:
-    from nexus_daemon.sessions.turn_inputs import TurnInputs
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +51,7 @@ def read_usage(scope: SessionScope) -> protocol.TokenUsage:
 
 
 def read_next_usage(
-    scope: SessionScope, request: assembly.Request, inputs: "TurnInputs"
+    scope: SessionScope, request: assembly.Request, inputs: turn_memory.TurnInputs
 ) -> protocol.TokenUsage:
     """What the next turn costs with all that is sent beside the user's message.
 

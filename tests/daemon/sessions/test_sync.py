@@ -26,7 +26,7 @@ from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.ledger_writer import Change, FolderLedger, LedgerWriter
 from nexus_daemon.sessions.scope import SessionScope
 from nexus_daemon.sessions.sync import TurnInput
-from nexus_daemon.sessions.turn_inputs import TurnInputs
+from nexus_daemon.sessions.turn_memory import TurnInputs
 from support.fixture import write_fixture
 from support.folders import load_folder
 

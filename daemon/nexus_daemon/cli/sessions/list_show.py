@@ -21,9 +21,8 @@ from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.sessions.open_session import find_session, ledger_for, load_folder, note, workspace_of
-from nexus_daemon.cli.tables import print_sentence
+from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
 
-COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
 LAST_TURNS = 20
 """Turns to print on a terminal without --last."""
 LEAST_NAME = 16
@@ -155,7 +154,7 @@ def _print_turn(turn: Turn) -> None:
     counts = turn.counts or (None,) * len(turn.messages)
     for message, tokens in zip(turn.messages, counts, strict=True):
         line = Text.assemble(
-            (f"{message.role:>11}", COLOURS[message.role]),
+            (f"{message.role:>11}", ROLE_COLOURS[message.role]),
             f"{'' if tokens is None else f'{tokens:,}':>9}  ",
             _line(message),
         )
@@ -215,7 +214,7 @@ def _print_hit(hit: Hit, *, folder: bool) -> None:
     head = Text.assemble(
         (visible_line(hit.session), "bold"),
         f", turn {hit.seq:,}, ",
-        (hit.role, COLOURS.get(hit.role, "")),
+        (hit.role, ROLE_COLOURS.get(hit.role, "")),
         (f", {output.local_time(hit.created)}", "dim"),
         (f", {visible_line(hit.workspace)}" if folder else "", "dim"),
     )

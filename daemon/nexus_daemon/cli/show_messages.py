@@ -28,7 +28,7 @@ from nexus_context.snapshot import Snapshot
 from nexus_context.tokens import TokenCounter, count_message
 from nexus_context.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.tables import print_sentence
+from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
 
 FORMATS = {
     "neutral": "messages",
@@ -37,7 +37,6 @@ FORMATS = {
     "claude-code": "Claude Code session",
     "tau-bench": "tau-bench records",
 }
-COLOURS = {"system": "cyan", "user": "green", "assistant": "yellow", "tool": "magenta"}
 MOST_LINES = 60
 """Messages to list on a terminal; of longer conversations, the first and the last are listed."""
 FIRST_LINES, LAST_LINES = 10, 30
@@ -289,7 +288,7 @@ def _print(out: Console, row: _Row, mark: str) -> None:
         return
     line = Text.assemble(
         (f"{row.number:>7}  ", "dim"),
-        (f"{row.role:<9}", COLOURS.get(row.role, "")),
+        (f"{row.role:<9}", ROLE_COLOURS.get(row.role, "")),
         f"{f'{mark}{row.tokens:,}':>10}  ",
         (f"[{row.mark}] " if row.mark else "", "bold"),
         row.text,
