@@ -84,7 +84,7 @@ def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
 
 def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:
     """Describe a system limit; in a container the limit of its namespace may be the smaller one."""
-    values = {name: value for name in (setting, namespaced) if (value := _sysctl(name)) is not None}
+    values = {name: value for name in (setting, namespaced) if (value := read_sysctl(name)) is not None}
     if not values:
         return Failure(what)
     name = min(values, key=lambda each: values[each])
@@ -96,7 +96,8 @@ def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:
     )
 
 
-def _sysctl(name: str) -> int | None:
+def read_sysctl(name: str) -> int | None:
+    """The value of a setting of the Linux kernel; None where there is none."""
     try:
         with open(f"/proc/sys/{name.replace('.', '/')}", encoding="ascii") as file:
             return int(file.read())

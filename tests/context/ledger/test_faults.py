@@ -13,7 +13,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.ledger import connections, open_ledger, opening
+from nexus_context.ledger import connections, integrity, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.migrations import VERSION
 from nexus_context.ledger.rows import message_of, row_of
@@ -107,7 +107,7 @@ def test_what_cannot_be_written_is_read(path: Path, monkeypatch: pytest.MonkeyPa
     append(other, "u2")
     if not opened:
         other.close()
-    monkeypatch.setattr(opening, "_make", denied)
+    monkeypatch.setattr(integrity, "check_header", denied)
     with ledger_in(path) as ledger:
         assert ledger.notice is not None and "Permission denied" in ledger.notice
         assert (ledger.persists, history(ledger)) == (False, "u1 a1 u2")

@@ -169,7 +169,7 @@ def test_the_warning_moves_with_the_model_and_the_text(tmp_path: Path) -> None:
 
 def test_files_of_usual_length_load_no_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "is_loaded", lambda _: False)
-    monkeypatch.setattr(size, "_count", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr(TiktokenCounter, "count", lambda *_: pytest.fail("counted"))
     check(tmp_path, {f"{FOLDER}/AGENTS.md": 850, "/home/c/NEXUS.md": 500}, {})
 
 

@@ -40,7 +40,7 @@ class System:
         monkeypatch.setattr(watcher, "RETRY_AT_MOST_S", 0.1)
         monkeypatch.setattr(watcher, "CHECK_MS", 100)
         monkeypatch.setattr("nexus_daemon.workspace.polling.POLL_S", 0.05)
-        monkeypatch.setattr(watch_limits, "_sysctl", {KEY: 8192}.get)
+        monkeypatch.setattr(watch_limits, "read_sysctl", {KEY: 8192}.get)
 
 
 def check(root: Path, story: Story) -> None:

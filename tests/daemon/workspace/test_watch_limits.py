@@ -17,7 +17,7 @@ def check(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, sysctl: dict[str, int], expected: Failure
 ) -> None:
     """What an error is explained with, on a system with these limits."""
-    monkeypatch.setattr(watch_limits, "_sysctl", sysctl.get)
+    monkeypatch.setattr(watch_limits, "read_sysctl", sysctl.get)
     assert explain(error) == expected
 
 
@@ -77,7 +77,10 @@ def test_a_failure_names_the_limit_and_what_to_do(
 
 
 def test_the_limit_of_open_files_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_limits, "_can_open", lambda: False)
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", refuse)
     assert explain(RuntimeError(INSTANCES)).limit == "ulimit -n"
 
 

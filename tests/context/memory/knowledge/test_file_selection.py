@@ -4,11 +4,16 @@ import time
 
 import pytest
 
-from nexus_context.memory.knowledge.file_selection import _matches
+from nexus_context.errors import Span
+from nexus_context.layers.model import GLOBAL
+from nexus_context.memory.knowledge.file_selection import KnowledgePath
 
 
 def check(path: str, pattern: str, *, fits: bool) -> None:
-    assert _matches(tuple(path.split("/")), tuple(pattern.split("/"))) is fits
+    """Whether a path of the global settings, with this pattern beneath /k, selects a file there."""
+    parts = tuple(pattern.split("/"))
+    place = KnowledgePath("/k", parts, None, GLOBAL, "/home/.nexus3", "/home/.nexus3/config.json", Span(0, 1))
+    assert place.covers(f"/k/{path}") is fits
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The knowledge base: which files it selects, that the index follows the disk, and that nothing breaks it."""
 
+import operator
 import os
 import shutil
 import sqlite3
@@ -455,12 +456,16 @@ def test_a_full_disk_is_no_error(base: Callable[[str], Base], monkeypatch: pytes
     made = base(f"//- {FOLDER}/.nexus3/config.json\n{config('docs')}\n//- {FOLDER}/docs/a.md\nred\n")
     failures = iter([apsw.FullError("database or disk is full")])
 
-    def full(*_: Any) -> None:
-        for failure in failures:
-            raise failure
+    def fail_once(_: object, statement: str, __: object) -> bool:
+        if statement.startswith("INSERT INTO files"):
+            for failure in failures:
+                raise failure
+        return True
 
-    monkeypatch.setattr("nexus_context.memory.knowledge.passage_index._remove", full)
+    hook = operator.methodcaller("set_exec_trace", fail_once)
+    monkeypatch.setattr(apsw, "connection_hooks", [hook])
     assert made.refresh() == ["1 changed, 0 removed"]
+    assert list(failures) == []  # it was raised
     assert made.ask("red") == ["a.md : red"]
 
 
