@@ -131,9 +131,9 @@ def test_the_mend_joins_a_tool_and_its_pattern(value: str) -> None:
 @pytest.mark.parametrize("value", ["(a) " * 4_000, "(" * 16_000, "a) " * 5_000, f">-\n {'(b)  c ' * 2_000}",
                                    f"[{'a b, ' * 450}]", "[" + "'a (b) ', " * 450 + "]"])  # fmt: skip
 def test_hostile_values_cost_nothing(value: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     found = read(value)
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
     assert 0 < len(found.problems) <= MAX_REPORTED + 1  # a list is hinted at
 
 
