@@ -1,4 +1,4 @@
-"""Knowledge: how well passages are found by words, by meaning and by both: `python -m benchmarks.knowledge`."""
+"""Knowledge: how well words, meaning and both find passages: `python -m benchmarks.knowledge`."""
 
 import argparse
 import datetime

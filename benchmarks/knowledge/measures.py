@@ -183,10 +183,7 @@ def _large(folder: Path, rounds: Rounds) -> Large:
     for _ in range(2):
         with timed(clock):
             vectors.refresh()
-    messages = [
-        text_of(turn.messages[0].message)
-        for turn in itertools.islice(texts.made(rounds.searches, seed=9), 10**6)
-    ]
+    messages = [text_of(turn.messages[0].message) for turn in texts.made(rounds.searches, seed=9)]
     ways = {}
     for name, search in searches(index, vectors).items():
         times: list[int] = []

@@ -233,8 +233,9 @@ class Knowledge:
         work = partial(self._embed_passages, layers, begun=self._begun)
         try:
             problems = await asyncio.get_running_loop().run_in_executor(self._executor, work)
-        except Exception:  # a bug, or the threads have ended: the next scan tries again
+        except Exception:  # a bug, or the threads have ended: the next query tries again
             if not self._stop.is_set():
+                self._looked = 0.0
                 logger.exception("embedding the knowledge base failed")
             return
         problems = _moved(problems, _paths(layers), self._paths)
@@ -255,8 +256,12 @@ class Knowledge:
                 return ()
             vectors = self._loaded_vectors(files, embeddings)
             if vectors.refresh(stopped=self._stop.is_set).is_limited:
-                most = f"only the first {lazy.knowledge.MOST_VECTORS:,} passages are searched by meaning"
-                return (_model_problem(embeddings, f"There are too many files: {most}. Name fewer."),)
+                most = lazy.knowledge.MOST_VECTORS
+                message = (
+                    f"There are too many passages: only the first {most:,} are searched by meaning. "
+                    "Name fewer directories, or use patterns."
+                )
+                return (_model_problem(embeddings, message),)
         except lazy.knowledge.EmbeddingError as error:
             self._vectors = None
             return (_model_problem(embeddings, f"Files are searched by words only: {error}."),)

@@ -98,13 +98,13 @@ class Vectors:
         similarities = loaded.rows @ self._embed([text])[0]
         count = min(limit, len(similarities))
         best = numpy.argpartition(-similarities, count - 1)[:count]
-        ranked = sorted((-float(similarities[row]), loaded.digests[row]) for row in best)
-        hits: list[PassageHit] = []
-        for negative, digest in ranked:
-            if -negative < self.min_similarity:
-                break
-            hits += self._index.with_digest(digest, -negative)
-        return hits[:limit]
+        hits = [
+            hit
+            for row in best
+            if similarities[row] >= self.min_similarity
+            for hit in self._index.with_digest(loaded.digests[row], float(similarities[row]))
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.span))[:limit]
 
     def _embed_passages(self, digests: Sequence[bytes]) -> int:
         import numpy
