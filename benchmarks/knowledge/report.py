@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from benchmarks.conversation.report import judged, table
+from benchmarks.conversation.speed import Times
 from benchmarks.conversation.targets import Verdict
 from benchmarks.knowledge.measures import HYBRID, WORDS, Outcome
 from benchmarks.ledger.report import times
@@ -22,7 +23,7 @@ def verdicts(outcome: Outcome) -> Iterator[Verdict]:
 
 def markdown(title: str, facts: dict[str, str], judged_verdicts: Iterable[Verdict], outcome: Outcome) -> str:
     """The whole report."""
-    large, cost = outcome.large, outcome.cost
+    large, cost = outcome.large, outcome.cost  # of the model: processor time
     costs = [
         ("import of the libraries", f"{cost.import_s:.2f} s"),
         ("load of the model", f"{cost.load_s:.2f} s"),
@@ -39,10 +40,20 @@ def markdown(title: str, facts: dict[str, str], judged_verdicts: Iterable[Verdic
     ]
     parts = [f"# Benchmark {title}", table(("", ""), facts.items()), "## Targets", judged(judged_verdicts)]
     parts += [f"## Quality: {outcome.passages} labelled passages", quality_table(outcome)]
-    parts += ["Time of a query:", times([(way, each.times) for way, each in outcome.ways.items()])]
+    all_times = {way: each.times for way, each in outcome.ways.items()}
+    processor = {way: each.processor for way, each in outcome.ways.items()}
+    parts += ["Time of a query:", times(_with_processor(all_times, processor))]
     parts += ["## The model", table(("", ""), costs), "## A large knowledge base", table(("", ""), sizes)]
-    parts += [times(list(large.times.items()))]
+    parts += [times(_with_processor(large.times, large.processor))]
     return "\n\n".join(parts) + "\n"
+
+
+def _with_processor(all_times: dict[str, Times], processor: dict[str, Times]) -> list[tuple[str, Times]]:
+    return [
+        row
+        for way, each in all_times.items()
+        for row in ((way, each), (f"{way}, processor time", processor[way]))
+    ]
 
 
 def quality_table(outcome: Outcome) -> str:

@@ -11,6 +11,7 @@ from nexus_context.memory.knowledge.file_selection import (
     EmbeddingSettings,
     KnowledgePath,
     Settings,
+    settings_for,
     settings_of,
 )
 from nexus_context.memory.knowledge.passage_index import (
@@ -42,5 +43,6 @@ __all__ = [
     "load_model",
     "query",
     "refresh",
+    "settings_for",
     "settings_of",
 ]

@@ -179,6 +179,18 @@ def _embeddings(layers: Layers, user_home: str) -> EmbeddingSettings | None:
     return EmbeddingSettings(directory, minimum, model.path, model.span)
 
 
+def settings_for(*paths: str, top_k: int = TOP_K, max_tokens: int = MAX_TOKENS) -> Settings:
+    """The settings of a program: absolute paths of files, directories or globs, as in the global file."""
+    places: list[KnowledgePath] = []
+    for path in paths:
+        if not os.path.isabs(path):
+            raise ValueError(f"{path!r} must be an absolute path")
+        base, pattern = _split_glob(os.path.normpath(path))
+        root = base if pattern else None
+        places.append(KnowledgePath(base, pattern, root, GLOBAL, directory=base, path=path, span=Span(0, 0)))
+    return Settings(tuple(places), top_k=top_k, max_tokens=max_tokens)
+
+
 def problem(place: KnowledgePath, code: str, message: str) -> Problem:
     """A problem of an entry."""
     return Problem(place.path, place.span, code, Severity.WARNING, message=message)
@@ -190,11 +202,7 @@ def skipped(name: str) -> bool:
 
 
 def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> KnowledgePath:
-    steps = _resolved(layer, name, user_home).split(os.sep)
-    wild = (at for at, step in enumerate(steps) if any(mark in step for mark in _WILD))
-    first = next(wild, len(steps))
-    base, pattern = os.sep.join(steps[:first]) or os.sep, tuple(steps[first:])
-    once = tuple(step for at, step in enumerate(pattern) if step != "**" or pattern[at - 1 : at] != ("**",))
+    base, once = _split_glob(_resolved(layer, name, user_home))
     root: str | None = layer.directory
     if not layer.in_workspace:
         root = base if once else None
@@ -208,6 +216,16 @@ def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> Knowle
         span=entry.span,
         strict=layer.strict,
     )
+
+
+def _split_glob(path: str) -> tuple[str, tuple[str, ...]]:
+    """The part of an absolute path before its first wildcard, and the other components."""
+    steps = path.split(os.sep)
+    wild = (at for at, step in enumerate(steps) if any(mark in step for mark in _WILD))
+    first = next(wild, len(steps))
+    pattern = tuple(steps[first:])
+    once = tuple(step for at, step in enumerate(pattern) if step != "**" or pattern[at - 1 : at] != ("**",))
+    return os.sep.join(steps[:first]) or os.sep, once
 
 
 def _resolved(layer: Layer, name: str, user_home: str) -> str:

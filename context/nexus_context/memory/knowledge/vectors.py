@@ -111,7 +111,9 @@ class Vectors:
 
         texts = self._index.texts(digests)  # some may be gone by now
         if texts:
-            rows = self._embed([f"{heading}\n{text}" for heading, text in texts.values()])
+            rows = self._embed(
+                [f"{heading}\n{text}" if heading else text for heading, text in texts.values()]
+            )
             encoded = (row.tobytes() for row in rows.astype(numpy.float16))
             self._index.write_vectors(self._model, dict(zip(texts, encoded, strict=True)))
         return len(texts)

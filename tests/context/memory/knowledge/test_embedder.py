@@ -11,17 +11,15 @@ from typing import Any
 import numpy
 import pytest
 
-from nexus_context.errors import Span
 from nexus_context.memory.knowledge import (
     EmbeddingError,
     KnowledgeIndex,
-    KnowledgePath,
-    Settings,
     Vectors,
     find_model,
     load_model,
     query,
     refresh,
+    settings_for,
 )
 from nexus_context.memory.knowledge import (
     embedder as module,
@@ -145,8 +143,7 @@ def test_the_installed_model(tmp_path: Path) -> None:
     (docs / "b.md").write_text("Customers get their money back within thirty days.\n")
     (docs / "c.md").write_text("The database keeps at most twenty connections.\n")
     index = KnowledgeIndex(str(tmp_path / "index.db"))
-    place = KnowledgePath(str(docs), (), str(docs), "local", str(docs), str(docs), Span(0, 0))
-    refresh(index, Settings((place,)))
+    refresh(index, settings_for(str(docs)))
     vectors = Vectors(index, model)
     assert vectors.refresh().embedded == 3
     passages = query(

@@ -15,13 +15,12 @@ from nexus_context.errors import Span
 from nexus_context.memory.knowledge import (
     EmbeddingError,
     KnowledgeIndex,
-    KnowledgePath,
     Passage,
-    Settings,
     Vectors,
     passage_index,
     query,
     refresh,
+    settings_for,
 )
 from nexus_context.memory.knowledge import (
     vectors as module,
@@ -78,12 +77,11 @@ class Base:
 
     def refresh(self) -> list[str]:
         """Bring index and vectors up to date; the texts that were embedded for it."""
-        docs = str(self.docs)
-        refresh(self.index, Settings((KnowledgePath(docs, (), docs, "local", docs, docs, Span(0, 0)),)))
+        refresh(self.index, settings_for(str(self.docs)))
         del self.embedder.texts[:]
         embedded = self.vectors.refresh().embedded
         assert embedded == len(self.embedder.texts)
-        return [text.strip().replace("\n", "⏎") for text in self.embedder.texts]
+        return [text.replace("\n", "⏎") for text in self.embedder.texts]
 
     def use(self, embedder: TopicEmbedder) -> None:
         self.embedder, self.vectors = embedder, Vectors(self.index, embedder)
@@ -141,8 +139,7 @@ def test_a_passage_without_a_word_of_the_message_is_found(base: Base) -> None:
 
 
 def test_without_a_refresh_words_alone_are_searched(base: Base) -> None:
-    docs = str(base.docs)
-    refresh(base.index, Settings((KnowledgePath(docs, (), docs, "local", docs, docs, Span(0, 0)),)))
+    refresh(base.index, settings_for(str(base.docs)))
     check(base, "my vehicle")
     check(base, "the kitten sleeps", "cats.md: words")
     assert base.embedder.texts == []
